@@ -1,0 +1,175 @@
+//! Rows on their way back from the database.
+
+use crate::{Error, Result, Timestamp};
+
+/// One field of a row, already decoded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell {
+    /// SQL NULL.
+    Null,
+    /// Any integer type.
+    Int(i64),
+    /// A binary floating-point number.
+    Float(f64),
+    /// An exact decimal of this many units and digits after the point.
+    Decimal {
+        /// The digits as one integer.
+        unscaled: i64,
+        /// Digits after the point.
+        scale: u8,
+    },
+    /// A point in time.
+    Timestamp(Timestamp),
+    /// Text, as a range in the rows' own buffer.
+    Text {
+        /// First byte.
+        start: u32,
+        /// One past the last byte.
+        end: u32,
+    },
+}
+
+/// The result of one statement: rows of decoded fields, and the number of rows affected.
+///
+/// Made to be reused: `clear` keeps the memory, so that a virtual user allocates nothing in steady state.
+#[derive(Debug, Default)]
+pub struct Rows {
+    columns: usize,
+    cells: Vec<Cell>,
+    text: Vec<u8>,
+    affected: u64,
+    /// Engines without decimals (SQLite) store them as integers of the column's last place.
+    integers_are_unscaled: bool,
+}
+
+impl Rows {
+    /// An empty result.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets the content and keeps the memory. `columns` is the width of the rows to come;
+    /// `integers_are_unscaled` says how the engine stores decimals.
+    pub fn reset(&mut self, columns: usize, integers_are_unscaled: bool) {
+        self.columns = columns;
+        self.cells.clear();
+        self.text.clear();
+        self.affected = 0;
+        self.integers_are_unscaled = integers_are_unscaled;
+    }
+
+    /// Appends a field; `columns` of them make a row.
+    pub fn push(&mut self, cell: Cell) {
+        self.cells.push(cell);
+    }
+
+    /// Appends a text field.
+    pub fn push_text(&mut self, text: &[u8]) {
+        let start = self.text.len() as u32;
+        self.text.extend_from_slice(text);
+        self.cells.push(Cell::Text { start, end: self.text.len() as u32 });
+    }
+
+    /// Sets the number of rows that the statement inserted, updated, deleted or returned.
+    pub fn set_affected(&mut self, affected: u64) {
+        self.affected = affected;
+    }
+
+    /// Rows inserted, updated, deleted or returned.
+    pub fn affected(&self) -> u64 {
+        self.affected
+    }
+
+    /// Fields in a row.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        if self.columns == 0 { 0 } else { self.cells.len() / self.columns }
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The field at `row`, `column`, both from 0. An error says which was asked for and what was there.
+    pub fn cell(&self, row: usize, column: usize) -> Result<Cell> {
+        if column >= self.columns || row >= self.len() {
+            return Err(Error::protocol(format!(
+                "row {row}, column {column} was asked of a result with {} rows of {} columns",
+                self.len(),
+                self.columns
+            )));
+        }
+        Ok(self.cells[row * self.columns + column])
+    }
+
+    /// Whether the field is NULL.
+    pub fn is_null(&self, row: usize, column: usize) -> Result<bool> {
+        Ok(matches!(self.cell(row, column)?, Cell::Null))
+    }
+
+    /// The field as an integer. A decimal without a fraction counts as one (PostgreSQL's `sum` of integers).
+    pub fn int(&self, row: usize, column: usize) -> Result<i64> {
+        match self.cell(row, column)? {
+            Cell::Int(value) => Ok(value),
+            Cell::Decimal { unscaled, scale } if unscaled % 10_i64.pow(u32::from(scale)) == 0 => {
+                Ok(unscaled / 10_i64.pow(u32::from(scale)))
+            }
+            other => Err(mismatch("an integer", other, row, column)),
+        }
+    }
+
+    /// The field as a decimal in units of 10^-`scale`. Digits beyond that scale are an error, not rounded.
+    pub fn decimal(&self, row: usize, column: usize, scale: u8) -> Result<i64> {
+        let cell = self.cell(row, column)?;
+        let too_fine = || mismatch("a decimal that fits", cell, row, column);
+        match cell {
+            Cell::Int(value) if self.integers_are_unscaled => Ok(value),
+            Cell::Int(value) => value.checked_mul(10_i64.pow(u32::from(scale))).ok_or_else(too_fine),
+            Cell::Decimal { unscaled, scale: have } if have <= scale => {
+                unscaled.checked_mul(10_i64.pow(u32::from(scale - have))).ok_or_else(too_fine)
+            }
+            Cell::Decimal { unscaled, scale: have } => {
+                let divisor = 10_i64.pow(u32::from(have - scale));
+                if unscaled % divisor == 0 { Ok(unscaled / divisor) } else { Err(too_fine()) }
+            }
+            _ => Err(mismatch("a decimal", cell, row, column)),
+        }
+    }
+
+    /// The field as a float; integers and decimals are converted.
+    pub fn float(&self, row: usize, column: usize) -> Result<f64> {
+        match self.cell(row, column)? {
+            Cell::Int(value) => Ok(value as f64),
+            Cell::Float(value) => Ok(value),
+            Cell::Decimal { unscaled, scale } => Ok(unscaled as f64 / 10_f64.powi(i32::from(scale))),
+            other => Err(mismatch("a number", other, row, column)),
+        }
+    }
+
+    /// The field as a point in time.
+    pub fn timestamp(&self, row: usize, column: usize) -> Result<Timestamp> {
+        match self.cell(row, column)? {
+            Cell::Timestamp(value) => Ok(value),
+            Cell::Int(micros) if self.integers_are_unscaled => Ok(Timestamp(micros)),
+            other => Err(mismatch("a timestamp", other, row, column)),
+        }
+    }
+
+    /// The field as text.
+    pub fn text(&self, row: usize, column: usize) -> Result<&str> {
+        match self.cell(row, column)? {
+            Cell::Text { start, end } => std::str::from_utf8(&self.text[start as usize..end as usize])
+                .map_err(|_| Error::protocol(format!("row {row}, column {column} is not valid UTF-8"))),
+            other => Err(mismatch("text", other, row, column)),
+        }
+    }
+}
+
+fn mismatch(wanted: &str, found: Cell, row: usize, column: usize) -> Error {
+    Error::protocol(format!("row {row}, column {column}: expected {wanted}, found {found:?}"))
+}

@@ -1,0 +1,111 @@
+//! One connection, and what can be done with it.
+
+use std::time::Duration;
+
+use crate::{EngineKind, Result, Rows, Value};
+
+/// A prepared statement of the session that made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statement(pub u32);
+
+impl Statement {
+    /// Begins a transaction; prepared in every session. SQLite begins it as a writer (`BEGIN IMMEDIATE`).
+    pub const BEGIN: Self = Self(0);
+    /// Commits the transaction.
+    pub const COMMIT: Self = Self(1);
+    /// Rolls the transaction back.
+    pub const ROLLBACK: Self = Self(2);
+    /// Begins a transaction that only reads; on SQLite a deferred one that blocks no writer.
+    pub const BEGIN_READ_ONLY: Self = Self(3);
+}
+
+/// One connection. Blocking, owned by one thread.
+///
+/// After an error inside a transaction the caller rolls back; after [`crate::ErrorClass::ConnectionLost`]
+/// or a time-out, or whenever [`Session::is_broken`] says so, the session can only be dropped.
+pub trait Session: Send {
+    /// Which engine this is.
+    fn engine(&self) -> EngineKind;
+
+    /// Prepares a statement with parameters written `$1`, `$2`, … (PostgreSQL) or `?1`, `?2`, … (SQLite).
+    fn prepare(&mut self, sql: &str) -> Result<Statement>;
+
+    /// Runs a prepared statement in one round trip and replaces `rows` with its result.
+    fn execute(&mut self, statement: Statement, params: &[Value<'_>], rows: &mut Rows) -> Result<()>;
+
+    /// Adds a statement to the batch that the next [`Session::flush`] sends.
+    fn queue(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<()>;
+
+    /// Sends the queued statements, in one round trip where the engine can
+    /// ([`crate::Capabilities::one_round_trip_batch`]), and stores their results in order; `results` is
+    /// resized to the number of statements and its memory reused. At the first error the rest is skipped, and
+    /// the error returned after the connection is in order again (an open transaction still needs its rollback).
+    /// The queue is empty afterwards in every case.
+    fn flush(&mut self, results: &mut Vec<Rows>) -> Result<()>;
+
+    /// Runs one or more statements without parameters, separated by semicolons, ignoring their rows.
+    fn run(&mut self, sql: &str) -> Result<()>;
+
+    /// Runs one statement without parameters or preparation and returns its rows; not for the measured path.
+    fn query(&mut self, sql: &str) -> Result<Rows>;
+
+    /// Begins to load rows into a table as fast as the engine can. On SQLite the caller holds a transaction.
+    fn bulk_load<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>>;
+
+    /// Whether a transaction is open (also one that failed and waits for its rollback).
+    fn in_transaction(&self) -> bool;
+
+    /// Whether the connection can no longer be used.
+    fn is_broken(&self) -> bool;
+
+    /// No call waits longer than this for the server; `None` waits for ever. A call that exceeds it ends
+    /// with [`crate::ErrorClass::Timeout`] and the session is broken.
+    fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()>;
+
+    /// A handle with which another thread can interrupt the statement this session is running.
+    fn cancel(&self) -> Box<dyn Cancel>;
+
+    /// How often the engine had to wait because the database was busy (SQLite's busy handler); 0 elsewhere.
+    fn busy_waits(&self) -> u64;
+}
+
+/// Interrupts a running statement from another thread.
+pub trait Cancel: Send + Sync {
+    /// Asks the server to interrupt; the statement then fails with [`crate::ErrorClass::Timeout`].
+    fn cancel(&self) -> Result<()>;
+}
+
+/// A column's type, as far as bulk loading has to know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnType {
+    /// A 16-bit integer.
+    Int2,
+    /// A 32-bit integer.
+    Int4,
+    /// A 64-bit integer.
+    Int8,
+    /// An exact decimal with this many digits after the point.
+    Decimal(u8),
+    /// Text of any kind.
+    Text,
+    /// A point in time.
+    Timestamp,
+}
+
+/// A table to load into.
+#[derive(Debug, Clone, Copy)]
+pub struct BulkTable<'a> {
+    /// The table's name, quoted by the session.
+    pub name: &'a str,
+    /// Names, quoted by the session, and types, in the order of the values.
+    pub columns: &'a [(&'a str, ColumnType)],
+}
+
+/// A load under way. Dropping it without [`BulkLoad::finish`] abandons the load with an error at the server.
+pub trait BulkLoad {
+    /// Adds a row; one value per column.
+    fn row(&mut self, values: &[Value<'_>]) -> Result<()>;
+
+    /// Ends the load and returns the number of rows that the server took.
+    fn finish(self: Box<Self>) -> Result<u64>;
+}

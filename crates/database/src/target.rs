@@ -1,0 +1,1 @@
+//! Targets: what a user writes to name a database.

@@ -1,0 +1,274 @@
+//! The one stream of typed events that a run emits. The live view, the store, `--json` and the report are
+//! consumers of it; a stored run replayed gives the same events.
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::invariant::Invariant;
+use crate::{Histogram, Nanos};
+
+/// The parts of a run, in their order. A run of several points repeats `Connect` to `Stop` for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Tables are made and loaded.
+    Build,
+    /// The consistency conditions are checked before the load starts.
+    CheckBefore,
+    /// Users connect, one after another, before the clock starts.
+    Connect,
+    /// Load runs and is not counted.
+    RampUp,
+    /// Load runs and is counted.
+    Measure,
+    /// Users end the transaction they are in.
+    Stop,
+    /// The consistency conditions are checked after the load.
+    CheckAfter,
+}
+
+impl Phase {
+    /// The phase as a word for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Build => "build",
+            Self::CheckBefore => "check before the run",
+            Self::Connect => "connect",
+            Self::RampUp => "ramp-up",
+            Self::Measure => "measure",
+            Self::Stop => "stop",
+            Self::CheckAfter => "check after the run",
+        }
+    }
+}
+
+/// To which part of the load a second belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// Before the window; in no figure.
+    RampUp,
+    /// In the measured window.
+    Measured,
+    /// After the window closed, while users ended what they were in; in no figure.
+    Tail,
+}
+
+/// One transaction type in one second.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct KindCounts {
+    /// Transactions committed.
+    pub committed: u64,
+    /// Transactions rolled back by the workload's rules.
+    pub rolled_back: u64,
+    /// Transactions given up after an error; not in the histogram.
+    pub failed: u64,
+    /// Repetitions after serialization failures, deadlocks and busy locks.
+    pub retries: u64,
+    /// Service times of the committed and rolled-back, from the transaction's first statement to its end
+    /// with all repetitions.
+    #[serde(serialize_with = "as_summary", rename = "latency_ns")]
+    pub latency: Histogram,
+}
+
+impl KindCounts {
+    /// Committed and rolled back: the transactions that did what the workload asked.
+    pub fn good(&self) -> u64 {
+        self.committed + self.rolled_back
+    }
+
+    /// Adds what `other` counted.
+    pub fn add(&mut self, other: &Self) {
+        self.committed += other.committed;
+        self.rolled_back += other.rolled_back;
+        self.failed += other.failed;
+        self.retries += other.retries;
+        self.latency.add(&other.latency);
+    }
+}
+
+fn as_summary<S: Serializer>(histogram: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
+    histogram.summary().serialize(serializer)
+}
+
+/// What ended within one second. A transaction belongs to the second in which it ended. Events for the same
+/// point, second and part add up: a sample that arrived late comes in a second event of its own.
+#[derive(Debug, Clone, Serialize)]
+pub struct Second {
+    /// Which point of the run, from 0 (`--users 1,2,4` has three).
+    pub point: u32,
+    /// Seconds since the measured window opened; negative in the ramp-up.
+    pub second: i64,
+    /// Ramp-up, measured or after.
+    pub part: Part,
+    /// By transaction type, in the workload's order.
+    pub kinds: Vec<KindCounts>,
+}
+
+/// Failures of one kind within one second.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// Which point of the run.
+    pub point: u32,
+    /// Seconds since the measured window opened; negative in the ramp-up.
+    pub second: i64,
+    /// The transaction type; none when no transaction was under way (a new connection failed).
+    pub kind: Option<u8>,
+    /// The class, such as "deadlock".
+    pub class: String,
+    /// The engine's own code, such as 40P01.
+    pub code: String,
+    /// The message of the first of them.
+    pub message: String,
+    /// Whether the transaction was repeated afterwards (then it is not failed yet).
+    pub retried: bool,
+    /// How many.
+    pub count: u64,
+}
+
+/// One line of the self-audit: a figure the workload's rules bound.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AuditLine {
+    /// What is bounded.
+    pub name: String,
+    /// The figure found, in `unit`.
+    pub value: f64,
+    /// Lower bound, already widened by the sampling error.
+    pub low: f64,
+    /// Upper bound, already widened by the sampling error.
+    pub high: f64,
+    /// "%" or "" for a plain mean.
+    pub unit: String,
+    /// How many observations the figure rests on.
+    pub samples: u64,
+    /// Whether the figure lies within the bounds.
+    pub valid: bool,
+}
+
+/// The outcome of one consistency condition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckLine {
+    /// Its number in the workload's rules.
+    pub number: u32,
+    /// What must hold.
+    pub name: String,
+    /// Whether it holds. A query that failed is a condition that does not hold.
+    pub holds: bool,
+    /// What was found, with an example of a violation.
+    pub detail: String,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Not ended: it is running, or was killed.
+    Partial,
+    /// Ran to its planned end.
+    Complete,
+    /// Stopped by the user; its figures cover the shorter window.
+    Interrupted,
+    /// Ended by an error.
+    Failed,
+}
+
+/// The measured window of one point and the counts over it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Which point of the run.
+    pub point: u32,
+    /// Virtual users.
+    pub users: u32,
+    /// From the window's opening to its closing, in nanoseconds as elapsed, not as planned.
+    pub elapsed: Nanos,
+    /// Time that users spent keying, thinking or reconnecting within the window, summed over users.
+    pub idle: Nanos,
+    /// Headline transactions (New-Order for TPROC-C) by the client's count.
+    pub client_headline: u64,
+    /// The same by the server's own count between the window's edges; none when it could not be read.
+    pub server_headline: Option<u64>,
+    /// Commits and rollbacks in the database between the edges by the server's own statistics; includes
+    /// whatever else ran there.
+    pub server_transactions: Option<u64>,
+    /// CPU time of this process within the window, in nanoseconds, user and system.
+    pub client_cpu: Nanos,
+}
+
+/// Everything that happens in a run.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// A phase began.
+    Phase {
+        /// Which point of the run.
+        point: u32,
+        /// Which phase.
+        phase: Phase,
+        /// When, on the run's clock.
+        at: Nanos,
+        /// Virtual users of the point; 0 outside the load.
+        users: u32,
+        /// How long it should last; none when that is not known or ends by count.
+        planned: Option<Nanos>,
+    },
+    /// A long phase went on.
+    Progress {
+        /// What is being done, such as "loading warehouses".
+        what: String,
+        /// Units done.
+        done: u64,
+        /// Units in all.
+        total: u64,
+        /// Rows so far, where rows are loaded.
+        rows: u64,
+    },
+    /// A second of the load is complete.
+    Second(Second),
+    /// Errors of one kind in one second.
+    Errors(ErrorCount),
+    /// Something the reader of the timeline should know: a connection lost, a connection made again.
+    Note {
+        /// Which point of the run.
+        point: u32,
+        /// Seconds since the measured window opened.
+        second: i64,
+        /// In words.
+        text: String,
+    },
+    /// Sums of the workload's own counters over the measured window so far.
+    Counters {
+        /// Which point of the run.
+        point: u32,
+        /// In the workload's order.
+        values: Vec<u64>,
+    },
+    /// The window closed.
+    Window(Window),
+    /// The self-audit of a point.
+    Audit {
+        /// Which point of the run.
+        point: u32,
+        /// Its lines.
+        lines: Vec<AuditLine>,
+    },
+    /// An invariant of a point was checked.
+    Invariant {
+        /// Which point of the run.
+        point: u32,
+        /// The outcome.
+        invariant: Invariant,
+    },
+    /// A consistency condition was checked.
+    Check {
+        /// Before or after the load.
+        phase: Phase,
+        /// The outcome.
+        line: CheckLine,
+    },
+    /// The run ended.
+    Finished {
+        /// How.
+        status: Status,
+        /// The error that ended it, if one did.
+        error: Option<String>,
+    },
+}

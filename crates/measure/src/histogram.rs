@@ -1,0 +1,206 @@
+//! Latency histograms: HdrHistogram of nanoseconds, three significant digits, 1 ns to 1 hour.
+
+use hdrhistogram::Histogram as Hdr;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+
+/// The longest latency that can be recorded, one hour. Longer ones are recorded as this and counted apart.
+pub const MAX_LATENCY: Nanos = 3_600_000_000_000;
+
+/// The percentiles that every table shows, in per cent.
+pub const PERCENTILES: [f64; 4] = [50.0, 95.0, 99.0, 99.9];
+
+/// Why a stored histogram cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HistogramError {
+    /// The bytes are not an HdrHistogram V2 blob.
+    #[error("not an HdrHistogram V2 blob: {0}")]
+    Decode(String),
+    /// The histogram could not be written.
+    #[error("histogram cannot be encoded: {0}")]
+    Encode(String),
+}
+
+/// Latencies of one population. Values are nanoseconds; the relative error of a value is at most 0.1 %.
+#[derive(Debug, Clone)]
+pub struct Histogram {
+    counts: Hdr<u64>,
+    /// Exact sum of the recorded values, since HdrHistogram's own mean carries the bucket error.
+    sum: u128,
+    clamped: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Histogram {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        // The bounds are constants that HdrHistogram accepts; see the test below.
+        let counts = Hdr::new_with_bounds(1, MAX_LATENCY, 3).unwrap_or_else(|_| unreachable!());
+        Self { counts, sum: 0, clamped: 0 }
+    }
+
+    /// Records one latency.
+    pub fn record(&mut self, latency: Nanos) {
+        if latency > MAX_LATENCY {
+            self.clamped += 1;
+        }
+        self.counts.saturating_record(latency.clamp(1, MAX_LATENCY));
+        self.sum += u128::from(latency);
+    }
+
+    /// Adds all values of `other`.
+    pub fn add(&mut self, other: &Self) {
+        // Both have the same bounds, so that nothing can be out of range.
+        let _ = self.counts.add(&other.counts);
+        self.sum += other.sum;
+        self.clamped += other.clamped;
+    }
+
+    /// Forgets all values and keeps the memory.
+    pub fn clear(&mut self) {
+        self.counts.clear();
+        self.sum = 0;
+        self.clamped = 0;
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.counts.len()
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Exact sum of all values in nanoseconds.
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// Values that were longer than [`MAX_LATENCY`].
+    pub fn clamped(&self) -> u64 {
+        self.clamped
+    }
+
+    /// Exact mean in nanoseconds; `None` when empty.
+    pub fn mean(&self) -> Option<f64> {
+        (!self.is_empty()).then(|| self.sum as f64 / self.count() as f64)
+    }
+
+    /// Largest value in nanoseconds (to the histogram's precision); `None` when empty.
+    pub fn max(&self) -> Option<Nanos> {
+        (!self.is_empty()).then(|| self.counts.max())
+    }
+
+    /// Smallest value in nanoseconds (to the histogram's precision); `None` when empty.
+    pub fn min(&self) -> Option<Nanos> {
+        (!self.is_empty()).then(|| self.counts.min())
+    }
+
+    /// The value at a percentile (0-100), in nanoseconds. `None` when fewer than ten values lie beyond it,
+    /// n·(1 − p) < 10: such a figure would be decided by a handful of transactions.
+    pub fn percentile(&self, percent: f64) -> Option<Nanos> {
+        let beyond = self.count() as f64 * (1.0 - percent / 100.0);
+        // 1e-9 forgives the rounding of 1 − 0.999.
+        (beyond + 1e-9 >= 10.0).then(|| self.counts.value_at_quantile(percent / 100.0))
+    }
+
+    /// Occupied buckets in ascending order: the highest value of the bucket in nanoseconds, and its count.
+    pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
+        self.counts.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value()))
+    }
+
+    /// What a table shows of it.
+    pub fn summary(&self) -> LatencySummary {
+        LatencySummary {
+            count: self.count(),
+            mean: self.mean(),
+            percentiles: PERCENTILES.map(|p| self.percentile(p)),
+            min: self.min(),
+            max: self.max(),
+        }
+    }
+
+    /// Encodes as HdrHistogram's V2 format, which its tools in other languages read. The exact sum and the
+    /// clamped count are not part of that format and are stored beside it.
+    pub fn encode(&self) -> Result<Vec<u8>, HistogramError> {
+        let mut bytes = Vec::with_capacity(256);
+        V2Serializer::new()
+            .serialize(&self.counts, &mut bytes)
+            .map_err(|e| HistogramError::Encode(format!("{e:?}")))?;
+        Ok(bytes)
+    }
+
+    /// Decodes a V2 blob with the exact sum that was stored beside it.
+    pub fn decode(bytes: &[u8], sum: u128, clamped: u64) -> Result<Self, HistogramError> {
+        let stored: Hdr<u64> = Deserializer::new()
+            .deserialize(&mut std::io::Cursor::new(bytes))
+            .map_err(|e| HistogramError::Decode(format!("{e:?}")))?;
+        let mut histogram = Self::new();
+        histogram.counts.add(&stored).map_err(|e| HistogramError::Decode(e.to_string()))?;
+        histogram.sum = sum;
+        histogram.clamped = clamped;
+        Ok(histogram)
+    }
+}
+
+/// The row of a latency table. All latencies in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// Number of values.
+    pub count: u64,
+    /// Exact mean; none when empty.
+    pub mean: Option<f64>,
+    /// Values at [`PERCENTILES`]; none where the samples are too few.
+    pub percentiles: [Option<Nanos>; 4],
+    /// Smallest; none when empty.
+    pub min: Option<Nanos>,
+    /// Largest; none when empty.
+    pub max: Option<Nanos>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_with_too_few_samples_are_not_given() {
+        let mut histogram = Histogram::new();
+        for value in 1..=9_999 {
+            histogram.record(value * 1000);
+        }
+        assert_eq!(histogram.percentile(99.9), None, "9.999 values lie beyond p99.9");
+        histogram.record(10_000_000);
+        let p999 = histogram.percentile(99.9).unwrap() as f64;
+        assert!((p999 - 9_990_000.0).abs() / 9_990_000.0 < 0.001, "{p999}");
+        assert_eq!(histogram.mean().unwrap(), 5_000_500.0, "the mean is exact");
+    }
+
+    #[test]
+    fn a_latency_over_an_hour_is_kept_and_told() {
+        let mut histogram = Histogram::new();
+        histogram.record(MAX_LATENCY * 2);
+        histogram.record(0);
+        assert_eq!((histogram.count(), histogram.clamped()), (2, 1));
+    }
+
+    #[test]
+    fn the_blob_gives_back_what_went_in() {
+        let mut histogram = Histogram::new();
+        for value in [1, 999, 1_000_000, 123_456_789, MAX_LATENCY] {
+            histogram.record(value);
+        }
+        let back = Histogram::decode(&histogram.encode().unwrap(), histogram.sum(), 0).unwrap();
+        assert_eq!(back.summary(), histogram.summary());
+        assert!(back.buckets().eq(histogram.buckets()));
+        assert!(Histogram::decode(b"nonsense", 0, 0).is_err());
+    }
+}

@@ -1,0 +1,21 @@
+//! What a measurement is made of: a clock, seeded randomness, samples on their way from a virtual user to
+//! the collector, latency histograms per transaction type per second, and the events that carry them.
+//!
+//! The path of a figure: a user's thread makes a [`Sample`] and pushes it into its [`Recorder`] (a ring
+//! without locks or allocation); the [`Collector`] drains all rings, sorts samples into seconds, asserts that
+//! the counts agree, and hands out [`Event::Second`]s, which the live view, the store and the report read alike.
+
+mod clock;
+mod collector;
+pub mod event;
+mod histogram;
+pub mod invariant;
+mod random;
+mod recorder;
+
+pub use clock::{Clock, Nanos};
+pub use collector::{Collector, Totals};
+pub use event::Event;
+pub use histogram::{Histogram, HistogramError, LatencySummary, MAX_LATENCY, PERCENTILES};
+pub use random::{ALGORITHM as RANDOM_ALGORITHM, Random};
+pub use recorder::{Counters, Outcome, Recorder, Sample, recorder};

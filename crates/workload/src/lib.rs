@@ -1,0 +1,95 @@
+//! Workloads: what virtual users do to a database, on every engine that can carry it.
+//!
+//! A [`Workload`] builds, checks and drops its data, and makes [`VirtualUser`]s. A user first decides what to
+//! do next, from its seed alone ([`VirtualUser::next`]), then does it ([`VirtualUser::execute`]), as often as
+//! the driver has to repeat it. No workload reads a clock to measure: the driver in `lab` does.
+
+pub mod progress;
+pub mod tproc_c;
+
+use std::time::Duration;
+
+use kelvin_database::{Engine, Result, Session};
+use kelvin_measure::event::{AuditLine, CheckLine};
+use kelvin_measure::{Counters, Outcome};
+
+pub use progress::{Progress, Stop};
+
+/// One transaction type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// Its name as printed, such as "New-Order".
+    pub name: &'static str,
+    /// Whether it counts for the headline figure.
+    pub headline: bool,
+}
+
+/// What a user does next.
+#[derive(Debug, Clone, Copy)]
+pub struct Next {
+    /// Index of the transaction type in [`Workload::kinds`].
+    pub kind: u8,
+    /// Waiting before the transaction (keying).
+    pub keying: Duration,
+    /// Waiting after the transaction (thinking).
+    pub thinking: Duration,
+}
+
+/// A load that can be put on a database.
+pub trait Workload: Send + Sync {
+    /// Its name on the command line, such as "tproc-c".
+    fn name(&self) -> &'static str;
+
+    /// Its transaction types; the index is the `kind` everywhere.
+    fn kinds(&self) -> &'static [Kind];
+
+    /// Name of the headline figure per minute, such as "NOPM".
+    fn headline(&self) -> &'static str;
+
+    /// Number of audit counters that a user writes.
+    fn counters(&self) -> usize;
+
+    /// Looks at the data and refuses, in words, what this workload cannot drive: absent, half loaded, of
+    /// another size or shape. Returns sentences that belong into the result (which routines are driven, what
+    /// is not reproducible).
+    fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>>;
+
+    /// Whether complete data of the asked size is there; `false` when there is nothing or a part.
+    fn is_built(&self, engine: &dyn Engine) -> Result<bool>;
+
+    /// Makes the tables and loads them; goes on where an earlier build stopped.
+    fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()>;
+
+    /// Removes everything that [`Workload::build`] made.
+    fn drop_data(&self, engine: &dyn Engine) -> Result<()>;
+
+    /// Checks the consistency conditions, one query each, and hands out each outcome as it is known.
+    fn check(&self, engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(CheckLine)) -> Result<()>;
+
+    /// The server's own count of headline transactions since the load; a difference of two is meant.
+    fn headline_count(&self, session: &mut dyn Session) -> Result<u64>;
+
+    /// Makes virtual user `index` of `users`, 0-based, whose random values come from `seed` alone.
+    /// [`Workload::inspect`] came before.
+    fn users(&self, users: u32, seed: u64) -> Vec<Box<dyn VirtualUser>>;
+
+    /// Judges the sums of all users' counters over the measured window.
+    fn audit(&self, counters: &[u64]) -> Vec<AuditLine>;
+}
+
+/// One virtual user.
+pub trait VirtualUser: Send {
+    /// Prepares the statements on a new connection: at the start, and after a lost connection.
+    fn prepare(&mut self, session: &mut dyn Session) -> Result<()>;
+
+    /// Decides the next transaction and all its inputs, from the seed.
+    fn next(&mut self) -> Next;
+
+    /// Executes what `next` decided, from begin to commit. May be called again for the same inputs after an
+    /// error; the caller has rolled back by then.
+    fn execute(&mut self, session: &mut dyn Session) -> Result<Outcome>;
+
+    /// Adds what the last successful `execute` did to the audit counters. Called only for transactions that
+    /// ended within the measured window.
+    fn count(&self, counters: &Counters);
+}

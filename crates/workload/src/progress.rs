@@ -1,0 +1,41 @@
+//! How long work tells how far it is, and how it is told to stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Hears how far a long piece of work is. Called from any thread, a few times a second at most.
+pub trait Progress: Sync {
+    /// `done` of `total` units of `what` ("warehouses loaded"), and `rows` rows so far (0 where rows are not
+    /// counted).
+    fn update(&self, what: &str, done: u64, total: u64, rows: u64);
+}
+
+/// Hears nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn update(&self, _what: &str, _done: u64, _total: u64, _rows: u64) {}
+}
+
+/// Asks long work, in any thread, to end early and keep what it has.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Nobody has asked yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks.
+    pub fn request(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody has asked.
+    #[inline]
+    pub fn requested(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}

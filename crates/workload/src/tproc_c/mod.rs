@@ -1,1 +1,6 @@
-//! TPROC-C.
+//! TPROC-C: an open workload derived from TPC-C, in the `spec` and `hammerdb` profiles.
+
+mod names;
+mod options;
+
+pub use options::{Calls, Mix, Options, Profile};

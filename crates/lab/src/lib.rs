@@ -1,1 +1,11 @@
-//! placeholder
+//! Plans and runs: what to run ([`spec`]), the virtual users and the measured window ([`driver`]), and the
+//! run as a whole ([`run`]). Everything that happens comes out as [`kelvin_measure::Event`]s.
+
+pub mod driver;
+pub mod environment;
+pub mod run;
+pub mod spec;
+
+pub use environment::Environment;
+pub use run::{Outcome, Run, RunError, Sink, SinkError};
+pub use spec::{Spec, SpecError};

@@ -119,7 +119,8 @@ impl Collector {
         second_from(self.window_start, at)
     }
 
-    fn take_samples(&mut self) {
+    /// Takes what the users have recorded and emits nothing yet.
+    pub fn take_samples(&mut self) {
         for ring in &mut self.rings {
             // A bound, so that a user who records faster than we drain cannot hold us here.
             for _ in 0..ring.buffer().capacity() {

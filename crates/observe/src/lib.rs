@@ -1,1 +1,7 @@
-//! placeholder
+//! What the host is. Every run stores this beside its figures, because a figure without its machine cannot be
+//! compared with anything.
+
+pub mod host;
+mod process;
+
+pub use process::cpu_time;

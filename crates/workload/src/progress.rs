@@ -1,7 +1,7 @@
 //! How long work tells how far it is, and how it is told to stop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Hears how far a long piece of work is. Called from any thread, a few times a second at most.
 pub trait Progress: Sync {
@@ -20,7 +20,7 @@ impl Progress for Quiet {
 
 /// Asks long work, in any thread, to end early and keep what it has.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop(Arc<AtomicU8>);
 
 impl Stop {
     /// Nobody has asked yet.
@@ -28,14 +28,20 @@ impl Stop {
         Self::default()
     }
 
-    /// Asks.
+    /// Asks. The first time it means "finish what you are in", the second time "now".
     pub fn request(&self) {
-        self.0.store(true, Ordering::Release);
+        // Saturates: a hundred impatient Ctrl-C are still "now".
+        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| Some(n.saturating_add(1)));
     }
 
     /// Whether somebody has asked.
     #[inline]
     pub fn requested(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether somebody has asked twice: not even the transactions under way are waited for.
+    pub fn now(&self) -> bool {
+        self.0.load(Ordering::Acquire) > 1
     }
 }

@@ -1,5 +1,8 @@
 //! What a user can choose about TPROC-C.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 /// The rules that a run follows. Results of different profiles are never compared.
@@ -26,12 +29,58 @@ pub enum Calls {
 }
 
 /// Weights of the transaction types, in the order New-Order, Payment, Delivery, Stock-Level, Order-Status.
+/// Written "10/10/1/1/1", in files as on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Mix(pub [u32; 5]);
 
 impl Default for Mix {
     fn default() -> Self {
         Self([10, 10, 1, 1, 1])
+    }
+}
+
+impl FromStr for Mix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "\"{text}\" is not a mix; write five weights, New-Order/Payment/Delivery/Stock-Level/Order-Status, \
+                 such as 10/10/1/1/1"
+            )
+        };
+        let weights: Vec<u32> =
+            text.split('/').map(|weight| weight.trim().parse()).collect::<Result<_, _>>().map_err(|_| wrong())?;
+        let weights: [u32; 5] = weights.try_into().map_err(|_| wrong())?;
+        if weights.iter().all(|&weight| weight == 0) {
+            return Err("a mix of five zeros does nothing; at least one weight must be above 0".into());
+        }
+        if let Some(large) = weights.iter().find(|&&weight| weight > 1_000_000) {
+            return Err(format!("the weight {large} is above 1,000,000"));
+        }
+        Ok(Self(weights))
+    }
+}
+
+impl TryFrom<String> for Mix {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Mix> for String {
+    fn from(mix: Mix) -> Self {
+        mix.to_string()
+    }
+}
+
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [new_order, payment, delivery, stock_level, order_status] = self.0;
+        write!(f, "{new_order}/{payment}/{delivery}/{stock_level}/{order_status}")
     }
 }
 

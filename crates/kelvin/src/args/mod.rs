@@ -1,0 +1,152 @@
+//! The command line as typed. What it means is decided in `commands`.
+
+mod run;
+mod words;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use run::{DataArgs, RunArgs};
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kelvin",
+    version,
+    about = "Measure a database, and be able to trust the answer",
+    long_about = "Measure a database, and be able to trust the answer.\n\nStart with:  kelvin run tproc-c\n\
+        It loads one warehouse into an embedded SQLite file, drives it with four virtual users, and prints \
+        NOPM, latencies and a self-audit. Add --target postgres to do the same on a PostgreSQL server of its \
+        own, or --target postgres://user@host/database for yours.",
+    after_help = "Exit codes: 0 valid · 1 measured, but not valid · 2 bad input, nothing measured · \
+        3 valid, but transactions failed · 4 ended by an error, part kept · 130 interrupted, part kept",
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) global: Global,
+}
+
+/// What every subcommand understands.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// File that holds the results [default: kelvin.db in the user's data directory]
+    #[arg(long, global = true, value_name = "FILE", env = "KELVIN_STORE", hide_env_values = true)]
+    pub(crate) store: Option<PathBuf>,
+    /// Say nothing but results and errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Put a load on a database and measure it
+    Run(Box<RunArgs>),
+    /// Make and load a workload's tables
+    Build(Box<DataArgs>),
+    /// Check a workload's data against its consistency conditions
+    Check(Box<DataArgs>),
+    /// Remove a workload's tables
+    Drop(DropArgs),
+    /// List the stored runs
+    Runs(RunsArgs),
+    /// Show a stored run in the terminal
+    Show(ShowArgs),
+    /// Write a stored run as HTML, JSON, CSV or text
+    Report(ReportArgs),
+    /// Compare stored runs
+    Compare(CompareArgs),
+    /// A PostgreSQL server that kelvin makes and keeps for its runs
+    #[command(subcommand)]
+    Server(ServerCommand),
+    /// Print the completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages
+    Man {
+        /// Directory to write them into
+        directory: PathBuf,
+    },
+}
+
+/// `kelvin drop`.
+#[derive(Debug, Args)]
+pub(crate) struct DropArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// `kelvin runs`.
+#[derive(Debug, Args)]
+pub(crate) struct RunsArgs {
+    /// As JSON, one run a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `kelvin show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The run: its number, its label, or "last"
+    #[arg(default_value = "last")]
+    pub(crate) run: String,
+}
+
+/// `kelvin report`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("format").multiple(false))]
+pub(crate) struct ReportArgs {
+    /// The run: its number, its label, or "last"
+    #[arg(default_value = "last")]
+    pub(crate) run: String,
+    /// One self-contained page that needs no network (the default)
+    #[arg(long, group = "format")]
+    pub(crate) html: bool,
+    /// Everything, for programs
+    #[arg(long, group = "format")]
+    pub(crate) json: bool,
+    /// One row a second and transaction type
+    #[arg(long, group = "format")]
+    pub(crate) csv: bool,
+    /// What `kelvin show` prints
+    #[arg(long, group = "format")]
+    pub(crate) text: bool,
+    /// Where to; "-" is standard output [default: a file beside the store for HTML, else standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// `kelvin compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The runs, the base of the comparison first
+    #[arg(required = true, num_args = 2.., value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum ServerCommand {
+    /// Start the server, making it first if need be
+    Up {
+        /// Major version of PostgreSQL [default: the newest installed]
+        #[arg(long, value_name = "VERSION")]
+        version: Option<u32>,
+    },
+    /// Stop the server; its data stays
+    Down {
+        /// Remove its data too
+        #[arg(long)]
+        remove: bool,
+    },
+    /// Say whether it runs, and where
+    Status,
+}

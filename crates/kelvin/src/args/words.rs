@@ -1,0 +1,18 @@
+//! Values that are one of a few words.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::de::DeserializeOwned;
+use serde::de::value::{Error, StrDeserializer};
+use serde::de::IntoDeserializer;
+
+/// Parses one of `words` into the type that the specification file uses for it, so that flags and files can
+/// never know different words.
+pub(crate) fn one_of<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(words).try_map(|word| {
+        let deserializer: StrDeserializer<'_, Error> = word.as_str().into_deserializer();
+        T::deserialize(deserializer)
+    })
+}

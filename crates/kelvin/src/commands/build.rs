@@ -1,0 +1,73 @@
+//! `kelvin build`: make and load a workload's tables.
+
+use std::sync::mpsc;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use kelvin_database::Engine;
+use kelvin_measure::Event;
+use kelvin_workload::{Progress, Stop, Workload};
+
+use crate::args::{DataArgs, Global};
+use crate::exit::{Code, Stopped};
+use crate::live::{self, Live};
+use crate::open::{self, Purpose};
+use crate::signal;
+
+/// Makes what is missing and checks it.
+pub(crate) fn build(args: &DataArgs, global: &Global) -> Result<Code> {
+    let spec = args.spec()?;
+    let stop = signal::listen()?;
+    let mut live = live::for_run(global.quiet, false);
+    let opened = open::open(&spec.target, Purpose::Keep, &mut |text| live.say(text))?;
+    let workload = super::workload(&spec)?;
+    if workload.is_built(&*opened.engine)? {
+        live.say(&format!("{} holds this data already; nothing to do", opened.engine.describe()));
+        return Ok(Code::Success);
+    }
+    build_data(&*opened.engine, &*workload, &mut *live, &stop)?;
+    super::check::check_data(&*opened.engine, &*workload, &mut *live, &stop)?;
+    Ok(Code::Success)
+}
+
+/// Builds, with progress.
+pub(super) fn build_data(
+    engine: &dyn Engine,
+    workload: &dyn Workload,
+    live: &mut dyn Live,
+    stop: &Stop,
+) -> Result<()> {
+    let since = Instant::now();
+    let (sender, receiver) = mpsc::channel();
+    let progress = Sender(sender);
+    let built = std::thread::scope(|scope| {
+        // The progress moves into the thread, so that the channel ends with the work.
+        let work = scope.spawn(move || workload.build(engine, &progress, stop));
+        for event in receiver {
+            live.event(&event);
+        }
+        work.join()
+    });
+    live.end();
+    match built {
+        Ok(Ok(())) => {}
+        Ok(Err(_)) if stop.requested() => {
+            let again = "interrupted; the warehouses that are complete stay, and the same command goes on from there";
+            return Err(Stopped(again.into()).into());
+        }
+        Ok(Err(error)) => return Err(error).with_context(|| format!("cannot build {}", workload.name())),
+        Err(_) => anyhow::bail!("the loader panicked"),
+    }
+    live.say(&format!("built in {:.1} s", since.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+struct Sender(mpsc::Sender<Event>);
+
+impl Progress for Sender {
+    fn update(&self, what: &str, done: u64, total: u64, rows: u64) {
+        // Nobody listens only when the command is ending.
+        let _ = self.0.send(Event::Progress { what: what.into(), done, total, rows });
+    }
+}
+

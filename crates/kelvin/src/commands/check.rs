@@ -1,0 +1,75 @@
+//! `kelvin check`: the consistency conditions.
+
+use anyhow::{Result, bail};
+use kelvin_database::Engine;
+use kelvin_lab::{Sink, SinkError};
+use kelvin_measure::event::Phase;
+use kelvin_measure::{Clock, Event};
+use kelvin_workload::{Stop, Workload};
+
+use crate::args::{DataArgs, Global};
+use crate::exit::{Code, Stopped};
+use crate::live::{self, Live};
+use crate::open::{self, Purpose};
+use crate::signal;
+
+/// Checks and prints every condition.
+pub(crate) fn check(args: &DataArgs, global: &Global) -> Result<Code> {
+    let spec = args.spec()?;
+    let stop = signal::listen()?;
+    let mut live = live::for_run(global.quiet, false);
+    let opened = open::open(&spec.target, Purpose::Keep, &mut |text| live.say(text))?;
+    let mut workload = super::workload(&spec)?;
+    workload.inspect(&*opened.engine)?;
+    let mut sink = Heard(&mut *live);
+    let lines = kelvin_lab::run::check(&*opened.engine, &*workload, &Clock::real(), &stop, Phase::CheckAfter, &mut sink)?;
+    live.end();
+    if stop.requested() {
+        return Err(Stopped(format!("interrupted after {} conditions", lines.len())).into());
+    }
+    for line in &lines {
+        let mark = if line.holds { "holds" } else { "FAILS" };
+        println!("{:>3}  {mark}  {}{}", line.number, line.name, detail(line));
+    }
+    let failed = lines.iter().filter(|line| !line.holds).count();
+    if failed > 0 {
+        println!("\n{failed} of {} conditions do not hold", lines.len());
+        return Ok(Code::NotValid);
+    }
+    println!("\nall {} conditions hold", lines.len());
+    Ok(Code::Success)
+}
+
+fn detail(line: &kelvin_measure::event::CheckLine) -> String {
+    if line.holds || line.detail.is_empty() { String::new() } else { format!("\n            {}", line.detail) }
+}
+
+/// Checks freshly loaded data; a condition that does not hold right after the load is an error.
+pub(super) fn check_data(
+    engine: &dyn Engine,
+    workload: &dyn Workload,
+    live: &mut dyn Live,
+    stop: &Stop,
+) -> Result<()> {
+    let mut sink = Heard(&mut *live);
+    let lines = kelvin_lab::run::check(engine, workload, &Clock::real(), stop, Phase::CheckBefore, &mut sink)?;
+    live.end();
+    if stop.requested() {
+        return Err(Stopped("interrupted in the check after the build; the data is complete".into()).into());
+    }
+    if let Some(line) = lines.iter().find(|line| !line.holds) {
+        bail!("consistency condition {} ({}) does not hold after the load: {}", line.number, line.name, line.detail);
+    }
+    live.say(&format!("all {} consistency conditions hold after the load", lines.len()));
+    Ok(())
+}
+
+/// Events of work that belongs to no run are shown and not kept.
+struct Heard<'a>(&'a mut dyn Live);
+
+impl Sink for Heard<'_> {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.0.event(event);
+        Ok(())
+    }
+}

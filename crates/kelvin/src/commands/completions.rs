@@ -1,0 +1,23 @@
+//! `kelvin completions` and `kelvin man`: made from the same definition as the command line itself.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+
+use crate::args::Cli;
+use crate::exit::Code;
+
+/// Prints a shell's completions.
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Code> {
+    clap_complete::generate(shell, &mut Cli::command(), "kelvin", &mut std::io::stdout());
+    Ok(Code::Success)
+}
+
+/// Writes one man page a subcommand into a directory.
+pub(crate) fn man(directory: &Path) -> Result<Code> {
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    clap_mangen::generate_to(Cli::command(), directory)
+        .with_context(|| format!("cannot write man pages into {}", directory.display()))?;
+    Ok(Code::Success)
+}

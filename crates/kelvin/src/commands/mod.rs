@@ -1,0 +1,46 @@
+//! One file a subcommand.
+
+mod build;
+mod check;
+mod compare;
+mod completions;
+mod drop;
+mod report;
+mod run;
+mod runs;
+mod server;
+mod show;
+
+use anyhow::Result;
+use kelvin_lab::Spec;
+use kelvin_lab::spec::WorkloadName;
+use kelvin_workload::Workload;
+use kelvin_workload::tproc_c::TprocC;
+
+use crate::args::{Cli, Command};
+use crate::exit::Code;
+
+/// Runs what was asked for.
+pub(crate) fn run(cli: Cli) -> Result<Code> {
+    let global = &cli.global;
+    match cli.command {
+        Command::Run(args) => run::run(&args, global),
+        Command::Build(args) => build::build(&args, global),
+        Command::Check(args) => check::check(&args, global),
+        Command::Drop(args) => drop::drop_data(&args, global),
+        Command::Runs(args) => runs::runs(&args, global),
+        Command::Show(args) => show::show(&args, global),
+        Command::Report(args) => report::report(&args, global),
+        Command::Compare(args) => compare::compare(&args, global),
+        Command::Server(command) => server::server(&command, global),
+        Command::Completions { shell } => completions::completions(shell),
+        Command::Man { directory } => completions::man(&directory),
+    }
+}
+
+/// The workload that a specification names.
+fn workload(spec: &Spec) -> Result<Box<dyn Workload>> {
+    match spec.workload {
+        WorkloadName::TprocC => Ok(Box::new(TprocC::new(spec.tproc_c.clone())?)),
+    }
+}

@@ -1,0 +1,157 @@
+//! `kelvin run`: from the specification to the report.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use kelvin_database::Engine;
+use kelvin_lab::spec::Build;
+use kelvin_lab::{Environment, Outcome, Run, Sink, SinkError, Spec};
+use kelvin_measure::event::Status;
+use kelvin_measure::{Clock, Event};
+use kelvin_store::{KindName, NewRun, RunWriter, Store};
+use kelvin_workload::{Stop, Workload};
+
+use crate::args::{Global, RunArgs};
+use crate::exit::Code;
+use crate::live::{self, Live};
+use crate::open::{self, Opened, Purpose};
+use crate::{place, signal};
+
+/// Puts the load on and reports.
+pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
+    let spec = args.spec()?;
+    if args.print_spec {
+        print!("{}", spec.to_toml());
+        return Ok(Code::Success);
+    }
+    let stop = signal::listen()?;
+    let mut live = live::for_run(global.quiet, args.json);
+    let store_path = place::store(global.store.as_deref())?;
+    let store = Store::open(&store_path)?;
+    let opened = open::open(&spec.target, Purpose::Run, &mut |text| live.say(text))?;
+    let (workload, notes) = prepare(&spec, &opened, &mut *live, &stop)?;
+
+    let mut session = opened.engine.connect()?;
+    let environment = Environment::read(&*opened.engine, &mut *session)?;
+    drop(session);
+    let writer = store.begin(&new_run(&spec, &*opened.engine, &*workload, notes, &environment)?)?;
+    let id = writer.id();
+    live.begin(&*workload, &spec);
+
+    let run = Run { engine: Arc::clone(&opened.engine), workload, spec: &spec, clock: Clock::real(), stop };
+    let mut sinks = Sinks { writer, live: &mut *live };
+    let outcome = run.execute(&mut sinks);
+    drop(sinks);
+    live.end();
+    let outcome = outcome.with_context(|| format!("run {id} ended early"))?;
+
+    let stored = store.load(id)?;
+    if !args.json {
+        print!("{}", kelvin_report::text::render(&stored, std::io::stdout().is_terminal()));
+    }
+    match write_report(&store_path, &stored) {
+        Ok(path) if !args.json => println!("\nReport: {}\nAgain:  kelvin show {id}", path.display()),
+        Ok(_) => {}
+        // The figures are in the store; a report can be written again.
+        Err(error) => eprintln!("kelvin: the HTML report could not be written: {error:#}"),
+    }
+    Ok(code(&outcome))
+}
+
+/// Makes the data if it is not there and looks at it.
+fn prepare(
+    spec: &Spec,
+    opened: &Opened,
+    live: &mut dyn Live,
+    stop: &Stop,
+) -> Result<(Arc<dyn Workload>, Vec<String>)> {
+    let mut workload = super::workload(spec)?;
+    if !workload.is_built(&*opened.engine)? {
+        if spec.build == Build::Never {
+            bail!(
+                "{} holds no complete {} data, and building it was ruled out; run `kelvin build {}` first",
+                opened.engine.describe(),
+                workload.name(),
+                workload.name()
+            );
+        }
+        super::build::build_data(&*opened.engine, &*workload, live, stop)?;
+        super::check::check_data(&*opened.engine, &*workload, live, stop)?;
+    }
+    let notes = workload.inspect(&*opened.engine)?;
+    Ok((Arc::from(workload), notes))
+}
+
+fn new_run(
+    spec: &Spec,
+    engine: &dyn Engine,
+    workload: &dyn Workload,
+    notes: Vec<String>,
+    environment: &Environment,
+) -> Result<NewRun> {
+    Ok(NewRun {
+        workload: workload.name().into(),
+        target: engine.describe(),
+        label: spec.label.clone(),
+        spec_toml: spec.to_toml(),
+        command: command_line(),
+        seed: spec.load.seed,
+        random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
+        kelvin_version: env!("CARGO_PKG_VERSION").into(),
+        kinds: workload
+            .kinds()
+            .iter()
+            .map(|kind| KindName { name: kind.name.into(), headline: kind.headline })
+            .collect(),
+        headline: workload.headline().into(),
+        notes,
+        environment: serde_json::to_value(environment)?,
+        started: jiff::Timestamp::now(),
+    })
+}
+
+/// The command line that repeats the run, quoted for a shell where it must be.
+fn command_line() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+[]?&".contains(c);
+    let quoted = |word: String| {
+        if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    };
+    let words = std::env::args().skip(1).map(quoted);
+    std::iter::once("kelvin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Writes the HTML report beside the store and returns where.
+fn write_report(store: &Path, run: &kelvin_store::StoredRun) -> Result<std::path::PathBuf> {
+    let directory = place::reports(store);
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    let path = directory.join(format!("run-{}.html", run.id));
+    std::fs::write(&path, kelvin_report::html::render(run)?)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+fn code(outcome: &Outcome) -> Code {
+    match outcome.status {
+        Status::Interrupted => Code::Interrupted,
+        Status::Failed | Status::Partial => Code::Aborted,
+        Status::Complete if !outcome.is_valid() => Code::NotValid,
+        Status::Complete if outcome.failed() > 0 => Code::WithErrors,
+        Status::Complete => Code::Success,
+    }
+}
+
+/// Every consumer of a run's events. The store comes first: what the live view shows is kept.
+struct Sinks<'a> {
+    writer: RunWriter,
+    live: &'a mut dyn Live,
+}
+
+impl Sink for Sinks<'_> {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.writer.consume(event)?;
+        self.live.event(event);
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! The exit codes, all of them, in one place. `docs/exit-codes.md` is the same table for users.
+
+use std::process::ExitCode;
+
+/// What the exit code says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// Done, and what was measured is valid.
+    Success = 0,
+    /// Measured, but not to be trusted: the self-audit, an invariant or a consistency condition failed.
+    NotValid = 1,
+    /// The input was unusable, or the run could not start. Nothing was measured.
+    BadInput = 2,
+    /// Measured and valid, but transactions failed on the way.
+    WithErrors = 3,
+    /// Ended by an error before its planned end; what was measured is kept.
+    Aborted = 4,
+    /// Ended by Ctrl-C or a signal; what was measured is kept.
+    Interrupted = 130,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+impl Code {
+    /// The code for an error that reached `main`.
+    pub(crate) fn of_error(error: &anyhow::Error) -> Self {
+        use kelvin_lab::RunError;
+        match error.downcast_ref::<RunError>() {
+            Some(RunError::Sink(_)) => Self::Aborted,
+            Some(RunError::Interrupted) => Self::Interrupted,
+            _ if error.downcast_ref::<Stopped>().is_some() => Self::Interrupted,
+            _ => Self::BadInput,
+        }
+    }
+}
+
+/// Somebody asked to stop while nothing was being measured.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Stopped(pub(crate) String);
+
+/// The chain of an error on one line (and its help on the following).
+pub(crate) fn describe(error: &anyhow::Error) -> String {
+    let parts: Vec<String> = error.chain().map(ToString::to_string).collect();
+    parts.join(": ")
+}

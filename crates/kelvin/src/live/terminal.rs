@@ -1,0 +1,151 @@
+//! The live view on standard error: a bar and a line that is written over on a terminal, plain lines elsewhere.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kelvin_lab::Spec;
+use kelvin_measure::Event;
+use kelvin_measure::event::Phase;
+use kelvin_workload::Workload;
+
+use super::Live;
+use super::status::{Status, grouped};
+
+/// How often a line of progress is printed where no bar can be drawn.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Bars and status lines.
+pub(super) struct Terminal {
+    /// Whether lines can be written over.
+    interactive: bool,
+    bar: Option<ProgressBar>,
+    what: String,
+    since: Instant,
+    printed: Option<Instant>,
+    status: Status,
+    ramp_up: u64,
+}
+
+impl Terminal {
+    pub(super) fn new(interactive: bool) -> Self {
+        Self {
+            interactive,
+            bar: None,
+            what: String::new(),
+            since: Instant::now(),
+            printed: None,
+            status: Status::default(),
+            ramp_up: 0,
+        }
+    }
+
+    /// The bar, made when first needed.
+    fn bar(&mut self) -> &ProgressBar {
+        self.bar.get_or_insert_with(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            bar.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar
+        })
+    }
+
+    fn line(&mut self, text: String) {
+        if self.interactive {
+            self.bar().set_message(text);
+            self.bar().tick();
+        } else {
+            eprintln!("{text}");
+        }
+    }
+
+    fn progress(&mut self, what: &str, done: u64, total: u64, rows: u64) {
+        if self.what != what {
+            self.what = what.into();
+            self.since = Instant::now();
+            self.printed = None;
+        }
+        let due = self.printed.is_none_or(|at| at.elapsed() >= PLAIN_INTERVAL) || done == total;
+        if !self.interactive && !due {
+            return;
+        }
+        self.printed = Some(Instant::now());
+        let text = progress_line(what, done, total, rows, self.since.elapsed());
+        self.line(text);
+    }
+}
+
+impl Live for Terminal {
+    fn begin(&mut self, workload: &dyn Workload, spec: &Spec) {
+        let kind = workload.kinds().iter().position(|kind| kind.headline).unwrap_or(0);
+        self.status = Status::new(workload.headline(), kind);
+        self.ramp_up = spec.load.ramp_up.nanos().div_ceil(1_000_000_000);
+    }
+
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Phase { phase, users, planned, .. } => {
+                self.status.phase(*phase, *users, *planned);
+                if matches!(phase, Phase::CheckBefore | Phase::CheckAfter) {
+                    self.what.clear();
+                    self.line("checking the consistency conditions".into());
+                }
+            }
+            Event::Progress { what, done, total, rows } => self.progress(what, *done, *total, *rows),
+            Event::Check { line, .. } => {
+                if self.interactive {
+                    self.line(format!("checking the consistency conditions: {} done", line.number));
+                }
+            }
+            Event::Errors(errors) => self.status.errors(errors.count),
+            Event::Second(second) => {
+                if let Some(line) = self.status.second(second, self.ramp_up) {
+                    self.line(line);
+                }
+            }
+            Event::Note { text, .. } => self.say(text),
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        self.what.clear();
+    }
+}
+
+/// "warehouses loaded 3/10 · 1,234,567 rows · 456,789 rows/s · 12 s left".
+fn progress_line(what: &str, done: u64, total: u64, rows: u64, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64();
+    let mut text = format!("{what} {}/{}", grouped(done), grouped(total));
+    if rows > 0 {
+        text.push_str(&format!(" · {} rows", grouped(rows)));
+        if seconds >= 1.0 {
+            text.push_str(&format!(" · {} rows/s", grouped((rows as f64 / seconds) as u64)));
+        }
+    }
+    if done > 0 && done < total && seconds >= 2.0 {
+        let left = seconds / done as f64 * (total - done) as f64;
+        text.push_str(&format!(" · {} s left", grouped(left.ceil() as u64)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_has_rate_and_time_left_once_they_can_be_known() {
+        let line = progress_line("warehouses loaded", 2, 10, 1_000_000, Duration::from_secs(4));
+        assert_eq!(line, "warehouses loaded 2/10 · 1,000,000 rows · 250,000 rows/s · 16 s left");
+        assert_eq!(progress_line("indexes", 0, 2, 0, Duration::ZERO), "indexes 0/2");
+    }
+}

@@ -1,0 +1,67 @@
+//! From a target to a database that can be connected to.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use kelvin_database::managed::Manager;
+use kelvin_database::postgres::{Config, PostgresEngine};
+use kelvin_database::sqlite::SqliteEngine;
+use kelvin_database::target::Target;
+use kelvin_database::{Engine, ErrorClass};
+use kelvin_lab::spec::TargetName;
+
+use crate::place;
+
+/// An opened database.
+pub(crate) struct Opened {
+    /// The engine.
+    pub(crate) engine: Arc<dyn Engine>,
+    /// The directory of a database that ends with this process; removed when dropped.
+    _scratch: Option<tempfile::TempDir>,
+}
+
+/// What the caller wants to do with the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Run a load; a temporary database will do.
+    Run,
+    /// Work on data that must be there before or after this process.
+    Keep,
+}
+
+/// Opens the target and makes sure that it answers, asking for a password if it wants one.
+pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&str)) -> Result<Opened> {
+    let (engine, scratch): (Arc<dyn Engine>, _) = match target.target()? {
+        Target::Sqlite { path: Some(path) } => (Arc::new(SqliteEngine::open(path)?), None),
+        Target::Sqlite { path: None } if purpose == Purpose::Keep => {
+            bail!("without a file, SQLite's data ends with this command; give one with --target sqlite:FILE")
+        }
+        Target::Sqlite { path: None } => {
+            let scratch = place::scratch()?;
+            let engine = SqliteEngine::open(scratch.path().join("tproc-c.db"))?;
+            (Arc::new(engine), Some(scratch))
+        }
+        Target::Postgres(config) => (Arc::new(PostgresEngine::new(with_password(*config)?)), None),
+        Target::ManagedPostgres { version } => {
+            let instance = Manager::new(place::servers()?).up(version, tell)?;
+            (Arc::new(PostgresEngine::new(instance.config())), None)
+        }
+    };
+    engine.connect().with_context(|| format!("cannot use {}", engine.describe()))?;
+    Ok(Opened { engine, _scratch: scratch })
+}
+
+/// Tries to connect; when the server wants a password that nobody has told us, asks the person at the terminal.
+fn with_password(config: Config) -> Result<Config> {
+    let refused = match PostgresEngine::new(config.clone()).connect() {
+        Err(error) if error.class() == ErrorClass::Authentication => error,
+        // Any other failure is reported by the caller, who connects again.
+        _ => return Ok(config),
+    };
+    if config.password.is_some() || !std::io::stdin().is_terminal() {
+        return Err(refused).with_context(|| format!("cannot use {config}"));
+    }
+    let password = rpassword::prompt_password(format!("Password for {config}: ")).context("cannot read a password")?;
+    Ok(Config { password: Some(password.into()), ..config })
+}

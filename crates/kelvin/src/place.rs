@@ -1,0 +1,49 @@
+//! Where things are kept.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// The user's data directory for Kelvin: `$XDG_DATA_HOME/kelvin`, or `~/.local/share/kelvin`.
+pub(crate) fn data_directory() -> Result<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+    Ok(base.context("neither XDG_DATA_HOME nor HOME is set; say where with --store FILE")?.join("kelvin"))
+}
+
+/// The results file: what was asked for, or `kelvin.db` in the data directory, which is made if need be.
+pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf> {
+    if let Some(path) = asked {
+        return Ok(path.to_owned());
+    }
+    let directory = data_directory()?;
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    Ok(directory.join("kelvin.db"))
+}
+
+/// The directory of the HTML reports: `reports` beside the results file.
+pub(crate) fn reports(store: &Path) -> PathBuf {
+    store.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).join("reports")
+}
+
+/// Where managed servers live. The server's unprivileged user must be able to reach it, which it cannot under
+/// root's home.
+pub(crate) fn servers() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("KELVIN_SERVERS") {
+        return Ok(path.into());
+    }
+    if rustix::process::geteuid().is_root() { Ok("/var/lib/kelvin".into()) } else { data_directory() }
+}
+
+/// A directory for a database that lives as long as one run. `/var/tmp` before `/tmp`, which is memory on many
+/// systems: a benchmark on it would measure no disk.
+pub(crate) fn scratch() -> Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("kelvin-");
+    let asked = std::env::var_os("TMPDIR").map(PathBuf::from);
+    let made = match asked {
+        Some(directory) => builder.tempdir_in(directory),
+        None => builder.tempdir_in("/var/tmp").or_else(|_| builder.tempdir()),
+    };
+    made.context("cannot make a directory for a temporary database")
+}

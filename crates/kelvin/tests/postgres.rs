@@ -1,0 +1,70 @@
+//! The main job on a real PostgreSQL, as a user runs it.
+
+mod support;
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use kelvin_database::managed::Manager;
+use support::{Place, Server, text, wait_until};
+
+#[test]
+fn every_way_of_calling_is_valid_with_eight_users() {
+    let server = Server::start();
+    let url = server.url();
+    let place = Place::new();
+    for calls in ["functions", "pipelined", "statements"] {
+        let args = ["run", "tproc-c", "--target", &url, "--calls", calls, "--users", "8"];
+        place.expect(0, &[&args[..], &["--ramp-up", "1s", "--duration", "4s", "--check"]].concat());
+        let run = place.report("last");
+        let window = &run["points"][0]["window"];
+        assert!(window["client_headline"].as_u64().unwrap() > 100, "{calls}: {window}");
+        assert!(window["server_headline"].as_u64().unwrap() > 100, "{calls}: {window}");
+    }
+}
+
+#[test]
+fn a_server_killed_and_restarted_in_the_run_costs_errors_and_no_truth() {
+    let server = Server::start();
+    let url = server.url();
+    let place = Place::new();
+    place.expect(0, &["build", "tproc-c", "--target", &url]);
+    let args = ["run", "tproc-c", "--target", &url, "--users", "4", "--ramp-up", "0s", "--duration", "15s", "--check"];
+    let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(5));
+    server.stop_immediately();
+    std::thread::sleep(Duration::from_secs(1));
+    server.start_again();
+    let output = child.wait_with_output().unwrap();
+    let shown = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(3), "{shown}");
+    let run = place.report("last");
+    let errors = run["points"][0]["errors"].as_array().unwrap();
+    assert!(errors.iter().any(|e| e["class"] == "connection lost"), "{errors:?}");
+    assert!(run["checks"].as_array().unwrap().iter().all(|c| c["holds"] == true));
+    // It went on after the restart.
+    let series = run["points"][0]["series"].as_array().unwrap();
+    let last = series.iter().filter(|s| s["part"] == "measured").next_back().unwrap();
+    assert!(last["second"].as_i64().unwrap() >= 13, "the last second is {last}");
+}
+
+#[test]
+fn the_managed_server_is_made_used_again_and_removed() {
+    let place = Place::new();
+    let servers = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(servers.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let run = |args: &[&str]| {
+        let output = place.command(args).env("KELVIN_SERVERS", servers.path()).output().unwrap();
+        assert!(output.status.success(), "{args:?}\n{}\n{}", text(&output.stdout), text(&output.stderr));
+        text(&output.stdout)
+    };
+    run(&["run", "tproc-c", "--target", "postgres", "--transactions", "50", "--users", "2"]);
+    assert!(run(&["server", "status"]).contains("running"));
+    run(&["run", "tproc-c", "--target", "postgres", "--no-build", "--transactions", "50", "--users", "2"]);
+    assert!(run(&["server", "down", "--remove"]).contains("stopped"));
+    wait_until("the server is gone", Duration::from_secs(10), || !run(&["server", "status"]).contains("running on"));
+    let _ = Manager::new(servers.path().to_owned()).down(true);
+}

@@ -1,0 +1,156 @@
+//! The main job on embedded SQLite, as a user runs it.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
+
+use support::{Place, text, wait_until};
+
+#[test]
+fn a_run_measures_checks_and_reports() {
+    let place = Place::new();
+    let shown = place.expect(0, &["run", "tproc-c", "--ramp-up", "1s", "--duration", "3s", "--check", "--users", "2"]);
+    for part in ["NOPM", "TPM", "New-Order", "Stock-Level", "p99.9", "Report: "] {
+        assert!(shown.contains(part), "no {part} in:\n{shown}");
+    }
+    assert!(place.path("reports/run-1.html").exists());
+    let run = place.report("last");
+    assert_eq!(run["status"], "complete");
+    assert_eq!(run["checks"].as_array().unwrap().len(), 12);
+    let again = place.expect(0, &["show"]);
+    assert!(shown.starts_with(&again), "`show` prints what `run` printed");
+}
+
+#[test]
+fn several_numbers_of_users_run_in_turn() {
+    let place = Place::new();
+    let args = ["run", "tproc-c", "--ramp-up", "0s", "--duration", "1s", "--users", "1,3"];
+    place.expect(0, &args);
+    let run = place.report("1");
+    let users: Vec<_> = run["points"].as_array().unwrap().iter().map(|p| p["users"].as_u64().unwrap()).collect();
+    assert_eq!(users, [1, 3]);
+}
+
+#[test]
+fn json_prints_events_and_nothing_else() {
+    let place = Place::new();
+    let out = place.expect(0, &["run", "tproc-c", "--json", "--ramp-up", "0s", "--duration", "1s"]);
+    let events: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    for kind in ["phase", "second", "window", "audit", "invariant", "finished"] {
+        assert!(kinds.contains(&kind), "no {kind} among {kinds:?}");
+    }
+    assert_eq!(*kinds.last().unwrap(), "finished");
+}
+
+#[test]
+fn the_printed_specification_is_the_run() {
+    let place = Place::new();
+    let args = ["--users", "2", "--transactions", "50", "--seed", "9", "--mix", "1/1/1/1/1"];
+    let file = place.expect(0, &[&["run", "tproc-c", "--print-spec"], &args[..]].concat());
+    place.write("run.toml", &file);
+    assert_eq!(place.expect(0, &["run", "run.toml", "--print-spec"]), file);
+    place.expect(0, &["run", "run.toml"]);
+    let run = place.report("last");
+    assert_eq!(run["seed"], 9);
+}
+
+#[test]
+fn ctrl_c_keeps_the_window_as_it_was() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["run", "tproc-c", "--ramp-up", "0s", "--duration", "60s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_measuring(child.stderr.take().unwrap(), 2);
+    signal(child.id(), "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stdout));
+    let run = place.report("last");
+    assert_eq!(run["status"], "interrupted");
+    let elapsed = run["points"][0]["window"]["elapsed_s"].as_f64().unwrap();
+    assert!((1.0..30.0).contains(&elapsed), "a window of {elapsed} s");
+}
+
+#[test]
+fn kill_9_loses_at_most_the_last_second() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["run", "tproc-c", "--ramp-up", "0s", "--duration", "60s"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let seen = wait_for_measuring(child.stderr.take().unwrap(), 4);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let shown = place.expect(0, &["show", "last"]);
+    assert!(shown.to_lowercase().contains("partial"), "{shown}");
+    let run = place.report("last");
+    let seconds = run["points"][0]["series"].as_array().unwrap().len();
+    assert!(seconds + 1 >= seen, "{seconds} seconds kept of {seen} seen");
+    // The store is good for more runs.
+    place.expect(0, &["run", "tproc-c", "--transactions", "20", "--users", "1"]);
+}
+
+#[test]
+fn built_data_is_used_again_checked_and_dropped() {
+    let place = Place::new();
+    let target = format!("sqlite:{}", place.path("tpcc.db").display());
+    place.expect(0, &["build", "tproc-c", "--target", &target]);
+    place.expect(0, &["run", "tproc-c", "--target", &target, "--no-build", "--transactions", "100", "--users", "2"]);
+    assert!(place.expect(0, &["check", "tproc-c", "--target", &target]).contains("all 12 conditions hold"));
+    place.expect(2, &["drop", "tproc-c", "--target", &target]);
+    place.expect(0, &["drop", "tproc-c", "--target", &target, "--yes"]);
+    place.expect(2, &["run", "tproc-c", "--target", &target, "--no-build"]);
+}
+
+#[test]
+fn a_lost_update_makes_check_fail_with_its_condition() {
+    let place = Place::new();
+    let file = place.path("tpcc.db");
+    let target = format!("sqlite:{}", file.display());
+    place.expect(0, &["build", "tproc-c", "--target", &target]);
+    let database = rusqlite::Connection::open(&file).unwrap();
+    database.execute("update warehouse set w_ytd = w_ytd + 1", []).unwrap();
+    drop(database);
+    let shown = place.expect(1, &["check", "tproc-c", "--target", &target]);
+    assert!(shown.contains("  1  FAILS"), "{shown}");
+}
+
+#[test]
+fn completions_and_man_pages_are_written() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(place.expect(0, &["completions", shell]).contains("kelvin"));
+    }
+    place.expect(0, &["man", "pages"]);
+    assert!(place.path("pages/kelvin-run.1").exists());
+}
+
+/// Reads the plain status lines until `seconds` measured ones were printed; returns how many that are.
+fn wait_for_measuring(stderr: impl std::io::Read + Send + 'static, seconds: usize) -> usize {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            if line.starts_with("measure ") && sender.send(()).is_err() {
+                // Go on reading, so that the command never blocks on a full pipe.
+            }
+        }
+    });
+    let mut seen = 0;
+    wait_until("the load is measured", Duration::from_secs(60), || {
+        seen += receiver.try_iter().count();
+        seen >= seconds
+    });
+    seen
+}
+
+fn signal(pid: u32, name: &str) {
+    let sent = std::process::Command::new("kill").args([format!("-{name}"), pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+}

@@ -1,0 +1,114 @@
+//! Runs the real command in a place of its own.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use kelvin_database::managed::{Instance, Manager};
+
+/// A directory with a results file, and the command run in it.
+pub struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.path("kelvin.db")
+    }
+
+    /// The command, in this directory, with nothing of the caller's environment that could decide anything.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kelvin"));
+        command.args(args).current_dir(self.directory.path()).stdin(Stdio::null());
+        for (name, _) in std::env::vars() {
+            if name.starts_with("PG") || name.starts_with("KELVIN") {
+                command.env_remove(name);
+            }
+        }
+        command.env("KELVIN_STORE", self.store()).env("HOME", self.directory.path()).env("TMPDIR", "/var/tmp");
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Runs and returns standard output; anything but the expected exit code fails the test.
+    #[track_caller]
+    pub fn expect(&self, code: i32, args: &[&str]) -> String {
+        let output = self.run(args);
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "kelvin {}\n{stdout}\n{stderr}", args.join(" "));
+        stdout
+    }
+
+    /// The run's report as JSON.
+    #[track_caller]
+    pub fn report(&self, run: &str) -> serde_json::Value {
+        serde_json::from_str(&self.expect(0, &["report", run, "--json"])).unwrap()
+    }
+
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub fn wait_until(what: &str, limit: Duration, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < limit, "waited {limit:?} in vain until {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A PostgreSQL server that lives as long as the test.
+pub struct Server {
+    manager: Manager,
+    pub instance: Instance,
+    _base: tempfile::TempDir,
+}
+
+impl Server {
+    pub fn start() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let base = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
+        // The server's own user must get through.
+        std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let manager = Manager::new(base.path().to_owned());
+        let instance = manager.up(None, &mut |_| {}).expect("these tests need PostgreSQL's server: cargo xtask test");
+        Self { manager, instance, _base: base }
+    }
+
+    /// The URL of its database.
+    pub fn url(&self) -> String {
+        self.instance.config().to_string()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.manager.down(true);
+    }
+}

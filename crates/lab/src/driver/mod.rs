@@ -1,0 +1,350 @@
+//! The timed driver: one point of a run, that is, one number of users.
+//!
+//! Users connect in one sequence before the clock starts, ramp up, are measured, and end the transaction they
+//! are in. The thread that calls [`Point::run`] drains their samples, emits the events, closes the window,
+//! and then the books.
+
+mod books;
+mod edges;
+mod tally;
+mod user;
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use kelvin_database::{Engine, Error, Session};
+use kelvin_measure::event::{AuditLine, Phase, Window};
+use kelvin_measure::invariant::Invariant;
+use kelvin_measure::{Clock, Collector, Counters, Event, Nanos, Recorder, Totals, recorder};
+use kelvin_workload::{Stop, VirtualUser, Workload};
+
+use crate::run::{RunError, Sink};
+use crate::spec::Load;
+use edges::Edges;
+use tally::{Report, Tally};
+use user::{Book, Shared, UserThread};
+
+/// How often the samples are drained. Small against a second, large against the cost of a wake-up.
+const TICK: Duration = Duration::from_millis(50);
+
+/// The users' first statement comes this long after the last connection, so that all are waiting by then.
+const HEAD_START: Duration = Duration::from_millis(50);
+
+/// How much longer than a statement's time-out a user may take to end before its statement is interrupted.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Stack of a user's thread; only what is touched takes memory.
+const STACK: usize = 512 * 1024;
+
+/// What a point measured.
+#[derive(Debug, Clone)]
+pub struct PointResult {
+    /// The window and its headline counts.
+    pub window: Window,
+    /// Counts and histograms.
+    pub totals: Totals,
+    /// The self-audit.
+    pub audit: Vec<AuditLine>,
+    /// What was checked.
+    pub invariants: Vec<Invariant>,
+    /// Errors counted, also those of transactions that were repeated.
+    pub errors: u64,
+    /// The last error of a user, when all of them gave up.
+    pub gave_up: Option<String>,
+    /// Whether somebody asked to stop.
+    pub interrupted: bool,
+}
+
+/// One point, ready to run.
+#[derive(Debug)]
+pub struct Point<'a> {
+    /// Its index in the run.
+    pub index: u32,
+    /// Virtual users.
+    pub users: u32,
+    /// Ramp-up, duration, seed and limits.
+    pub load: &'a Load,
+    /// The run's clock.
+    pub clock: &'a Clock,
+    /// Asks for an early end.
+    pub stop: &'a Stop,
+}
+
+/// A user with its connection, before its thread.
+struct Connected {
+    user: Box<dyn VirtualUser>,
+    session: Box<dyn Session>,
+}
+
+/// A point under way.
+struct Underway {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    collector: Collector,
+    tally: Tally,
+    reports: Receiver<Report>,
+    counters: Vec<Counters>,
+    books: Vec<Counters>,
+    edges: Edges,
+}
+
+impl Point<'_> {
+    /// Connects, loads, measures. An error means that the point could not start or its events could not be
+    /// kept; what goes wrong with the database while it runs is part of the result.
+    pub fn run(
+        &self,
+        engine: &Arc<dyn Engine>,
+        workload: &Arc<dyn Workload>,
+        sink: &mut dyn Sink,
+    ) -> Result<PointResult, RunError> {
+        let mut monitor = engine.connect()?;
+        monitor.set_timeout(Some(self.load.timeout.duration()))?;
+        let before = workload.headline_count(&mut *monitor)?;
+        let connected = self.connect(engine, &**workload, sink)?;
+        let mut underway = self.start(engine, workload, connected, monitor, sink)?;
+        let driven = self.drive(&mut underway, sink);
+        if driven.is_err() {
+            // Nobody hears us any more: end the load in order, then say so.
+            self.stop.request();
+        }
+        let ended = self.wait_for_users(&mut underway);
+        driven?;
+        self.close(underway, ended, &**workload, before, sink)
+    }
+
+    /// Opens every user's connection, one after another.
+    fn connect(
+        &self,
+        engine: &Arc<dyn Engine>,
+        workload: &dyn Workload,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<Connected>, RunError> {
+        self.phase(sink, Phase::Connect, self.clock.now(), None)?;
+        let mut connected = Vec::with_capacity(self.users as usize);
+        let mut told = self.clock.now();
+        for (index, mut user) in workload.users(self.users, self.load.seed).into_iter().enumerate() {
+            if self.stop.requested() {
+                return Err(RunError::Interrupted);
+            }
+            let number = index as u64 + 1;
+            let of = |error: Error| error.context(&format!("user {number} of {} cannot connect", self.users));
+            let mut session = engine.connect().map_err(of)?;
+            session.set_timeout(Some(self.load.timeout.duration())).map_err(of)?;
+            user.prepare(&mut *session).map_err(of)?;
+            connected.push(Connected { user, session });
+            if self.clock.now() - told > 500_000_000 {
+                told = self.clock.now();
+                let (done, total) = (number, u64::from(self.users));
+                sink.event(&Event::Progress { what: "users connected".into(), done, total, rows: 0 })?;
+            }
+        }
+        Ok(connected)
+    }
+
+    /// Starts the clock and the users' threads.
+    fn start(
+        &self,
+        engine: &Arc<dyn Engine>,
+        workload: &Arc<dyn Workload>,
+        connected: Vec<Connected>,
+        monitor: Box<dyn Session>,
+        sink: &mut dyn Sink,
+    ) -> Result<Underway, RunError> {
+        let by_count = self.load.transactions.is_some();
+        let begin = self.clock.now() + HEAD_START.as_nanos() as u64;
+        let open = begin + if by_count { 0 } else { self.load.ramp_up.nanos() };
+        let close = (!by_count).then(|| open + self.load.duration.nanos());
+        let shared = Arc::new(Shared {
+            engine: Arc::clone(engine),
+            clock: self.clock.clone(),
+            begin,
+            open,
+            close: AtomicU64::new(close.unwrap_or(u64::MAX)),
+            transactions: self.load.transactions.map(std::num::NonZeroU64::get),
+            users: self.users,
+            retries: self.load.retries,
+            timeout: self.load.timeout.duration(),
+            stop: self.stop.clone(),
+            ended: AtomicU32::new(0),
+            gave_up: AtomicU32::new(0),
+            pushed: AtomicU64::new(0),
+            cancels: (0..self.users).map(|_| Mutex::new(None)).collect(),
+        });
+        let capacity = (1_000_000 / self.users.max(1) as usize).clamp(256, 8192);
+        let (recorders, rings): (Vec<Recorder>, Vec<_>) = (0..self.users).map(|_| recorder(capacity)).unzip();
+        let (reporter, reports) = mpsc::channel();
+        let collector = Collector::new(self.index, workload.kinds().len(), rings, open, close);
+        let edges = Edges::start(Arc::clone(&shared), Arc::clone(workload), monitor)?;
+        let counters: Vec<_> = (0..self.users).map(|_| Counters::new(workload.counters())).collect();
+        let books: Vec<_> = (0..self.users).map(|_| Counters::new(Book::LENGTH)).collect();
+        let mut threads = Vec::with_capacity(connected.len());
+        for (index, (Connected { user, session }, recorder)) in
+            connected.into_iter().zip(recorders).enumerate()
+        {
+            let thread = UserThread {
+                index: index as u32,
+                shared: Arc::clone(&shared),
+                user,
+                session,
+                recorder,
+                counters: counters[index].clone(),
+                book: books[index].clone(),
+                reports: reporter.clone(),
+                headline: books::headline(&**workload) as u8,
+            };
+            let spawned = std::thread::Builder::new()
+                .name(format!("user-{}", index + 1))
+                .stack_size(STACK)
+                .spawn(move || thread.run());
+            threads.push(spawned.map_err(|error| {
+                self.stop.request();
+                RunError::Start(format!("no thread for user {} of {}: {error}", index + 1, self.users))
+            })?);
+        }
+        let first = if open > begin { Phase::RampUp } else { Phase::Measure };
+        let planned = if open > begin { Some(open - begin) } else { close.map(|close| close - open) };
+        self.phase(sink, first, begin, planned)?;
+        let tally = Tally::new(self.index, open);
+        Ok(Underway { shared, threads, collector, tally, reports, counters, books, edges })
+    }
+
+    /// Drains and emits until the window has closed, by time, by count, or because somebody asked.
+    fn drive(&self, underway: &mut Underway, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let shared = Arc::clone(&underway.shared);
+        let mut measuring = shared.open == shared.begin;
+        let mut counted_until = 0;
+        loop {
+            std::thread::sleep(TICK);
+            let now = self.clock.now();
+            // Read before draining: whoever has ended by then has handed over everything.
+            let all_ended = shared.all_ended();
+            let planned = shared.close.load(Ordering::Acquire);
+            if !measuring && now >= shared.open {
+                measuring = true;
+                self.phase(sink, Phase::Measure, shared.open, Some(planned.saturating_sub(shared.open)))?;
+            }
+            let closing = self.stop.requested() || now >= planned || all_ended;
+            if closing && self.load.transactions.is_none() || self.stop.requested() {
+                let close = now.min(planned).max(shared.open);
+                underway.collector.close_window(close);
+                shared.close.store(close, Ordering::Release);
+            }
+            self.emit(underway, now, sink)?;
+            let second = underway.collector.second_of(now);
+            if measuring && second > counted_until {
+                counted_until = second;
+                let values = books::sums(&underway.counters);
+                sink.event(&Event::Counters { point: self.index, values })?;
+            }
+            if closing {
+                return self.phase(sink, Phase::Stop, now.min(planned), None);
+            }
+        }
+    }
+
+    fn emit(&self, underway: &mut Underway, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
+        for second in underway.collector.drain(now) {
+            sink.event(&Event::Second(second))?;
+        }
+        underway.tally.take(&underway.reports);
+        for event in underway.tally.complete(underway.collector.second_of(now)) {
+            sink.event(&event)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for every user to end the transaction it is in. Whoever takes too long, or everybody once
+    /// somebody asked twice, is interrupted. Returns whether all have ended.
+    fn wait_for_users(&self, underway: &mut Underway) -> bool {
+        let shared = &underway.shared;
+        underway.edges.wake();
+        for thread in &underway.threads {
+            thread.thread().unpark();
+        }
+        let patience = (self.load.timeout.duration() + PATIENCE).as_nanos() as u64;
+        let since = self.clock.now();
+        let mut interrupted_at = None;
+        while !shared.all_ended() {
+            let now = self.clock.now();
+            match interrupted_at {
+                None if self.stop.now() || now > since + patience => {
+                    interrupted_at = Some(now);
+                    shared.cancel_all();
+                }
+                // Interrupted and still not back: the connection is beyond reach, its thread is left behind.
+                Some(at) if now > at + PATIENCE.as_nanos() as u64 => return false,
+                _ => {}
+            }
+            // A stopped run must not overflow a ring that nobody drains.
+            underway.collector.take_samples();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
+    /// Closes the books: the window, the counts on both sides, the invariants, the audit.
+    fn close(
+        &self,
+        underway: Underway,
+        ended: bool,
+        workload: &dyn Workload,
+        before: u64,
+        sink: &mut dyn Sink,
+    ) -> Result<PointResult, RunError> {
+        let Underway { shared, threads, collector, mut tally, reports, counters, books, edges } = underway;
+        if ended {
+            for thread in threads {
+                // A panic in a user is a defect of ours; it must not pass for a quiet end.
+                thread.join().map_err(|_| RunError::Start("a virtual user's thread panicked".into()))?;
+            }
+        }
+        let (rest, totals) = collector.finish();
+        for second in rest {
+            sink.event(&Event::Second(second))?;
+        }
+        tally.take(&reports);
+        for event in tally.complete(i64::MAX) {
+            sink.event(&event)?;
+        }
+        let counters = books::sums(&counters);
+        sink.event(&Event::Counters { point: self.index, values: counters.clone() })?;
+        let mut readings = edges.finish()?;
+        let after = books::final_count(&shared, workload, &mut readings.monitor);
+        let closing = books::Closing {
+            point: self.index,
+            users: self.users,
+            shared: &shared,
+            totals: &totals,
+            books: &books,
+            tally: &tally,
+            readings: &readings,
+            headline: books::headline(workload),
+        };
+        let window = closing.window();
+        sink.event(&Event::Window(window.clone()))?;
+        let invariants = if ended { closing.invariants(&window, before, after) } else { Vec::new() };
+        for invariant in &invariants {
+            sink.event(&Event::Invariant { point: self.index, invariant: invariant.clone() })?;
+        }
+        let audit = workload.audit(&counters);
+        sink.event(&Event::Audit { point: self.index, lines: audit.clone() })?;
+        let gave_up = (shared.gave_up.load(Ordering::Acquire) == self.users)
+            .then(|| tally.last_message().unwrap_or("every user gave up").to_owned());
+        let interrupted = self.stop.requested();
+        Ok(PointResult { window, totals, audit, invariants, errors: tally.errors(), gave_up, interrupted })
+    }
+
+    fn phase(
+        &self,
+        sink: &mut dyn Sink,
+        phase: Phase,
+        at: Nanos,
+        planned: Option<Nanos>,
+    ) -> Result<(), RunError> {
+        sink.event(&Event::Phase { point: self.index, phase, at, users: self.users, planned })?;
+        Ok(())
+    }
+}

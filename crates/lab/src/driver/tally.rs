@@ -1,0 +1,155 @@
+//! Counts errors by second, transaction type, class and code, so that a thousand failures a second cost the
+//! store one row.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
+
+use kelvin_database::Error;
+use kelvin_measure::event::ErrorCount;
+use kelvin_measure::{Event, Nanos};
+
+/// What a user tells the driver besides its samples. Rare by nature, so it may allocate.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// Something failed.
+    Failure {
+        /// When.
+        at: Nanos,
+        /// The transaction type; none when a new connection failed.
+        kind: Option<u8>,
+        /// Whether the transaction is tried again.
+        retried: bool,
+        /// What.
+        error: Error,
+    },
+    /// Something that the timeline should show.
+    Note {
+        /// When.
+        at: Nanos,
+        /// In words.
+        text: String,
+    },
+}
+
+type Key = (i64, Option<u8>, String, String, bool);
+
+/// Notes of one point beyond this many are counted and not kept: 10,000 users losing their server at once
+/// are one event, not 10,000.
+const MOST_NOTES: u64 = 200;
+
+/// The errors of one point.
+#[derive(Debug)]
+pub(super) struct Tally {
+    point: u32,
+    open: Nanos,
+    pending: BTreeMap<Key, (u64, String)>,
+    notes: Vec<Event>,
+    noted: u64,
+    all: u64,
+    failed: u64,
+    last: Option<String>,
+}
+
+impl Tally {
+    pub(super) fn new(point: u32, open: Nanos) -> Self {
+        Self {
+            point,
+            open,
+            pending: BTreeMap::new(),
+            notes: Vec::new(),
+            noted: 0,
+            all: 0,
+            failed: 0,
+            last: None,
+        }
+    }
+
+    /// Takes what the users have reported.
+    pub(super) fn take(&mut self, reports: &Receiver<Report>) {
+        for report in reports.try_iter() {
+            match report {
+                Report::Failure { at, kind, retried, error } => {
+                    self.all += 1;
+                    self.failed += u64::from(kind.is_some() && !retried);
+                    let key =
+                        (self.second(at), kind, error.class().to_string(), error.code().to_string(), retried);
+                    let entry = self.pending.entry(key).or_insert_with(|| (0, error.message().to_owned()));
+                    entry.0 += 1;
+                    self.last = Some(error.to_string());
+                }
+                Report::Note { at, text } => {
+                    self.noted += 1;
+                    if self.noted <= MOST_NOTES {
+                        self.notes.push(Event::Note { point: self.point, second: self.second(at), text });
+                    }
+                }
+            }
+        }
+    }
+
+    /// The events of the seconds before `second`.
+    pub(super) fn complete(&mut self, second: i64) -> Vec<Event> {
+        let mut events = std::mem::take(&mut self.notes);
+        let later = self.pending.split_off(&(second, None, String::new(), String::new(), false));
+        for ((second, kind, class, code, retried), (count, message)) in
+            std::mem::replace(&mut self.pending, later)
+        {
+            let point = self.point;
+            events.push(Event::Errors(ErrorCount {
+                point,
+                second,
+                kind,
+                class,
+                code,
+                message,
+                retried,
+                count,
+            }));
+        }
+        events
+    }
+
+    /// Errors so far, of any kind.
+    pub(super) fn errors(&self) -> u64 {
+        self.all
+    }
+
+    /// Errors so far that ended a transaction.
+    pub(super) fn final_errors(&self) -> u64 {
+        self.failed
+    }
+
+    /// The newest error's message.
+    pub(super) fn last_message(&self) -> Option<&str> {
+        self.last.as_deref()
+    }
+
+    fn second(&self, at: Nanos) -> i64 {
+        (at as i64 - self.open as i64).div_euclid(1_000_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use kelvin_database::ErrorClass;
+
+    use super::*;
+
+    #[test]
+    fn errors_of_a_second_and_code_become_one_event() {
+        let (reporter, reports) = mpsc::channel();
+        for (at, retried) in [(0, true), (999_999_999, true), (1_000_000_000, false)] {
+            let error = Error::new(ErrorClass::Deadlock, "deadlock detected").with_code("40P01");
+            reporter.send(Report::Failure { at, kind: Some(0), retried, error }).unwrap();
+        }
+        let mut tally = Tally::new(0, 0);
+        tally.take(&reports);
+        let events = tally.complete(1);
+        let [Event::Errors(count)] = events.as_slice() else { panic!("{events:?}") };
+        assert_eq!((count.second, count.count, count.retried, count.code.as_str()), (0, 2, true, "40P01"));
+        assert_eq!(tally.complete(i64::MAX).len(), 1);
+        assert_eq!((tally.errors(), tally.final_errors()), (3, 1));
+    }
+}

@@ -1,0 +1,290 @@
+//! A virtual user's thread: decides, executes, times, repeats, reconnects.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kelvin_database::{Cancel, Engine, Error, ErrorClass, Rows, Session, Statement};
+use kelvin_measure::{Clock, Counters, Nanos, Outcome, Recorder, Sample};
+use kelvin_workload::{Stop, VirtualUser};
+
+use super::tally::Report;
+
+/// A user whose transactions fail this often in a row, with its connection intact, gives up: the table is
+/// gone, the disk is full, and more errors of the same kind tell nothing.
+const MOST_FAILURES_IN_A_ROW: u32 = 100;
+
+/// Waiting between attempts to reconnect, doubled from the first to the last of these.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What all users share.
+pub(super) struct Shared {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) clock: Clock,
+    /// When the users start.
+    pub(super) begin: Nanos,
+    /// When the window opens.
+    pub(super) open: Nanos,
+    /// When the window closes; moved forward when the run is stopped early. `u64::MAX` when it ends by count.
+    pub(super) close: AtomicU64,
+    /// Transactions of each user, when the run ends by count.
+    pub(super) transactions: Option<u64>,
+    pub(super) users: u32,
+    pub(super) retries: u16,
+    pub(super) timeout: Duration,
+    pub(super) stop: Stop,
+    /// Users who have ended.
+    pub(super) ended: AtomicU32,
+    /// Users who ended because nothing worked any more.
+    pub(super) gave_up: AtomicU32,
+    /// Samples that ended users handed over.
+    pub(super) pushed: AtomicU64,
+    /// A handle for each user's connection, to interrupt what it runs.
+    pub(super) cancels: Vec<Mutex<Option<Box<dyn Cancel>>>>,
+}
+
+impl Shared {
+    /// A new connection with the run's time-out.
+    pub(super) fn connect(&self) -> kelvin_database::Result<Box<dyn Session>> {
+        let mut session = self.engine.connect()?;
+        session.set_timeout(Some(self.timeout))?;
+        Ok(session)
+    }
+
+    /// Whether no user is at work any more.
+    pub(super) fn all_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire) == self.users
+    }
+
+    /// Interrupts whatever the users' connections are running.
+    pub(super) fn cancel_all(&self) {
+        for handle in &self.cancels {
+            if let Some(cancel) = handle.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+                // A server that does not answer cannot be asked twice; the user's own time-out remains.
+                let _ = cancel.cancel();
+            }
+        }
+    }
+
+    /// The part of a stretch of time that lies in the window.
+    fn within_window(&self, from: Nanos, to: Nanos) -> Nanos {
+        let close = self.close.load(Ordering::Acquire);
+        to.min(close).saturating_sub(from.max(self.open))
+    }
+}
+
+/// What a user writes down about its time, as indexes of a [`Counters`]. All in nanoseconds but `Unknown`.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Book {
+    /// Time in the window spent keying, thinking, reconnecting, or on transactions that failed.
+    Idle,
+    /// Of the transactions that ended in the window: the time before it opened.
+    BeforeOpen,
+    /// Of the transactions that ended after the window: the time before it closed.
+    BeforeClose,
+    /// Headline transactions whose commit was lost with its connection: they may have happened.
+    Unknown,
+    /// When the user ended.
+    EndedAt,
+}
+
+impl Book {
+    pub(super) const LENGTH: usize = 5;
+}
+
+/// One user, ready to run.
+pub(super) struct UserThread {
+    pub(super) index: u32,
+    pub(super) shared: Arc<Shared>,
+    pub(super) user: Box<dyn VirtualUser>,
+    pub(super) session: Box<dyn Session>,
+    pub(super) recorder: Recorder,
+    pub(super) counters: Counters,
+    pub(super) book: Counters,
+    pub(super) reports: Sender<Report>,
+    /// Which transaction type is the headline's.
+    pub(super) headline: u8,
+}
+
+/// Says that a user has ended even when its thread panicked: the driver must not wait for ever.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl UserThread {
+    /// Runs until the window closes, the count is reached, or somebody asks to stop.
+    pub(super) fn run(mut self) {
+        let ending = Ending(Arc::clone(&self.shared));
+        self.register_cancel();
+        let shared = Arc::clone(&self.shared);
+        shared.clock.sleep_until(shared.begin);
+        let mut now = shared.clock.now();
+        let mut transactions = 0;
+        let mut failures_in_a_row = 0;
+        while !self.done(now, transactions) {
+            let next = self.user.next();
+            now = self.pause(now, next.keying);
+            if self.done(now, transactions) {
+                break;
+            }
+            let (end, good) = self.transaction(next.kind, now);
+            now = end;
+            transactions += 1;
+            failures_in_a_row = if good { 0 } else { failures_in_a_row + 1 };
+            if failures_in_a_row >= MOST_FAILURES_IN_A_ROW {
+                self.shared.gave_up.fetch_add(1, Ordering::AcqRel);
+                self.note(format!(
+                    "user {} gave up after {failures_in_a_row} failures in a row",
+                    self.index + 1
+                ));
+                break;
+            }
+            if self.session.is_broken() {
+                now = self.reconnect(now);
+            } else if !good {
+                now = self.pause(now, Duration::from_millis(u64::from(failures_in_a_row)));
+            }
+            now = self.pause(now, next.thinking);
+        }
+        self.book.add(Book::EndedAt as usize, now);
+        self.shared.pushed.fetch_add(self.recorder.pushed(), Ordering::AcqRel);
+        drop(ending);
+    }
+
+    fn done(&self, now: Nanos, transactions: u64) -> bool {
+        self.shared.stop.requested()
+            || now >= self.shared.close.load(Ordering::Acquire)
+            || self.shared.transactions.is_some_and(|limit| transactions >= limit)
+    }
+
+    /// Executes one transaction with its repetitions; returns when it ended and whether it was good.
+    fn transaction(&mut self, kind: u8, start: Nanos) -> (Nanos, bool) {
+        let mut retries = 0;
+        loop {
+            match self.user.execute(&mut *self.session) {
+                Ok(outcome) => return (self.good(kind, start, retries, outcome), true),
+                Err(error) => {
+                    let lost = self.session.is_broken() || error.class() == ErrorClass::ConnectionLost;
+                    let again = !lost
+                        && error.class().is_retryable()
+                        && retries < self.shared.retries
+                        && !self.shared.stop.requested()
+                        && self.roll_back().is_ok();
+                    if lost && kind == self.headline {
+                        self.book.add(Book::Unknown as usize, 1);
+                    }
+                    let end = self.shared.clock.now();
+                    // Nobody listens only when the driver itself has failed.
+                    let _ = self.reports.send(Report::Failure {
+                        at: end,
+                        kind: Some(kind),
+                        retried: again,
+                        error,
+                    });
+                    if again {
+                        retries += 1;
+                        continue;
+                    }
+                    if !lost {
+                        // A roll-back that fails breaks the session, which is looked at next.
+                        let _ = self.roll_back();
+                    }
+                    self.recorder.record(Sample {
+                        end,
+                        service: end - start,
+                        kind,
+                        outcome: Outcome::Failed,
+                        retries,
+                    });
+                    self.book.add(Book::Idle as usize, self.shared.within_window(start, end));
+                    return (end, false);
+                }
+            }
+        }
+    }
+
+    fn good(&mut self, kind: u8, start: Nanos, retries: u16, outcome: Outcome) -> Nanos {
+        let end = self.shared.clock.now();
+        self.recorder.record(Sample { end, service: end - start, kind, outcome, retries });
+        let close = self.shared.close.load(Ordering::Acquire);
+        if end >= close {
+            self.book.add(Book::BeforeClose as usize, self.shared.within_window(start, end));
+        } else if end >= self.shared.open {
+            self.user.count(&self.counters);
+            if start < self.shared.open {
+                self.book.add(Book::BeforeOpen as usize, self.shared.open - start);
+            }
+        }
+        end
+    }
+
+    fn roll_back(&mut self) -> kelvin_database::Result<()> {
+        if self.session.in_transaction() {
+            self.session.execute(Statement::ROLLBACK, &[], &mut Rows::new())?;
+        }
+        Ok(())
+    }
+
+    /// Tries to connect again, with growing pauses, until it works or the run ends.
+    fn reconnect(&mut self, lost_at: Nanos) -> Nanos {
+        self.note(format!("user {} lost its connection", self.index + 1));
+        let mut pause = FIRST_PAUSE;
+        let mut now = lost_at;
+        while !self.done(now, 0) {
+            now = self.pause(now, pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            let connected = self.shared.connect().and_then(|mut session| {
+                self.user.prepare(&mut *session)?;
+                Ok(session)
+            });
+            let tried = self.shared.clock.now();
+            self.book.add(Book::Idle as usize, self.shared.within_window(now, tried));
+            now = tried;
+            match connected {
+                Ok(session) => {
+                    self.session = session;
+                    self.register_cancel();
+                    let seconds = (now - lost_at) as f64 / 1e9;
+                    self.note(format!("user {} is connected again after {seconds:.1} s", self.index + 1));
+                    break;
+                }
+                Err(error) => {
+                    let _ = self.reports.send(Report::Failure { at: now, kind: None, retried: true, error });
+                }
+            }
+        }
+        now
+    }
+
+    /// Waits, and books the wait as idle; ends early when the run does.
+    fn pause(&mut self, from: Nanos, length: Duration) -> Nanos {
+        if length.is_zero() {
+            return from;
+        }
+        let until = from + length.as_nanos() as u64;
+        let mut now = from;
+        while now < until && !self.done(now, 0) {
+            let wait = until.min(self.shared.close.load(Ordering::Acquire)).saturating_sub(now);
+            std::thread::park_timeout(Duration::from_nanos(wait.max(1000)));
+            now = self.shared.clock.now();
+        }
+        self.book.add(Book::Idle as usize, self.shared.within_window(from, now));
+        now
+    }
+
+    fn note(&self, text: String) {
+        let _ = self.reports.send(Report::Note { at: self.shared.clock.now(), text });
+    }
+
+    fn register_cancel(&self) {
+        if let Some(place) = self.shared.cancels.get(self.index as usize) {
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.session.cancel());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A whole run: every point in turn, the checks, the end.
+
+use std::sync::Arc;
+
+use kelvin_database::{Engine, Error};
+use kelvin_measure::event::{CheckLine, Phase, Status};
+use kelvin_measure::{Clock, Event};
+use kelvin_workload::{Stop, Workload};
+
+use crate::driver::{Point, PointResult};
+use crate::spec::Spec;
+
+/// Why a consumer of events could not take one: the disk under the store is full, for example.
+pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A consumer of a run's events: the store, the live view, `--json`.
+pub trait Sink {
+    /// Takes an event. An error ends the run: figures that nobody keeps are not worth the load.
+    fn event(&mut self, event: &Event) -> Result<(), SinkError>;
+}
+
+/// Why a run could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The database refused.
+    #[error(transparent)]
+    Database(#[from] Error),
+    /// The operating system refused something that the run needs.
+    #[error("{0}")]
+    Start(String),
+    /// An event could not be kept.
+    #[error("a result could not be kept: {0}")]
+    Sink(#[from] SinkError),
+    /// Somebody asked to stop before anything was measured.
+    #[error("interrupted before the measured window opened")]
+    Interrupted,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: Status,
+    /// The error that ended it.
+    pub error: Option<String>,
+    /// The points that were measured.
+    pub points: Vec<PointResult>,
+    /// The consistency conditions after the load, when they were asked for.
+    pub checks: Vec<CheckLine>,
+}
+
+impl Outcome {
+    /// Transactions that failed for good, over everything the users did.
+    pub fn failed(&self) -> u64 {
+        self.points.iter().flat_map(|p| &p.totals.all).map(|kind| kind.failed).sum()
+    }
+
+    /// Errors of any kind, also those that a repetition mended.
+    pub fn errors(&self) -> u64 {
+        self.points.iter().map(|p| p.errors).sum()
+    }
+
+    /// Whether every invariant, audit line and consistency condition holds.
+    pub fn is_valid(&self) -> bool {
+        let point = |p: &PointResult| p.invariants.iter().all(|i| i.holds) && p.audit.iter().all(|a| a.valid);
+        self.points.iter().all(point) && self.checks.iter().all(|c| c.holds)
+    }
+}
+
+/// A run, ready to start: the data is there and inspected.
+pub struct Run<'a> {
+    /// The database.
+    pub engine: Arc<dyn Engine>,
+    /// The workload, inspected.
+    pub workload: Arc<dyn Workload>,
+    /// What to run.
+    pub spec: &'a Spec,
+    /// The run's clock.
+    pub clock: Clock,
+    /// Asks for an early end.
+    pub stop: Stop,
+}
+
+impl Run<'_> {
+    /// Runs every point and the checks. The last event is always [`Event::Finished`], whatever happened,
+    /// unless the sink itself failed.
+    pub fn execute(&self, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
+        let mut outcome =
+            Outcome { status: Status::Complete, error: None, points: Vec::new(), checks: Vec::new() };
+        let result = self.points(sink, &mut outcome).and_then(|()| self.checks(sink, &mut outcome));
+        if let Err(error @ RunError::Sink(_)) = result {
+            return Err(error);
+        }
+        if let Err(error) = &result {
+            outcome.status =
+                if matches!(error, RunError::Interrupted) { Status::Interrupted } else { Status::Failed };
+            outcome.error = Some(error.to_string());
+        }
+        sink.event(&Event::Finished { status: outcome.status, error: outcome.error.clone() })?;
+        // Without a single measured point the error is all there is to tell.
+        match result {
+            Err(error) if outcome.points.is_empty() => Err(error),
+            _ => Ok(outcome),
+        }
+    }
+
+    fn points(&self, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), RunError> {
+        for (index, &users) in self.spec.load.users.numbers().iter().enumerate() {
+            let point = Point {
+                index: index as u32,
+                users,
+                load: &self.spec.load,
+                clock: &self.clock,
+                stop: &self.stop,
+            };
+            let result = point.run(&self.engine, &self.workload, sink)?;
+            let (interrupted, gave_up) = (result.interrupted, result.gave_up.clone());
+            outcome.points.push(result);
+            if interrupted {
+                outcome.status = Status::Interrupted;
+                return Ok(());
+            }
+            if let Some(error) = gave_up {
+                return Err(RunError::Start(format!("every user gave up; the last error was: {error}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn checks(&self, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), RunError> {
+        if self.spec.check && outcome.status == Status::Complete {
+            outcome.checks =
+                check(&*self.engine, &*self.workload, &self.clock, &self.stop, Phase::CheckAfter, sink)?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks the consistency conditions and hands each to the sink as it is known.
+pub fn check(
+    engine: &dyn Engine,
+    workload: &dyn Workload,
+    clock: &Clock,
+    stop: &Stop,
+    phase: Phase,
+    sink: &mut dyn Sink,
+) -> Result<Vec<CheckLine>, RunError> {
+    sink.event(&Event::Phase { point: 0, phase, at: clock.now(), users: 0, planned: None })?;
+    let mut lines = Vec::new();
+    let mut refused = None;
+    workload.check(engine, stop, &mut |line| {
+        if refused.is_none() {
+            refused = sink.event(&Event::Check { phase, line: line.clone() }).err();
+        }
+        lines.push(line);
+    })?;
+    match refused {
+        Some(error) => Err(error.into()),
+        None => Ok(lines),
+    }
+}

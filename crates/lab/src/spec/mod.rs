@@ -1,0 +1,230 @@
+//! What to run, as a file says it and as the command line says it: one type for both, so that neither can say
+//! what the other cannot.
+
+mod span;
+mod target;
+mod users;
+
+use std::path::Path;
+
+use kelvin_workload::tproc_c;
+use serde::{Deserialize, Serialize};
+
+pub use span::Span;
+pub use target::TargetName;
+pub use users::Users;
+
+/// A complete description of a run. Nothing that decides a figure stands outside it, and no password in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Spec {
+    /// What the users do.
+    pub workload: WorkloadName,
+    /// The database.
+    #[serde(default)]
+    pub target: TargetName,
+    /// A name to find the run by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Whether missing data is made before the run.
+    #[serde(default)]
+    pub build: Build,
+    /// Whether the consistency conditions are checked after the run.
+    #[serde(default)]
+    pub check: bool,
+    /// How the load is put on.
+    #[serde(default)]
+    pub load: Load,
+    /// What TPROC-C leaves to choose.
+    #[serde(default)]
+    pub tproc_c: tproc_c::Options,
+}
+
+/// The workloads of this build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkloadName {
+    /// The TPC-C-like workload.
+    TprocC,
+}
+
+/// What to do about data that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Build {
+    /// Make what is missing.
+    #[default]
+    Auto,
+    /// Refuse to run.
+    Never,
+}
+
+/// How the load is put on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Load {
+    /// Virtual users; several numbers are run in turn.
+    pub users: Users,
+    /// Load before the measured window, in no figure.
+    pub ramp_up: Span,
+    /// Length of the measured window.
+    pub duration: Span,
+    /// Transactions of each user, instead of a duration; there is no ramp-up then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<std::num::NonZeroU64>,
+    /// Decides every random value of the run.
+    pub seed: u64,
+    /// How often a transaction is repeated after a serialization failure, a deadlock or a busy lock.
+    pub retries: u16,
+    /// No statement waits longer than this for the server.
+    pub timeout: Span,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self {
+            users: Users::default(),
+            ramp_up: Span::seconds(5),
+            duration: Span::seconds(20),
+            transactions: None,
+            seed: 1,
+            retries: 10,
+            timeout: Span::seconds(60),
+        }
+    }
+}
+
+/// Why a specification cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SpecError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is not a specification; the message has line and column.
+    #[error("{path}: {message}")]
+    Parse {
+        /// The file.
+        path: String,
+        /// What is wrong and where.
+        message: String,
+    },
+    /// Two settings contradict each other.
+    #[error("{0}")]
+    Contradiction(String),
+}
+
+/// A specification file longer than this is not one.
+const LONGEST_FILE: u64 = 1 << 20;
+
+impl Spec {
+    /// A run of `workload` with every default.
+    pub fn new(workload: WorkloadName) -> Self {
+        Self {
+            workload,
+            target: TargetName::default(),
+            label: None,
+            build: Build::default(),
+            check: false,
+            load: Load::default(),
+            tproc_c: tproc_c::Options::default(),
+        }
+    }
+
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, SpecError> {
+        let shown = path.display().to_string();
+        let read = |source| SpecError::Read { path: shown.clone(), source };
+        let length = std::fs::metadata(path).map_err(read)?.len();
+        if length > LONGEST_FILE {
+            let message = format!("{length} bytes are too many for a specification ({LONGEST_FILE} allowed)");
+            return Err(SpecError::Parse { path: shown, message });
+        }
+        let text = std::fs::read_to_string(path).map_err(read)?;
+        Self::parse(&text, &shown)
+    }
+
+    /// Parses the text of a file; `name` stands in the errors.
+    pub fn parse(text: &str, name: &str) -> Result<Self, SpecError> {
+        let spec: Self = toml::from_str(text).map_err(|error| SpecError::Parse {
+            path: name.into(),
+            message: error.to_string().trim_end().to_owned(),
+        })?;
+        spec.validate()?;
+        Ok(spec)
+    }
+
+    /// Refuses settings that contradict each other.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        if self.load.transactions.is_none() && self.load.duration.is_zero() {
+            return Err(SpecError::Contradiction(
+                "a measured window of 0 s measures nothing; give a duration, or a number of transactions"
+                    .into(),
+            ));
+        }
+        if self.load.timeout.is_zero() {
+            return Err(SpecError::Contradiction("a time-out of 0 s ends every statement".into()));
+        }
+        if self.load.users.numbers().iter().max().is_some_and(|&most| most > MOST_USERS) {
+            return Err(SpecError::Contradiction(format!("more than {MOST_USERS} users are not supported")));
+        }
+        tproc_c::TprocC::new(self.tproc_c.clone())
+            .map(|_| ())
+            .map_err(|error| SpecError::Contradiction(format!("[tproc-c] {error}")))
+    }
+
+    /// The file that says the same.
+    pub fn to_toml(&self) -> String {
+        // Every field is a number, text, list or table of those: nothing that TOML cannot say.
+        toml::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+/// A thread and a connection each: more than this is a mistake in the number, not a wish.
+const MOST_USERS: u32 = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_printed_file_says_what_was_parsed() {
+        let mut spec = Spec::new(WorkloadName::TprocC);
+        spec.load.users = "1,2,4".parse().unwrap();
+        spec.load.ramp_up = "1m30s".parse().unwrap();
+        spec.load.transactions = std::num::NonZeroU64::new(7);
+        spec.tproc_c.warehouses = 10;
+        spec.label = Some("a \"quoted\" label".into());
+        assert_eq!(Spec::parse(&spec.to_toml(), "x").unwrap(), spec);
+    }
+
+    #[test]
+    fn a_minimal_file_has_every_default() {
+        let spec = Spec::parse("workload = \"tproc-c\"", "x").unwrap();
+        assert_eq!(spec, Spec::new(WorkloadName::TprocC));
+    }
+
+    #[test]
+    fn errors_have_line_and_column() {
+        for (text, expected) in [
+            ("workload = \"tproc-c\"\n[load]\nuser = 3\n", "line 3, column 1"),
+            ("workload = \"tproc-c\"\n[load]\nusers = 0\n", "line 3, column 9"),
+            ("workload = \"tproc-c\"\n[load]\nduration = \"-5s\"\n", "line 3, column 12"),
+            ("workload = \"tproc-c\"\ntarget = \"ftp://x\"\n", "line 2, column 10"),
+        ] {
+            let message = Spec::parse(text, "run.toml").unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in ".{0,200}") {
+            let _ = Spec::parse(&text, "x");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The database's name in a specification: checked when it is read, so that the error has its place.
+
+use std::fmt;
+use std::str::FromStr;
+
+use kelvin_database::target::Target;
+use serde::{Deserialize, Serialize};
+
+/// A target as the user wrote it. It parses, and holds no password.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TargetName(String);
+
+impl TargetName {
+    /// The parsed target.
+    pub fn target(&self) -> kelvin_database::Result<Target> {
+        Target::parse(&self.0)
+    }
+
+    /// As written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for TargetName {
+    fn default() -> Self {
+        Self("sqlite".into())
+    }
+}
+
+impl FromStr for TargetName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Target::parse(text).map_err(|error| error.to_string())?;
+        Ok(Self(text.into()))
+    }
+}
+
+impl TryFrom<String> for TargetName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<TargetName> for String {
+    fn from(target: TargetName) -> Self {
+        target.0
+    }
+}
+
+impl fmt::Display for TargetName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

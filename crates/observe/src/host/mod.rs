@@ -1,0 +1,95 @@
+//! The host's fingerprint: hardware, kernel, and the settings that decide a figure.
+
+mod cpu;
+mod filesystem;
+mod memory;
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use cpu::Cpu;
+pub use filesystem::Filesystem;
+pub use memory::Memory;
+
+/// What the host was when a run began. A field that could not be read is absent, never guessed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its name.
+    pub name: Option<String>,
+    /// Kernel release and version.
+    pub kernel: Option<String>,
+    /// The operating system's name, such as "Debian GNU/Linux 12 (bookworm)".
+    pub operating_system: Option<String>,
+    /// Processors.
+    pub cpu: Cpu,
+    /// Memory.
+    pub memory: Memory,
+    /// The kernel's clock source, such as "tsc": a slow one costs time in every measurement.
+    pub clock_source: Option<String>,
+    /// Load average over one minute before the run began: what else was going on.
+    pub load_average: Option<f64>,
+    /// CPU limit of this process's control group, in cores; absent when unlimited.
+    pub cgroup_cpu_limit: Option<f64>,
+    /// Memory limit of this process's control group in bytes; absent when unlimited.
+    pub cgroup_memory_limit: Option<u64>,
+}
+
+impl Host {
+    /// Reads the fingerprint; takes a few milliseconds.
+    pub fn read() -> Self {
+        let uname = rustix::system::uname();
+        let word =
+            |text: &std::ffi::CStr| Some(text.to_string_lossy().into_owned()).filter(|s| !s.is_empty());
+        Self {
+            name: word(uname.nodename()),
+            kernel: word(uname.release()),
+            operating_system: operating_system(),
+            cpu: Cpu::read(),
+            memory: Memory::read(),
+            clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            load_average: line("/proc/loadavg").and_then(|l| l.split(' ').next()?.parse().ok()),
+            cgroup_cpu_limit: line("/sys/fs/cgroup/cpu.max").and_then(|l| cpu_limit(&l)),
+            cgroup_memory_limit: line("/sys/fs/cgroup/memory.max").and_then(|l| l.parse().ok()),
+        }
+    }
+}
+
+/// The first line of a small file of the kernel's, without its line end.
+pub(crate) fn line(path: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.lines().next()?.trim().to_owned()).filter(|l| !l.is_empty())
+}
+
+fn operating_system() -> Option<String> {
+    let text = fs::read_to_string("/etc/os-release").ok()?;
+    let name = text.lines().find_map(|l| l.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim_matches('"').to_owned())
+}
+
+/// The quota of a cgroup-v2 `cpu.max` line ("150000 100000") in cores.
+fn cpu_limit(line: &str) -> Option<f64> {
+    let (quota, period) = line.split_once(' ')?;
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
+    (period > 0.0).then_some(quota / period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_is_described() {
+        let host = Host::read();
+        assert!(host.cpu.threads >= 1);
+        assert!(host.memory.total_bytes > 1 << 20);
+        assert!(host.kernel.is_some());
+    }
+
+    #[test]
+    fn a_cgroup_quota_is_a_number_of_cores() {
+        assert_eq!(cpu_limit("150000 100000"), Some(1.5));
+        assert_eq!(cpu_limit("max 100000"), None);
+    }
+}

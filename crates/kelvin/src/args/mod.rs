@@ -47,7 +47,7 @@ pub(crate) enum Command {
     /// Put a load on a database and measure it
     Run(Box<RunArgs>),
     /// Make and load a workload's tables
-    Build(Box<DataArgs>),
+    Build(Box<BuildArgs>),
     /// Check a workload's data against its consistency conditions
     Check(Box<DataArgs>),
     /// Remove a workload's tables
@@ -73,6 +73,16 @@ pub(crate) enum Command {
         /// Directory to write them into
         directory: PathBuf,
     },
+}
+
+/// `kelvin build`.
+#[derive(Debug, Args)]
+pub(crate) struct BuildArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Do not check the consistency conditions after the load
+    #[arg(long)]
+    pub(crate) no_check: bool,
 }
 
 /// `kelvin drop`.

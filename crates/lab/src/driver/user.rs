@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kelvin_database::{Cancel, Engine, Error, ErrorClass, Rows, Session, Statement};
+use kelvin_database::{Cancel, Engine, ErrorClass, Rows, Session, Statement};
 use kelvin_measure::{Clock, Counters, Nanos, Outcome, Recorder, Sample};
 use kelvin_workload::{Stop, VirtualUser};
 

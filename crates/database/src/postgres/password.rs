@@ -64,7 +64,10 @@ pub fn find(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Result<Opt
     // Lines that are not UTF-8 cannot match a configuration, which is; the others still count.
     let bytes = std::fs::read(&path)
         .map_err(|e| Error::usage(format!("the password file {} cannot be read: {e}", path.display())))?;
-    Ok(bytes.split(|&b| b == b'\n').filter_map(|line| std::str::from_utf8(line).ok()).find_map(|line| in_line(line, config)))
+    Ok(bytes
+        .split(|&b| b == b'\n')
+        .filter_map(|line| std::str::from_utf8(line).ok())
+        .find_map(|line| in_line(line, config)))
 }
 
 /// The password of one line `host:port:database:user:password` when its first four fields match.
@@ -78,7 +81,9 @@ fn in_line(line: &str, config: &Config) -> Option<Password> {
         Host::Tcp(name) => (name.clone(), None),
         // As libpq: a socket in the default directory is written "localhost".
         Host::Unix(directory) => {
-            let default = ["/run/postgresql", "/var/run/postgresql", "/tmp"].iter().any(|d| directory.as_os_str() == *d);
+            let default = ["/run/postgresql", "/var/run/postgresql", "/tmp"]
+                .iter()
+                .any(|d| directory.as_os_str() == *d);
             (directory.to_string_lossy().into_owned(), default.then_some("localhost"))
         }
     };
@@ -169,7 +174,10 @@ mod tests {
         assert!(error.to_string().contains("chmod 0600"), "{error}");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(find(&config(), &env).unwrap(), Some(Password::new("p")));
-        assert_eq!(find(&config(), &|k| (k == "PGPASSWORD").then(|| "e".into())).unwrap(), Some(Password::new("e")));
+        assert_eq!(
+            find(&config(), &|k| (k == "PGPASSWORD").then(|| "e".into())).unwrap(),
+            Some(Password::new("e"))
+        );
         assert_eq!(find(&config(), &|_| None).unwrap(), None);
     }
 }

@@ -51,7 +51,8 @@ fn split(url: &str) -> Result<Parts> {
     }
     // "user:secret" without '@' would be read as host and port, and "postgres://u:a/b@h/db" as path: an '@'
     // after the authority means that a part of a password may follow.
-    if path.is_some_and(|p| p.contains('@')) || (userinfo.is_none() && query.is_some_and(|q| q.contains("@"))) {
+    if path.is_some_and(|p| p.contains('@')) || (userinfo.is_none() && query.is_some_and(|q| q.contains("@")))
+    {
         return Err(Error::usage("the URL holds an '@' after the host")
             .with_help(format!("write it as %40; if it belongs to a password, {PASSWORD_REMEDY}")));
     }
@@ -138,14 +139,20 @@ fn decode(text: &str, part: &str) -> Result<Option<String>> {
         let value = digit(rest.next()).and_then(|high| Some(high * 16 + digit(rest.next())?));
         match value {
             None => {
-                return Err(Error::usage(format!("{part} has a bad percent-encoding at its character {}", at + 1))
-                    .with_help("a % is followed by two hexadecimal digits; write % itself as %25"));
+                return Err(Error::usage(format!(
+                    "{part} has a bad percent-encoding at its character {}",
+                    at + 1
+                ))
+                .with_help("a % is followed by two hexadecimal digits; write % itself as %25"));
             }
-            Some(0) => return Err(Error::usage(format!("{part} holds %00, which PostgreSQL has no place for"))),
+            Some(0) => {
+                return Err(Error::usage(format!("{part} holds %00, which PostgreSQL has no place for")));
+            }
             Some(value) => bytes.push(value as u8),
         }
     }
-    let text = String::from_utf8(bytes).map_err(|_| Error::usage(format!("{part} is not UTF-8 when decoded")))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| Error::usage(format!("{part} is not UTF-8 when decoded")))?;
     if text.contains('\0') {
         return Err(Error::usage(format!("{part} holds a zero byte, which PostgreSQL has no place for")));
     }
@@ -164,14 +171,19 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
     };
     let host = match parts.host.or_else(|| env("PGHOST")) {
         Some(host) if host.contains(',') => {
-            return Err(Error::usage("more than one host is given").with_help("Kelvin measures one server at a time"));
+            return Err(
+                Error::usage("more than one host is given").with_help("Kelvin measures one server at a time")
+            );
         }
         Some(host) if host.starts_with('/') => Host::Unix(PathBuf::from(host)),
         Some(host) => Host::Tcp(host),
         None => default_host(port),
     };
     let user = parts.user.or_else(|| env("PGUSER")).or_else(system_user).or_else(|| env("USER")).ok_or_else(
-        || Error::usage("no user is named").with_help("write it in the URL, postgres://user@host/db, or set PGUSER"),
+        || {
+            Error::usage("no user is named")
+                .with_help("write it in the URL, postgres://user@host/db, or set PGUSER")
+        },
     )?;
     let database = parts.database.or_else(|| env("PGDATABASE")).unwrap_or_else(|| user.clone());
     let mut config = Config::new(host, port, &user, &database);
@@ -181,12 +193,16 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
                 .with_help("known are disable, prefer, require, verify-ca and verify-full")
         })?;
     }
-    config.ssl_root_certificate =
-        parts.ssl_root_certificate.or_else(|| env("PGSSLROOTCERT")).filter(|path| path != "system").map(PathBuf::from);
+    config.ssl_root_certificate = parts
+        .ssl_root_certificate
+        .or_else(|| env("PGSSLROOTCERT"))
+        .filter(|path| path != "system")
+        .map(PathBuf::from);
     if let Some(text) = parts.connect_timeout.or_else(|| env("PGCONNECT_TIMEOUT")) {
-        let seconds = text.parse::<u32>().ok().filter(|seconds| (1..=86_400).contains(seconds)).ok_or_else(|| {
-            Error::usage(format!("connect_timeout {text:?} is not a number of seconds from 1 to 86400"))
-        })?;
+        let seconds =
+            text.parse::<u32>().ok().filter(|seconds| (1..=86_400).contains(seconds)).ok_or_else(|| {
+                Error::usage(format!("connect_timeout {text:?} is not a number of seconds from 1 to 86400"))
+            })?;
         config.connect_timeout = Duration::from_secs(seconds.into());
     }
     if let Some(name) = parts.application_name {
@@ -275,8 +291,11 @@ mod tests {
 
     #[test]
     fn display_is_read_back() {
-        for url in ["postgres://u@h:1/d", "postgres://u@[::1]:1/d?sslmode=disable", "postgres://u%20@/d?host=/x%20y&port=3"]
-        {
+        for url in [
+            "postgres://u@h:1/d",
+            "postgres://u@[::1]:1/d?sslmode=disable",
+            "postgres://u%20@/d?host=/x%20y&port=3",
+        ] {
             assert_eq!(read(url).unwrap().to_string(), url);
         }
     }

@@ -40,7 +40,7 @@ fn open(engine: &dyn Engine) -> Result<Box<dyn Session>> {
         EngineKind::Postgres => {
             session.run("set work_mem = '256MB'; set jit = off; set statement_timeout = 0")?
         }
-        EngineKind::Sqlite => session.run("pragma cache_size = -65536")?,
+        EngineKind::Sqlite => session.run("pragma cache_size = -65536; pragma mmap_size = 0")?,
     }
     Ok(session)
 }

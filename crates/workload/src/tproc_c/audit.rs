@@ -13,7 +13,7 @@ use super::inputs::{self, Transaction};
 use super::options::Mix;
 
 /// Number of counters; the constants below are their indexes, the first five the transaction types'.
-pub(crate) const COUNTERS: usize = 19;
+pub(crate) const COUNTERS: usize = 18;
 
 const ROLLED_BACK: usize = 5;
 /// Lines of all orders, of which the client drew [`DRAWN_LINES`] itself, with their supplying warehouses.
@@ -28,10 +28,9 @@ const LOOK_UPS: usize = 12;
 const NOTHING_MATCHED: usize = 13;
 const MATCHED: usize = 14;
 const MATCHED_SQUARES: usize = 15;
-/// Deliveries that told how many districts they skipped, those that skipped any, and the sum of districts.
+/// Deliveries that told how many districts they skipped, and those that skipped any.
 const DELIVERIES_KNOWN: usize = 16;
 const DELIVERIES_SKIPPING: usize = 17;
-const DISTRICTS_SKIPPED: usize = 18;
 
 /// Two-sided 99.9 %.
 const Z: f64 = 3.29;
@@ -69,7 +68,6 @@ pub(crate) fn count(
             if let Some(skipped) = done.skipped {
                 counters.add(DELIVERIES_KNOWN, 1);
                 counters.add(DELIVERIES_SKIPPING, u64::from(skipped > 0));
-                counters.add(DISTRICTS_SKIPPED, skipped);
             }
         }
         Transaction::StockLevel(_) => {}

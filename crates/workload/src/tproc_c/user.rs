@@ -8,7 +8,7 @@ use super::calls::{self, Done, Execute};
 use super::inputs::{Inputs, Transaction};
 use super::names::NonUniform;
 use super::options::{Calls, Options, Profile};
-use super::schema::Metadata;
+use super::schema::metadata::Metadata;
 use crate::{Next, VirtualUser};
 
 /// Domain of [`Random::part`] for the constants of a run, which all its users share (clause 2.1.6).

@@ -1,7 +1,7 @@
 //! One call of a stored function a transaction (PostgreSQL). The functions are ours and correct; their texts
 //! stand beside this file. A call is its own transaction: one statement, one round trip.
 
-use kelvin_database::{Decimal, Error, ErrorClass, Result, Rows, Session, Statement, Value};
+use kelvin_database::{Decimal, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement, Value};
 use kelvin_measure::Outcome;
 
 use super::{Done, Execute, missing, unused_item};
@@ -32,24 +32,29 @@ const UNUSED_ITEM_STATE: &str = "KV001";
 const MISSING_STATE: &str = "KV002";
 
 /// Creates the functions, in place of older ones; for the `hammerdb` profile also those that bear HammerDB's
-/// names.
+/// names. Does nothing on an engine without stored functions.
 pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> {
+    if session.engine() != EngineKind::Postgres {
+        return Ok(());
+    }
     // Not "create or replace": that keeps, and refuses to change, an older function's result type.
-    drop(session, profile)?;
+    drop(session)?;
     for text in TEXTS {
         session.run(text).map_err(|error| error.context("creating the stored functions"))?;
     }
     match profile {
         Profile::Spec => Ok(()),
-        Profile::Hammerdb => hammerdb::routines::create(session),
+        Profile::Hammerdb => hammerdb::create(session),
     }
 }
 
-/// Drops what [`create`] made, if it is there.
-pub(crate) fn drop(session: &mut dyn Session, profile: Profile) -> Result<()> {
-    if profile == Profile::Hammerdb {
-        hammerdb::routines::drop(session)?;
+/// Drops what [`create`] made for either profile, if it is there. Routines that HammerDB itself made stay.
+pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
+    if session.engine() != EngineKind::Postgres {
+        return Ok(());
     }
+    hammerdb::drop(session)?;
+    // PostgreSQL announces each function that is not there.
     for signature in SIGNATURES {
         session.run(&format!("DROP FUNCTION IF EXISTS {signature}"))?;
     }

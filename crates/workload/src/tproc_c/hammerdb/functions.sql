@@ -73,7 +73,7 @@ DECLARE
 BEGIN
     SELECT * INTO answer FROM kelvin_payment(p_w_id, p_d_id, p_c_w_id, p_c_d_id, p_c_id,
         CASE WHEN byname = 1 THEN p_c_last END, p_h_amount);
-    RETURN answer.customer;
+    RETURN answer.chosen;
 END
 $kelvin$;
 

@@ -4,14 +4,14 @@
 CREATE FUNCTION kelvin_payment(
     home int, district_number int, customer_home int, customer_district int, customer_number int,
     last_name varchar, amount numeric,
-    OUT matched int, OUT customer int, OUT balance numeric)
+    OUT matched int, OUT chosen int, OUT balance numeric)
 LANGUAGE plpgsql AS $kelvin$
 DECLARE
     namesakes int[];
     district_name varchar;
     warehouse_name varchar;
 BEGIN
-    customer := customer_number;
+    chosen := customer_number;
     IF last_name IS NOT NULL THEN
         SELECT array_agg(c_id ORDER BY c_first COLLATE "C", c_id) INTO namesakes FROM customer
          WHERE c_w_id = customer_home AND c_d_id = customer_district AND c_last = last_name;
@@ -19,21 +19,21 @@ BEGIN
         IF matched = 0 THEN
             RETURN;
         END IF;
-        customer := namesakes[(matched + 1) / 2];
+        chosen := namesakes[(matched + 1) / 2];
     END IF;
     UPDATE customer
        SET c_balance = c_balance - amount,
            c_ytd_payment = c_ytd_payment + amount,
            c_payment_cnt = c_payment_cnt + 1,
            c_data = CASE WHEN c_credit = 'BC' THEN
-               substr(customer || ' ' || customer_district || ' ' || customer_home || ' ' || district_number || ' '
+               substr(chosen || ' ' || customer_district || ' ' || customer_home || ' ' || district_number || ' '
                    || home || ' ' || amount::numeric(6, 2) || '|' || c_data, 1, 500)
                ELSE c_data END
-     WHERE c_w_id = customer_home AND c_d_id = customer_district AND c_id = customer
+     WHERE c_w_id = customer_home AND c_d_id = customer_district AND c_id = chosen
     RETURNING c_balance INTO balance;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'customer % of district % in warehouse % is missing',
-            customer, customer_district, customer_home USING ERRCODE = 'KV002';
+            chosen, customer_district, customer_home USING ERRCODE = 'KV002';
     END IF;
     UPDATE district SET d_ytd = d_ytd + amount WHERE d_w_id = home AND d_id = district_number
     RETURNING d_name INTO district_name;
@@ -42,7 +42,7 @@ BEGIN
         RAISE EXCEPTION 'district % or warehouse % is missing', district_number, home USING ERRCODE = 'KV002';
     END IF;
     INSERT INTO history (h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_date, h_amount, h_data)
-    VALUES (customer_home, customer_district, customer, home, district_number, now(), amount,
+    VALUES (customer_home, customer_district, chosen, home, district_number, now(), amount,
             warehouse_name || '    ' || district_name);
 END
 $kelvin$;

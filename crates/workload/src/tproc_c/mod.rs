@@ -1,13 +1,19 @@
 //! TPROC-C: an open workload derived from TPC-C, in the `spec` and `hammerdb` profiles.
 
+mod audit;
+mod calls;
 mod check;
 mod data;
+mod hammerdb;
+mod inputs;
 mod load;
 mod names;
 mod options;
 mod schema;
+mod user;
+mod workload;
 
-use kelvin_database::{Engine, Error, Result, Session};
+use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 use kelvin_measure::event::CheckLine;
 
 use crate::{Progress, Stop};
@@ -25,6 +31,8 @@ pub struct TprocC {
     options: Options,
     /// What the database holds, once `inspect` has looked.
     metadata: Option<Metadata>,
+    /// How that database is driven, decided by `inspect` too.
+    driven: Option<(EngineKind, Calls)>,
 }
 
 impl TprocC {
@@ -42,7 +50,7 @@ impl TprocC {
                 return refuse(format!("{number} {what}: {low} to {MAX_PARALLEL} are possible"));
             }
         }
-        Ok(Self { options, metadata: None })
+        Ok(Self { options, metadata: None, driven: None })
     }
 
     /// What the user chose.
@@ -95,11 +103,11 @@ impl TprocC {
 // The seam to the routines: `calls::functions` makes and drops them where the engine can store any.
 
 /// Runs after the rows and the indexes are there and before the statistics.
-fn after_load(_session: &mut dyn Session, _profile: Profile) -> Result<()> {
-    Ok(())
+fn after_load(session: &mut dyn Session, profile: Profile) -> Result<()> {
+    calls::functions::create(session, profile)
 }
 
 /// Runs before the tables are dropped.
-fn before_drop(_session: &mut dyn Session) -> Result<()> {
-    Ok(())
+fn before_drop(session: &mut dyn Session) -> Result<()> {
+    calls::functions::drop(session)
 }

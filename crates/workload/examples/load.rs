@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use kelvin_database::{Engine, sqlite};
+use kelvin_database::{Engine, postgres, sqlite};
 use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Progress, Stop};
 
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let engine: Box<dyn Engine> = match kind.as_str() {
         "sqlite" => Box::new(sqlite::SqliteEngine::open(PathBuf::from(target))?),
-        //PG "postgres" => Box::new(postgres::PostgresEngine::new(postgres::Config::parse(target)?)),
+        "postgres" => Box::new(postgres::PostgresEngine::new(postgres::Config::parse(target)?)),
         other => return Err(format!("no engine {other}").into()),
     };
     let workload = TprocC::new(Options { warehouses: warehouses.parse()?, ..Options::default() })?;
@@ -48,7 +48,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut began = Instant::now();
         workload.check(engine.as_ref(), &Stop::new(), &mut |line| {
             let verdict = if line.holds { "holds" } else { "VIOLATED" };
-            println!("{:2} {verdict} in {:.2} s: {}", line.number, began.elapsed().as_secs_f64(), line.detail);
+            println!(
+                "{:2} {verdict} in {:.2} s: {}",
+                line.number,
+                began.elapsed().as_secs_f64(),
+                line.detail
+            );
             began = Instant::now();
         })?;
     }

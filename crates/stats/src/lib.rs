@@ -1,1 +1,3 @@
-//! placeholder
+//! Statistics for performance measurements: pure functions, no I/O, no clock.
+
+pub mod proportion;

@@ -1,6 +1,113 @@
 //! TPROC-C: an open workload derived from TPC-C, in the `spec` and `hammerdb` profiles.
 
+mod audit;
+mod calls;
+mod check;
+mod data;
+mod hammerdb;
+mod inputs;
+mod load;
 mod names;
 mod options;
+mod schema;
+mod user;
+mod workload;
 
+use kelvin_database::{Engine, EngineKind, Error, Result, Session};
+use kelvin_measure::event::CheckLine;
+
+use crate::{Progress, Stop};
 pub use options::{Calls, Mix, Options, Profile};
+use schema::metadata::{Build, Metadata};
+
+/// The most warehouses that can be asked for.
+const MAX_WAREHOUSES: u32 = 100_000;
+/// The most loaders and the most partitions that can be asked for.
+const MAX_PARALLEL: u32 = 1024;
+
+/// The workload.
+#[derive(Debug)]
+pub struct TprocC {
+    options: Options,
+    /// What the database holds, once `inspect` has looked.
+    metadata: Option<Metadata>,
+    /// How that database is driven, decided by `inspect` too.
+    driven: Option<(EngineKind, Calls)>,
+}
+
+impl TprocC {
+    /// The workload with these options, or in words what is wrong with them.
+    pub fn new(options: Options) -> Result<Self> {
+        let refuse = |message: String| Err(Error::usage(message));
+        if !(1..=MAX_WAREHOUSES).contains(&options.warehouses) {
+            return refuse(format!("{} warehouses: 1 to {MAX_WAREHOUSES} are possible", options.warehouses));
+        }
+        if options.mix.0.iter().all(|&weight| weight == 0) {
+            return refuse("the mix has no transaction: at least one weight must be above 0".into());
+        }
+        for (what, number, low) in [("loaders", options.loaders, 1), ("partitions", options.partitions, 2)] {
+            if let Some(number) = number.filter(|number| !(low..=MAX_PARALLEL).contains(number)) {
+                return refuse(format!("{number} {what}: {low} to {MAX_PARALLEL} are possible"));
+            }
+        }
+        Ok(Self { options, metadata: None, driven: None })
+    }
+
+    /// What the user chose.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Makes the tables and loads them; goes on where an earlier build stopped. A build that was asked to
+    /// stop ends with an error that says so, since its data are not complete.
+    pub fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
+        load::build(engine, &self.options, &after_load, progress, stop)
+    }
+
+    /// Removes everything that a build made, complete or not.
+    pub fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
+        load::drop_data(engine, &before_drop)
+    }
+
+    /// Checks the twelve consistency conditions and hands out each outcome as it is known.
+    pub fn check(&self, engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(CheckLine)) -> Result<()> {
+        check::check(engine, stop, each)
+    }
+
+    /// Whether complete data of these options are there.
+    pub fn is_built(&self, engine: &dyn Engine) -> Result<bool> {
+        let build = Build::read(engine.connect()?.as_mut())?;
+        Ok(build.is_some_and(|build| build.complete && build.must_match(&self.options).is_ok()))
+    }
+
+    /// Sum of d_next_o_id: each committed New-Order adds one to it.
+    pub fn headline_count(&self, session: &mut dyn Session) -> Result<u64> {
+        let sum = session.query("select sum(d_next_o_id) from district")?.int(0, 0)?;
+        u64::try_from(sum).map_err(|_| Error::protocol(format!("the sum of d_next_o_id is {sum}")))
+    }
+
+    /// What complete data the database holds, or in words why these options cannot use it.
+    fn look(&self, session: &mut dyn Session) -> Result<Metadata> {
+        let build = Build::read(session)?.ok_or_else(|| {
+            Error::usage("the database holds no TPROC-C data").with_help("build them: kelvin build tproc-c")
+        })?;
+        build.must_match(&self.options)?;
+        if !build.complete {
+            return Err(Error::usage("the TPROC-C data are half loaded: a build was interrupted")
+                .with_help("build again: it goes on with what is missing"));
+        }
+        Ok(build.metadata)
+    }
+}
+
+// The seam to the routines: `calls::functions` makes and drops them where the engine can store any.
+
+/// Runs after the rows and the indexes are there and before the statistics.
+fn after_load(session: &mut dyn Session, profile: Profile) -> Result<()> {
+    calls::functions::create(session, profile)
+}
+
+/// Runs before the tables are dropped.
+fn before_drop(session: &mut dyn Session) -> Result<()> {
+    calls::functions::drop(session)
+}

@@ -1,0 +1,234 @@
+//! One call of a stored function a transaction (PostgreSQL). The functions are ours and correct; their texts
+//! stand beside this file. A call is its own transaction: one statement, one round trip.
+
+use kelvin_database::{Decimal, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement, Value};
+use kelvin_measure::Outcome;
+
+use super::{Done, Execute, missing, unused_item};
+use crate::tproc_c::hammerdb;
+use crate::tproc_c::inputs::{Customer, DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
+use crate::tproc_c::options::Profile;
+
+const TEXTS: [&str; 5] = [
+    include_str!("new_order.sql"),
+    include_str!("payment.sql"),
+    include_str!("delivery.sql"),
+    include_str!("stock_level.sql"),
+    include_str!("order_status.sql"),
+];
+
+/// Names with the types that a caller gives: what identifies a function.
+const SIGNATURES: [&str; 5] = [
+    "kelvin_new_order(int, int, int, int, int, int[], int[], int[], int[], int[])",
+    "kelvin_payment(int, int, int, int, int, varchar, numeric)",
+    "kelvin_delivery(int, int)",
+    "kelvin_stock_level(int, int, int)",
+    "kelvin_order_status(int, int, int, varchar)",
+];
+
+/// The error code with which `kelvin_new_order` undoes an order with an unused item.
+const UNUSED_ITEM_STATE: &str = "KV001";
+/// The error code for a row that must be there and is not.
+const MISSING_STATE: &str = "KV002";
+
+/// Creates the functions, in place of older ones; for the `hammerdb` profile also those that bear HammerDB's
+/// names. Does nothing on an engine without stored functions.
+pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> {
+    if session.engine() != EngineKind::Postgres {
+        return Ok(());
+    }
+    // Not "create or replace": that keeps, and refuses to change, an older function's result type.
+    drop(session)?;
+    for text in TEXTS {
+        session.run(text).map_err(|error| error.context("creating the stored functions"))?;
+    }
+    match profile {
+        Profile::Spec => Ok(()),
+        Profile::Hammerdb => hammerdb::create(session),
+    }
+}
+
+/// Drops what [`create`] made for either profile, if it is there. Routines that HammerDB itself made stay.
+pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
+    if session.engine() != EngineKind::Postgres {
+        return Ok(());
+    }
+    hammerdb::drop(session)?;
+    // PostgreSQL announces each function that is not there.
+    for signature in SIGNATURES {
+        session.run(&format!("DROP FUNCTION IF EXISTS {signature}"))?;
+    }
+    Ok(())
+}
+
+/// Whether all functions are in the database, with the parameters that we give them.
+pub(crate) fn are_there(session: &mut dyn Session) -> Result<bool> {
+    for signature in SIGNATURES {
+        let rows = session.query(&format!("SELECT 1 WHERE to_regprocedure('{signature}') IS NOT NULL"))?;
+        if rows.is_empty() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The prepared calls and the memory of their results.
+pub(super) struct Functions {
+    prepared: Option<Prepared>,
+    rows: Rows,
+}
+
+#[derive(Clone, Copy)]
+struct Prepared {
+    new_order: Statement,
+    payment: Statement,
+    delivery: Statement,
+    stock_level: Statement,
+    order_status: Statement,
+}
+
+impl Functions {
+    pub(super) fn new() -> Self {
+        Self { prepared: None, rows: Rows::new() }
+    }
+
+    fn prepared(&self) -> Result<Prepared> {
+        self.prepared.ok_or_else(|| Error::usage("transactions were executed before they were prepared"))
+    }
+}
+
+/// Gives an error that one of our functions raised its class.
+fn classified(error: Error) -> Error {
+    if error.code().0 == MISSING_STATE {
+        let message = error.message().to_owned();
+        return Error::new(ErrorClass::Statement, message)
+            .with_code(MISSING_STATE)
+            .with_help("check the data with `kelvin check tproc-c`, or build it again");
+    }
+    error
+}
+
+/// Number and name as the functions take them: one of them is null.
+fn customer_values(customer: Customer) -> (Value<'static>, Value<'static>) {
+    match customer {
+        Customer::Id(id) => (id.into(), Value::Null),
+        Customer::Name(name) => (Value::Null, name.into()),
+    }
+}
+
+impl Execute for Functions {
+    fn prepare(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.prepared = Some(Prepared {
+            new_order: session.prepare(
+                "SELECT order_number, total, branded FROM \
+                 kelvin_new_order($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            )?,
+            payment: session
+                .prepare("SELECT matched, balance FROM kelvin_payment($1, $2, $3, $4, $5, $6, $7)")?,
+            delivery: session.prepare("SELECT kelvin_delivery($1, $2)")?,
+            stock_level: session.prepare("SELECT kelvin_stock_level($1, $2, $3)")?,
+            order_status: session.prepare(
+                "SELECT matched, balance, order_number, entered, carrier, item, supply, quantity, amount, \
+                 delivered FROM kelvin_order_status($1, $2, $3, $4)",
+            )?,
+        });
+        Ok(())
+    }
+
+    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Done) -> Result<Outcome> {
+        let params = [
+            order.warehouse.into(),
+            order.district.into(),
+            order.customer.into(),
+            order.all_local().into(),
+            order.rounds().into(),
+            Value::IntArray(&order.number[..order.len]),
+            Value::IntArray(&order.item[..order.len]),
+            Value::IntArray(&order.supply[..order.len]),
+            Value::IntArray(&order.quantity[..order.len]),
+            Value::IntArray(&order.round[..order.len]),
+        ];
+        match session.execute(self.prepared()?.new_order, &params, &mut self.rows) {
+            Err(error) if error.code().0 == UNUSED_ITEM_STATE => return unused_item(order),
+            other => other.map_err(classified)?,
+        }
+        done.order = self.rows.int(0, 0)?;
+        done.cents = self.rows.decimal(0, 1, 2)?;
+        done.count = self.rows.int(0, 2)?;
+        Ok(Outcome::Committed)
+    }
+
+    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Done) -> Result<Outcome> {
+        let (id, name) = customer_values(payment.customer);
+        let params = [
+            payment.warehouse.into(),
+            payment.district.into(),
+            payment.customer_warehouse.into(),
+            payment.customer_district.into(),
+            id,
+            name,
+            Decimal::new(payment.amount, 2).into(),
+        ];
+        session.execute(self.prepared()?.payment, &params, &mut self.rows).map_err(classified)?;
+        if payment.customer.by_name() {
+            let matched = self.rows.int(0, 0)?;
+            done.matched = Some(matched as u64);
+            if matched == 0 {
+                return Ok(Outcome::RolledBack);
+            }
+        }
+        done.cents = self.rows.decimal(0, 1, 2)?;
+        Ok(Outcome::Committed)
+    }
+
+    fn delivery(
+        &mut self,
+        session: &mut dyn Session,
+        delivery: &Delivery,
+        done: &mut Done,
+    ) -> Result<Outcome> {
+        let params = [delivery.warehouse.into(), delivery.carrier.into()];
+        session.execute(self.prepared()?.delivery, &params, &mut self.rows).map_err(classified)?;
+        done.skipped = Some((DISTRICTS - self.rows.int(0, 0)?) as u64);
+        Ok(Outcome::Committed)
+    }
+
+    fn stock_level(
+        &mut self,
+        session: &mut dyn Session,
+        level: &StockLevel,
+        done: &mut Done,
+    ) -> Result<Outcome> {
+        let params = [level.warehouse.into(), level.district.into(), level.threshold.into()];
+        session.execute(self.prepared()?.stock_level, &params, &mut self.rows)?;
+        done.count = self.rows.int(0, 0)?;
+        Ok(Outcome::Committed)
+    }
+
+    fn order_status(
+        &mut self,
+        session: &mut dyn Session,
+        status: &OrderStatus,
+        done: &mut Done,
+    ) -> Result<Outcome> {
+        let (id, name) = customer_values(status.customer);
+        let params = [status.warehouse.into(), status.district.into(), id, name];
+        session.execute(self.prepared()?.order_status, &params, &mut self.rows)?;
+        if self.rows.is_empty() {
+            if status.customer.by_name() {
+                done.matched = Some(0);
+                return Ok(Outcome::RolledBack);
+            }
+            return Err(missing("a customer"));
+        }
+        if status.customer.by_name() {
+            done.matched = Some(self.rows.int(0, 0)? as u64);
+        }
+        done.cents = self.rows.decimal(0, 1, 2)?;
+        if !self.rows.is_null(0, 2)? {
+            done.order = self.rows.int(0, 2)?;
+            done.count = self.rows.len() as i64;
+        }
+        Ok(Outcome::Committed)
+    }
+}

@@ -1,0 +1,165 @@
+//! The ways of executing a transaction, all with the same effect.
+//!
+//! Locks are taken in one order everywhere, so that transactions of all ways can run at once without
+//! deadlocks by design: New-Order locks its district, then stock rows by (warehouse, item); Payment its
+//! customer, district and warehouse; Delivery goes through the districts by number, then through its
+//! customers by district.
+
+mod customer;
+pub(crate) mod functions;
+mod pipelined;
+mod sql;
+mod statements;
+
+use kelvin_database::{Capabilities, EngineKind, Error, ErrorClass, Result, Session};
+use kelvin_measure::Outcome;
+
+use super::hammerdb;
+use super::inputs::{Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction};
+use super::options::{Calls, Options, Profile};
+
+/// What a transaction found out, for the audit and for comparing the ways of executing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Done {
+    /// Customers of the last name that was looked for; none when the look-up was by number or its result
+    /// stayed in the server.
+    pub(crate) matched: Option<u64>,
+    /// Districts that had no order to deliver; none when the server did not say.
+    pub(crate) skipped: Option<u64>,
+    /// New-Order: the order's number. Order-Status: that of the order found, 0 for none.
+    pub(crate) order: i64,
+    /// New-Order: the order's total. Payment and Order-Status: the customer's balance. In cents.
+    pub(crate) cents: i64,
+    /// New-Order: lines that are "brand". Order-Status: lines of the order. Stock-Level: items below the
+    /// threshold.
+    pub(crate) count: i64,
+}
+
+/// One way of executing the transactions over one connection.
+///
+/// After an error a transaction may be open ([`Session::in_transaction`]): the caller rolls it back.
+pub(crate) trait Execute: Send {
+    /// Prepares the statements; called again on a new connection.
+    fn prepare(&mut self, session: &mut dyn Session) -> Result<()>;
+    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Done) -> Result<Outcome>;
+    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Done) -> Result<Outcome>;
+    fn delivery(
+        &mut self,
+        session: &mut dyn Session,
+        delivery: &Delivery,
+        done: &mut Done,
+    ) -> Result<Outcome>;
+    fn stock_level(
+        &mut self,
+        session: &mut dyn Session,
+        level: &StockLevel,
+        done: &mut Done,
+    ) -> Result<Outcome>;
+    fn order_status(
+        &mut self,
+        session: &mut dyn Session,
+        status: &OrderStatus,
+        done: &mut Done,
+    ) -> Result<Outcome>;
+
+    /// Whether lines of orders are drawn by the server, so that the client knows only their number.
+    fn server_draws_lines(&self) -> bool {
+        false
+    }
+
+    fn execute(
+        &mut self,
+        session: &mut dyn Session,
+        transaction: &Transaction,
+        done: &mut Done,
+    ) -> Result<Outcome> {
+        *done = Done::default();
+        match transaction {
+            Transaction::NewOrder(order) => self.new_order(session, order, done),
+            Transaction::Payment(payment) => self.payment(session, payment, done),
+            Transaction::Delivery(delivery) => self.delivery(session, delivery, done),
+            Transaction::StockLevel(level) => self.stock_level(session, level, done),
+            Transaction::OrderStatus(status) => self.order_status(session, status, done),
+        }
+    }
+}
+
+/// Decides how transactions are executed and says, in sentences for the result, what follows from it.
+/// Refuses what the engine does not have, and functions that are not in the database.
+pub(crate) fn choose(
+    options: &Options,
+    engine: EngineKind,
+    capabilities: Capabilities,
+    session: &mut dyn Session,
+) -> Result<(Calls, Vec<String>)> {
+    let calls = match options.calls {
+        Some(Calls::Functions) if !capabilities.stored_functions => {
+            return Err(not_there(engine, "functions", "stored functions"));
+        }
+        Some(Calls::Pipelined) if !(capabilities.one_round_trip_batch && capabilities.arrays) => {
+            return Err(not_there(engine, "pipelined", "batches of statements in one round trip"));
+        }
+        Some(calls) => calls,
+        None if capabilities.stored_functions => Calls::Functions,
+        None if capabilities.one_round_trip_batch && capabilities.arrays => Calls::Pipelined,
+        None => Calls::Statements,
+    };
+    if calls != Calls::Functions {
+        return Ok((calls, Vec::new()));
+    }
+    let (there, notes, whose) = match options.profile {
+        Profile::Spec => (functions::are_there(session)?, Vec::new(), "kelvin's"),
+        Profile::Hammerdb => {
+            let found = hammerdb::find(session)?;
+            (found.is_some(), found.iter().flat_map(hammerdb::Routines::notes).collect(), "HammerDB's")
+        }
+    };
+    if there {
+        return Ok((calls, notes));
+    }
+    if options.calls.is_some() {
+        return Err(Error::usage(format!("{whose} stored functions are not in this database"))
+            .with_help("build the data with kelvin, or choose --calls pipelined"));
+    }
+    let note =
+        format!("{whose} stored functions are not in this database: runs pipelined client SQL instead");
+    Ok((Calls::Pipelined, vec![note]))
+}
+
+fn not_there(engine: EngineKind, calls: &str, what: &str) -> Error {
+    Error::usage(format!("--calls {calls} is not possible: {engine} has no {what}"))
+        .with_help("choose --calls statements, or leave the option out")
+}
+
+/// Makes the executor of one user.
+pub(crate) fn executor(
+    profile: Profile,
+    calls: Calls,
+    engine: EngineKind,
+    warehouses: u32,
+) -> Box<dyn Execute> {
+    match (calls, profile) {
+        (Calls::Statements, _) => Box::new(statements::Statements::new(engine)),
+        (Calls::Pipelined, _) => Box::new(pipelined::Pipelined::new()),
+        (Calls::Functions, Profile::Spec) => Box::new(functions::Functions::new()),
+        (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::Driver::new(warehouses)),
+    }
+}
+
+/// The end of a New-Order that could not find the item of a line: what its inputs meant, or a fault of the data.
+fn unused_item(order: &NewOrder) -> Result<Outcome> {
+    if order.rolls_back { Ok(Outcome::RolledBack) } else { Err(missing("an item, or its stock row,")) }
+}
+
+/// A row that complete data must have is not there.
+fn missing(what: &str) -> Error {
+    Error::new(ErrorClass::Statement, format!("{what} is missing in the database"))
+        .with_help("check the data with `kelvin check tproc-c`, or build it again")
+}
+
+/// An order's total in cents: amounts in cents, rates in units of 10^-4 (clause 2.4.2.2).
+fn order_total(cents: i64, discount: i64, warehouse_tax: i64, district_tax: i64) -> i64 {
+    // At most 15 × 10 × 100.00 in cents, times two factors below 2×10^4: far from the edge of an i64.
+    let scaled = cents * (10_000 - discount) * (10_000 + warehouse_tax + district_tax);
+    (scaled + 50_000_000) / 100_000_000
+}

@@ -1,0 +1,173 @@
+//! Which of HammerDB's routines a database has, and what they take.
+
+use kelvin_database::{EngineKind, Error, Result, Session};
+
+/// The routines that are called, in the order of the transaction types.
+const NAMES: [&str; 5] = ["neword", "payment", "delivery", "slev", "ostat"];
+
+/// The parameters of the functions: what tells HammerDB's `payment` from another one.
+const FUNCTIONS: [&[&str]; 5] = [
+    &["integer"; 6],
+    &[
+        "integer",
+        "integer",
+        "integer",
+        "integer",
+        "integer",
+        "integer",
+        "numeric",
+        "character varying",
+        "character varying",
+        "numeric",
+    ],
+    &["integer"; 2],
+    &["integer"; 3],
+    &["integer", "integer", "integer", "integer", "character varying"],
+];
+
+/// The five routines of one variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Routines {
+    /// Functions, `SELECT neword(…)`.
+    Functions {
+        /// Whether we made them ourselves.
+        ours: bool,
+    },
+    /// Procedures, `CALL neword(…)`, in the order of the transaction types.
+    Procedures([Procedure; 5]),
+}
+
+/// A procedure's arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Procedure {
+    pub(crate) name: &'static str,
+    pub(crate) arguments: Vec<Argument>,
+}
+
+/// One argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Argument {
+    pub(crate) name: String,
+    /// As PostgreSQL writes the type.
+    pub(crate) kind: String,
+    pub(crate) inout: bool,
+}
+
+impl Routines {
+    /// Sentences for the result.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let which = match self {
+            Self::Functions { ours: false } => "drives HammerDB's stored functions",
+            Self::Functions { ours: true } => {
+                "drives stored functions of HammerDB's interface, made by kelvin"
+            }
+            Self::Procedures(_) => "drives HammerDB's stored procedures",
+        };
+        vec![which.into(), "not reproducible: inputs drawn by the server".into()]
+    }
+}
+
+/// A routine as the catalog describes it.
+struct Found {
+    procedure: bool,
+    ours: bool,
+    arguments: Vec<Argument>,
+}
+
+/// Looks for the five routines in the catalog; none when there are none of these names. A part of them, or
+/// ones with other parameters, is an error: then the database was not built as its routines claim.
+pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
+    if session.engine() != EngineKind::Postgres {
+        return Ok(None);
+    }
+    let mut all = Vec::with_capacity(NAMES.len());
+    for name in NAMES {
+        all.push(read(session, name)?);
+    }
+    if all.iter().all(Vec::is_empty) {
+        return Ok(None);
+    }
+    let functions = all.iter().zip(FUNCTIONS).all(|(found, wanted)| {
+        found
+            .iter()
+            .any(|f| !f.procedure && f.arguments.iter().map(|a| a.kind.as_str()).eq(wanted.iter().copied()))
+    });
+    if functions {
+        let ours = all.iter().flatten().any(|found| found.ours);
+        return Ok(Some(Routines::Functions { ours }));
+    }
+    let mut procedures = Vec::with_capacity(NAMES.len());
+    for (name, found) in NAMES.into_iter().zip(all) {
+        let mut of_kind = found.into_iter().filter(|found| found.procedure);
+        match (of_kind.next(), of_kind.next()) {
+            (Some(found), None) => procedures.push(Procedure { name, arguments: found.arguments }),
+            (Some(_), Some(_)) => return Err(unknown(name, "exists several times as a procedure")),
+            (None, _) => {
+                return Err(unknown(name, "is missing, or has other parameters than HammerDB's routine"));
+            }
+        }
+    }
+    for (procedure, start) in procedures.iter().zip(STARTS) {
+        check_start(procedure, start)?;
+    }
+    match procedures.try_into() {
+        Ok(procedures) => Ok(Some(Routines::Procedures(procedures))),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Types of the arguments of each procedure that are known, by position; more may follow.
+const STARTS: [&[&str]; 5] = [
+    &["integer"; 5],
+    &["integer", "integer", "integer", "integer", "integer", "numeric", "character", "character", "integer"],
+    &["integer"; 2],
+    &["integer"; 4],
+    &["integer", "integer", "integer", "integer", "character"],
+];
+
+fn check_start(procedure: &Procedure, start: &[&str]) -> Result<()> {
+    let fits = start.len() <= procedure.arguments.len()
+        && start.iter().zip(&procedure.arguments).all(|(&wanted, have)| match wanted {
+            // Widths and kinds of character types differ between versions.
+            "character" => have.kind.starts_with("character") || have.kind == "text",
+            "integer" => matches!(have.kind.as_str(), "integer" | "smallint" | "bigint"),
+            wanted => have.kind == wanted,
+        });
+    if fits { Ok(()) } else { Err(unknown(procedure.name, "has other parameters than HammerDB's procedure")) }
+}
+
+fn unknown(name: &str, what: &str) -> Error {
+    Error::usage(format!("the stored routine {name} {what}"))
+        .with_help("choose --calls statements or --calls pipelined, or build the database again")
+}
+
+fn read(session: &mut dyn Session, name: &str) -> Result<Vec<Found>> {
+    let rows = session.query(&format!(
+        "SELECT p.oid::bigint, p.prokind::text, (p.prosrc LIKE '%made by kelvin%')::int, \
+         coalesce(p.proargnames[a.position], '')::text, format_type(a.kind, NULL)::text, \
+         coalesce(p.proargmodes[a.position]::text, 'i') \
+         FROM pg_proc p, unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) \
+             WITH ORDINALITY AS a(kind, position) \
+         WHERE p.proname = '{name}' AND p.prokind IN ('f', 'p') AND pg_function_is_visible(p.oid) \
+         AND coalesce(p.proargmodes[a.position]::text, 'i') <> 't' \
+         ORDER BY p.oid, a.position"
+    ))?;
+    let mut found: Vec<Found> = Vec::new();
+    let mut last = None;
+    for row in 0..rows.len() {
+        let oid = rows.int(row, 0)?;
+        if last != Some(oid) {
+            last = Some(oid);
+            let procedure = rows.text(row, 1)? == "p";
+            found.push(Found { procedure, ours: rows.int(row, 2)? == 1, arguments: Vec::new() });
+        }
+        if let Some(routine) = found.last_mut() {
+            routine.arguments.push(Argument {
+                name: rows.text(row, 3)?.to_owned(),
+                kind: rows.text(row, 4)?.to_owned(),
+                inout: rows.text(row, 5)? != "i",
+            });
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,91 @@
+//! The build on SQLite: one connection, since there is one writer.
+//!
+//! While it loads, the file has a rollback journal and is not synchronised. New pages at the end of the file
+//! are then written once (a write-ahead log would write them twice) and, since the journal is a file and not
+//! memory, a build that is killed is rolled back to the last whole warehouse at the next opening. Only a power
+//! failure or a crash of the operating system during the load can damage the file; before the build is marked
+//! complete, everything is synchronised and the file is back in WAL mode.
+
+use kelvin_database::{Engine, Error, Result, Session};
+
+use super::pool::{self, Job};
+use super::{AfterLoad, Found, part, prepare};
+use crate::tproc_c::Options;
+use crate::tproc_c::schema::{TABLES, metadata, sqlite as ddl};
+use crate::{Progress, Stop};
+
+pub(super) fn build(
+    engine: &dyn Engine,
+    options: &Options,
+    after_load: &AfterLoad,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<()> {
+    if options.partitions.is_some() {
+        return Err(Error::usage("SQLite has no partitions").with_help("leave out the partitions"));
+    }
+    if options.loaders.is_some_and(|loaders| loaders > 1) {
+        return Err(
+            Error::usage("SQLite has one writer and so one loader").with_help("leave out the loaders")
+        );
+    }
+    let Found::Missing { parts, loaded } = prepare(engine.connect()?.as_mut(), options)? else {
+        return Ok(());
+    };
+    let job = |what, before| Job { what, before, progress, stop };
+    let seed = options.data_seed;
+
+    let (items, warehouses) = parts.split_at(parts.iter().filter(|&&part| part == 0).count());
+    for (what, parts) in [(job("items loaded", 0), items), (job("warehouses loaded", loaded), warehouses)] {
+        pool::run(engine, 1, &set_up, what, parts, &|session, &w_id, shared| {
+            part::load(session, seed, w_id, shared)
+        })?;
+    }
+    let indexes: Vec<(String, String)> = TABLES.iter().flat_map(ddl::indexes).collect();
+    pool::run(engine, 1, &set_up, job("indexes made", 0), &indexes, &|session, (name, sql), _| {
+        session.run(sql).map_err(|error| error.context(&format!("making index {name}")))
+    })?;
+    if options.foreign_keys {
+        pool::run(engine, 1, &set_up, job("foreign keys checked", 0), &[()], &|session, (), _| {
+            check_foreign_keys(session)
+        })?;
+    }
+    pool::run(engine, 1, &set_up, job("tables analyzed", 0), &[()], &|session, (), _| {
+        // A sample of each index tells what the planner has to know.
+        session.run("pragma analysis_limit = 1000; analyze")
+    })?;
+    progress.update("checkpoint", 0, 1, 0);
+    let mut session = engine.connect()?;
+    after_load(session.as_mut(), options.profile).map_err(|error| error.context("making the routines"))?;
+    session.query("pragma journal_mode = wal")?;
+    session.run("pragma synchronous = full")?;
+    session.run(metadata::COMPLETE)?;
+    engine.checkpoint(session.as_mut())?;
+    progress.update("checkpoint", 1, 1, 0);
+    Ok(())
+}
+
+/// Settings of the loading connection; only the journal mode outlives it, and the end of the build sets it
+/// back.
+fn set_up(session: &mut dyn Session) -> Result<()> {
+    let mode = session.query("pragma journal_mode = truncate")?;
+    if mode.text(0, 0)? != "truncate" {
+        return Err(Error::usage("the database file is in use by another connection")
+            .with_help("close it: a build needs the file for itself"));
+    }
+    session.query("pragma locking_mode = exclusive")?;
+    // Checking each row's references would double the work; they are checked at the end, all at once.
+    session.run("pragma synchronous = off; pragma foreign_keys = off; pragma cache_size = -65536; pragma mmap_size = 0")
+}
+
+fn check_foreign_keys(session: &mut dyn Session) -> Result<()> {
+    let rows = session.query("pragma foreign_key_check")?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "{} rows refer to rows that do not exist, the first of them in table {}",
+        rows.len(),
+        rows.text(0, 0)?
+    )))
+}

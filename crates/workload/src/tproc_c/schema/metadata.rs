@@ -1,0 +1,238 @@
+//! What the database itself knows about the data in it: two small tables beside the nine.
+//!
+//! `kelvin_tproc_c` says what was built; `kelvin_tproc_c_loaded` has a row for each part that is complete
+//! (0 for the items, w for warehouse w), committed with the part's data, so that an interrupted build goes on
+//! exactly where it was.
+
+use std::collections::HashMap;
+
+use kelvin_database::{EngineKind, Error, Result, Session};
+
+use super::TABLES;
+use crate::tproc_c::names::NonUniform;
+use crate::tproc_c::{Options, Profile};
+
+/// Changes whenever data of an older build could no longer be driven or resumed.
+const FORMAT: &str = "1";
+
+/// The constant C of last names that HammerDB loads (and runs) with.
+const HAMMERDB_C_LAST: i64 = 123;
+
+/// Who built the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BuiltBy {
+    /// This program.
+    Kelvin,
+    /// HammerDB, recognised by the catalog.
+    Hammerdb,
+}
+
+/// Complete data, as a run needs to know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Metadata {
+    /// The rules it was built by.
+    pub(crate) profile: Profile,
+    /// Number of warehouses.
+    pub(crate) warehouses: u32,
+    /// Seed of the initial data; 0 when HammerDB built it.
+    pub(crate) data_seed: u64,
+    /// The constant C that the load drew last names with.
+    pub(crate) c_last_of_load: i64,
+    /// Who built it.
+    pub(crate) built_by: BuiltBy,
+}
+
+/// A build, complete or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Build {
+    pub(crate) metadata: Metadata,
+    pub(crate) complete: bool,
+    foreign_keys: bool,
+    partitions: Option<u32>,
+}
+
+impl Build {
+    /// What build the database holds, if any.
+    pub(crate) fn read(session: &mut dyn Session) -> Result<Option<Self>> {
+        let present = present_tables(session)?;
+        if present.iter().any(|name| name == "kelvin_tproc_c") {
+            return read_own(session).map(Some);
+        }
+        let all = TABLES.iter().all(|table| present.iter().any(|name| name == table.name));
+        if all && session.engine() == EngineKind::Postgres { read_hammerdb(session) } else { Ok(None) }
+    }
+
+    /// Refuses, in words, options that describe other data than these.
+    pub(crate) fn must_match(&self, options: &Options) -> Result<()> {
+        let mut differences = Vec::new();
+        let mut differ = |what: &str, here: String, asked: String| {
+            if here != asked {
+                differences.push(format!("{what} {here}, not {asked}"));
+            }
+        };
+        differ("warehouses", self.metadata.warehouses.to_string(), options.warehouses.to_string());
+        differ("profile", word(self.metadata.profile).into(), word(options.profile).into());
+        // HammerDB records neither a seed nor options.
+        if self.metadata.built_by == BuiltBy::Kelvin {
+            differ("data seed", self.metadata.data_seed.to_string(), options.data_seed.to_string());
+            differ("foreign keys", yes(self.foreign_keys).into(), yes(options.foreign_keys).into());
+            let count = |partitions: Option<u32>| partitions.map_or("none".into(), |n| n.to_string());
+            differ("partitions", count(self.partitions), count(options.partitions));
+        }
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let state = if self.complete { "" } else { "half-built " };
+        Err(Error::usage(format!(
+            "the database holds {state}TPROC-C data of another shape: {}",
+            differences.join("; ")
+        ))
+        .with_help("ask for what is there, drop it first, or use another database"))
+    }
+}
+
+/// Names of those of our tables, the nine and the two, that exist where an unqualified name looks.
+pub(crate) fn present_tables(session: &mut dyn Session) -> Result<Vec<String>> {
+    let mut names: Vec<String> = TABLES.iter().map(|table| format!("'{}'", table.name)).collect();
+    names.push("'kelvin_tproc_c'".into());
+    names.push("'kelvin_tproc_c_loaded'".into());
+    let names = names.join(", ");
+    let rows = session.query(&match session.engine() {
+        EngineKind::Postgres => format!(
+            "select relname::text from pg_catalog.pg_class where relname in ({names}) \
+             and relkind in ('r', 'p', 'v', 'm', 'f') and pg_catalog.pg_table_is_visible(oid) order by 1"
+        ),
+        EngineKind::Sqlite => format!("select name from sqlite_master where name in ({names}) order by 1"),
+    })?;
+    (0..rows.len()).map(|row| Ok(rows.text(row, 0)?.to_string())).collect()
+}
+
+fn read_own(session: &mut dyn Session) -> Result<Build> {
+    let rows = session.query("select key, value from kelvin_tproc_c")?;
+    let mut values = HashMap::new();
+    for row in 0..rows.len() {
+        values.insert(rows.text(row, 0)?.to_string(), rows.text(row, 1)?.to_string());
+    }
+    let value = |key: &str| {
+        values.get(key).map(String::as_str).ok_or_else(|| {
+            Error::usage(format!("table kelvin_tproc_c has no row {key:?}"))
+                .with_help("drop the data and build it again")
+        })
+    };
+    let format = value("format")?;
+    if format != FORMAT {
+        return Err(Error::usage(format!(
+            "the TPROC-C data were built in format {format}, and this version knows format {FORMAT}"
+        ))
+        .with_help("use the version that built them, or drop them and build again"));
+    }
+    Ok(Build {
+        metadata: Metadata {
+            profile: match value("profile")? {
+                "spec" => Profile::Spec,
+                "hammerdb" => Profile::Hammerdb,
+                other => return Err(unreadable("profile", other)),
+            },
+            warehouses: number("warehouses", value("warehouses")?)?,
+            data_seed: number("data-seed", value("data-seed")?)?,
+            c_last_of_load: number("c-last", value("c-last")?)?,
+            built_by: BuiltBy::Kelvin,
+        },
+        complete: value("state")? == "complete",
+        foreign_keys: value("foreign-keys")? == "yes",
+        partitions: match value("partitions")? {
+            "none" => None,
+            count => Some(number("partitions", count)?),
+        },
+    })
+}
+
+fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T> {
+    value.parse().map_err(|_| unreadable(key, value))
+}
+
+fn unreadable(key: &str, value: &str) -> Error {
+    Error::usage(format!("table kelvin_tproc_c says {key} = {value:?}, which is not readable"))
+        .with_help("drop the data and build it again")
+}
+
+/// A database without our table but with all nine, each with every column, is taken for HammerDB's.
+fn read_hammerdb(session: &mut dyn Session) -> Result<Option<Build>> {
+    let wanted: Vec<String> = TABLES
+        .iter()
+        .flat_map(|table| table.columns.iter().map(|c| format!("('{}', '{}')", table.name, c.name)))
+        .collect();
+    let missing = session.query(&format!(
+        "select count(*) from (values {}) as wanted(t, c) where not exists (select from \
+         pg_catalog.pg_attribute where attrelid = to_regclass(t) and attname = c and not attisdropped)",
+        wanted.join(", ")
+    ))?;
+    if missing.int(0, 0)? != 0 {
+        return Ok(None);
+    }
+    let rows = session.query("select coalesce(max(w_id), 0)::bigint, count(*) from warehouse")?;
+    let (max, count) = (rows.int(0, 0)?, rows.int(0, 1)?);
+    let Ok(warehouses) = u32::try_from(max) else { return Ok(None) };
+    if count == 0 || count != max {
+        return Ok(None);
+    }
+    Ok(Some(Build {
+        metadata: Metadata {
+            profile: Profile::Hammerdb,
+            warehouses,
+            data_seed: 0,
+            c_last_of_load: HAMMERDB_C_LAST,
+            built_by: BuiltBy::Hammerdb,
+        },
+        complete: true,
+        foreign_keys: false,
+        partitions: None,
+    }))
+}
+
+/// Statements that make the two tables and describe the build that begins.
+pub(crate) fn begin_build(options: &Options, constants: &NonUniform) -> Vec<String> {
+    let rows: [(&str, String); 10] = [
+        ("format", FORMAT.into()),
+        ("profile", word(options.profile).into()),
+        ("warehouses", options.warehouses.to_string()),
+        ("data-seed", options.data_seed.to_string()),
+        ("c-last", constants.c_last.to_string()),
+        ("c-customer", constants.c_customer.to_string()),
+        ("c-item", constants.c_item.to_string()),
+        ("foreign-keys", yes(options.foreign_keys).into()),
+        ("partitions", options.partitions.map_or("none".into(), |n| n.to_string())),
+        ("state", "loading".into()),
+    ];
+    let rows: Vec<String> = rows.iter().map(|(key, value)| format!("('{key}', '{value}')")).collect();
+    vec![
+        "create table kelvin_tproc_c (key text primary key, value text not null)".into(),
+        "create table kelvin_tproc_c_loaded (w_id integer primary key)".into(),
+        format!("insert into kelvin_tproc_c (key, value) values {}", rows.join(", ")),
+    ]
+}
+
+/// Marks the build complete.
+pub(crate) const COMPLETE: &str = "update kelvin_tproc_c set value = 'complete' where key = 'state'";
+
+/// Numbers of the parts that are loaded, ascending: 0 for the items, then warehouses.
+pub(crate) fn loaded_parts(session: &mut dyn Session) -> Result<Vec<u32>> {
+    let rows = session.query("select w_id from kelvin_tproc_c_loaded order by w_id")?;
+    (0..rows.len())
+        .map(|row| {
+            let part = rows.int(row, 0)?;
+            u32::try_from(part).map_err(|_| unreadable("a loaded part", &part.to_string()))
+        })
+        .collect()
+}
+
+fn word(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Spec => "spec",
+        Profile::Hammerdb => "hammerdb",
+    }
+}
+
+fn yes(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
+}

@@ -1,0 +1,86 @@
+//! The schema in PostgreSQL's words.
+
+use super::{Kind, Name, TABLES, Table};
+
+/// Statements that make the tables, without keys: those are faster made after the load (see `load`).
+pub(crate) fn create_tables(partitions: Option<u32>) -> Vec<String> {
+    let mut statements = Vec::new();
+    for table in &TABLES {
+        let columns: Vec<String> = table
+            .columns
+            .iter()
+            .map(|column| {
+                let not_null = if column.nullable { "" } else { " not null" };
+                format!("{} {}{not_null}", column.name, type_name(column.kind))
+            })
+            .collect();
+        let create = format!("create table {} ({})", table.name, columns.join(", "));
+        match partitions {
+            Some(count) if table.id == Name::OrderLine => {
+                statements.push(format!("{create} partition by hash (ol_w_id)"));
+                statements.extend((0..count).map(|part| {
+                    format!(
+                        "create table order_line_{part} partition of order_line \
+                         for values with (modulus {count}, remainder {part})"
+                    )
+                }));
+            }
+            _ => statements.push(create),
+        }
+    }
+    statements
+}
+
+fn type_name(kind: Kind) -> String {
+    match kind {
+        Kind::Int4 => "integer".into(),
+        Kind::Int2 => "smallint".into(),
+        Kind::Decimal { precision, scale } => format!("numeric({precision},{scale})"),
+        Kind::VarChar(length) => format!("varchar({length})"),
+        Kind::Char(length) => format!("char({length})"),
+        Kind::Timestamp => "timestamptz".into(),
+    }
+}
+
+/// Name and statement of every index of a table: the primary key and the second one.
+pub(crate) fn indexes(table: &Table, item_first: bool) -> Vec<(String, String)> {
+    let mut indexes = Vec::new();
+    let key = table.key(item_first);
+    if !key.is_empty() {
+        let name = table.key_name();
+        let sql =
+            format!("alter table {} add constraint {name} primary key ({})", table.name, key.join(", "));
+        indexes.push((name, sql));
+    }
+    if let Some(index) = &table.second {
+        let sql =
+            format!("create unique index {} on {} ({})", index.name, table.name, index.columns.join(", "));
+        indexes.push((index.name.into(), sql));
+    }
+    indexes
+}
+
+/// Name and statement of every foreign key of a table.
+pub(crate) fn foreign_keys(table: &Table) -> Vec<(&'static str, String)> {
+    table
+        .foreign_keys
+        .iter()
+        .map(|key| {
+            let sql = format!(
+                "alter table {} add constraint {} foreign key ({}) references {} ({})",
+                table.name,
+                key.name,
+                key.columns.join(", "),
+                key.table,
+                key.references.join(", ")
+            );
+            (key.name, sql)
+        })
+        .collect()
+}
+
+/// Sets hint bits and the visibility map, and gathers statistics of every column that a query compares.
+pub(crate) fn vacuum(table: &Table) -> String {
+    let columns: Vec<&str> = table.columns.iter().filter(|c| !c.filler).map(|c| c.name).collect();
+    format!("vacuum (analyze) {} ({})", table.name, columns.join(", "))
+}

@@ -1,0 +1,57 @@
+//! The schema in SQLite's words.
+//!
+//! Money is an INTEGER in units of the column's last decimal place, time an INTEGER of microseconds since
+//! 1970. Tables with a primary key are WITHOUT ROWID: one B-tree clustered by the key instead of a table and
+//! an index, so that every access by key, and they all are, descends once.
+
+use super::{Kind, TABLES, Table};
+
+/// Statements that make the tables. SQLite knows foreign keys only within `create table`.
+pub(crate) fn create_tables(foreign_keys: bool) -> Vec<String> {
+    TABLES.iter().map(|table| create_table(table, foreign_keys)).collect()
+}
+
+fn create_table(table: &Table, foreign_keys: bool) -> String {
+    let mut parts: Vec<String> = table
+        .columns
+        .iter()
+        .map(|column| {
+            let kind = match column.kind {
+                Kind::Int4 | Kind::Int2 | Kind::Decimal { .. } | Kind::Timestamp => "integer",
+                Kind::VarChar(_) | Kind::Char(_) => "text",
+            };
+            let not_null = if column.nullable { "" } else { " not null" };
+            format!("{} {kind}{not_null}", column.name)
+        })
+        .collect();
+    let key = table.key(false);
+    if !key.is_empty() {
+        parts.push(format!("primary key ({})", key.join(", ")));
+    }
+    if foreign_keys {
+        parts.extend(table.foreign_keys.iter().map(|key| {
+            format!(
+                "foreign key ({}) references {} ({})",
+                key.columns.join(", "),
+                key.table,
+                key.references.join(", ")
+            )
+        }));
+    }
+    // A single integer key is the rowid itself, which is the clustered table already.
+    let clustered = if key.len() > 1 { " without rowid" } else { "" };
+    format!("create table {} ({}){clustered}", table.name, parts.join(", "))
+}
+
+/// Name and statement of the second index of a table.
+pub(crate) fn indexes(table: &Table) -> Vec<(String, String)> {
+    let statement = |index: &super::Index| {
+        format!(
+            "create unique index if not exists {} on {} ({})",
+            index.name,
+            table.name,
+            index.columns.join(", ")
+        )
+    };
+    table.second.iter().map(|index| (index.name.to_string(), statement(index))).collect()
+}

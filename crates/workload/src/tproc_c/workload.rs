@@ -1,0 +1,78 @@
+//! The workload as the driver sees it.
+
+use kelvin_database::{Engine, Result, Session};
+use kelvin_measure::event::{AuditLine, CheckLine};
+
+use super::{TprocC, audit, calls, user};
+use crate::{Kind, Progress, Stop, VirtualUser, Workload};
+
+/// The transaction types, in the order of [`super::Mix`].
+const KINDS: [Kind; 5] = [
+    Kind { name: "New-Order", headline: true },
+    Kind { name: "Payment", headline: false },
+    Kind { name: "Delivery", headline: false },
+    Kind { name: "Stock-Level", headline: false },
+    Kind { name: "Order-Status", headline: false },
+];
+
+impl Workload for TprocC {
+    fn name(&self) -> &'static str {
+        "tproc-c"
+    }
+
+    fn kinds(&self) -> &'static [Kind] {
+        &KINDS
+    }
+
+    fn headline(&self) -> &'static str {
+        "NOPM"
+    }
+
+    fn counters(&self) -> usize {
+        audit::COUNTERS
+    }
+
+    fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
+        let mut session = engine.connect()?;
+        let metadata = self.look(session.as_mut())?;
+        let (calls, notes) =
+            calls::choose(&self.options, engine.kind(), engine.capabilities(), session.as_mut())?;
+        self.metadata = Some(metadata);
+        self.driven = Some((engine.kind(), calls));
+        Ok(notes)
+    }
+
+    fn is_built(&self, engine: &dyn Engine) -> Result<bool> {
+        TprocC::is_built(self, engine)
+    }
+
+    fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
+        TprocC::build(self, engine, progress, stop)
+    }
+
+    fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
+        TprocC::drop_data(self, engine)
+    }
+
+    fn check(&self, engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(CheckLine)) -> Result<()> {
+        TprocC::check(self, engine, stop, each)
+    }
+
+    fn headline_count(&self, session: &mut dyn Session) -> Result<u64> {
+        TprocC::headline_count(self, session)
+    }
+
+    /// No users before [`Workload::inspect`] has found data that they can drive.
+    fn users(&self, users: u32, seed: u64) -> Vec<Box<dyn VirtualUser>> {
+        match (&self.metadata, self.driven) {
+            (Some(metadata), Some((engine, calls))) => {
+                user::make(&self.options, metadata, engine, calls, users, seed)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn audit(&self, counters: &[u64]) -> Vec<AuditLine> {
+        audit::judge(counters, self.options.warehouses, self.options.mix)
+    }
+}

@@ -1,0 +1,94 @@
+//! The same seed gives the same tables, whichever engine and whichever way of calling.
+
+mod transactions_support;
+
+use kelvin_database::sqlite::SqliteEngine;
+use kelvin_database::{Engine, Session};
+use kelvin_measure::{Counters, Outcome};
+use kelvin_workload::progress::Quiet;
+use kelvin_workload::tproc_c::{Calls, Options, TprocC};
+use kelvin_workload::{Stop, Workload};
+use transactions_support::{Server, digests};
+
+const TRANSACTIONS: u32 = 2000;
+
+fn options(warehouses: u32, calls: Option<Calls>) -> Options {
+    Options { warehouses, calls, ..Options::default() }
+}
+
+fn build(engine: &dyn Engine, warehouses: u32) {
+    TprocC::new(options(warehouses, None)).unwrap().build(engine, &Quiet, &Stop::new()).unwrap();
+}
+
+/// Runs one user and returns what the tables hold, after the conditions and the audit were found to hold.
+fn run(engine: &dyn Engine, warehouses: u32, calls: Calls) -> Vec<(&'static str, usize, u64)> {
+    let mut workload = TprocC::new(options(warehouses, Some(calls))).unwrap();
+    workload.inspect(engine).unwrap();
+    let mut session = engine.connect().unwrap();
+    let before = workload.headline_count(session.as_mut()).unwrap();
+    let counters = Counters::new(Workload::counters(&workload));
+    let mut user = workload.users(1, 42).remove(0);
+    user.prepare(session.as_mut()).unwrap();
+    let (mut orders, mut rolled_back) = (0, 0);
+    for _ in 0..TRANSACTIONS {
+        let next = user.next();
+        let outcome = user.execute(session.as_mut()).unwrap();
+        assert!(!session.in_transaction());
+        user.count(&counters);
+        if workload.kinds()[usize::from(next.kind)].headline {
+            orders += u64::from(outcome == Outcome::Committed);
+            rolled_back += u64::from(outcome == Outcome::RolledBack);
+        }
+    }
+    assert!(rolled_back > 0, "the seed rolls some orders back");
+    assert_eq!(workload.headline_count(session.as_mut()).unwrap() - before, orders);
+    let mut sums = vec![0; counters.len()];
+    counters.sum_into(&mut sums);
+    let audit = workload.audit(&sums);
+    assert!(audit.iter().all(|line| line.valid), "{calls:?}: {audit:#?}");
+    let mut numbers = Vec::new();
+    let mut each = |line: kelvin_measure::event::CheckLine| {
+        assert!(line.holds, "{calls:?}: condition {} ({}): {}", line.number, line.name, line.detail);
+        numbers.push(line.number);
+    };
+    Workload::check(&workload, engine, &Stop::new(), &mut each).unwrap();
+    assert_eq!(numbers.len(), 12);
+    digests(session.as_mut())
+}
+
+#[test]
+fn one_seed_gives_the_same_tables_on_every_engine_and_by_every_way_of_calling() {
+    let warehouses = 2;
+    let directory = tempfile::tempdir().unwrap();
+    let sqlite = SqliteEngine::open(directory.path().join("kelvin.db")).unwrap();
+    build(&sqlite, warehouses);
+    let loaded = digests(sqlite.connect().unwrap().as_mut());
+    let expected = run(&sqlite, warehouses, Calls::Statements);
+    for (before, after) in loaded.iter().zip(&expected) {
+        assert_eq!(before == after, before.0 == "item", "{} changes unless it is the item table", before.0);
+    }
+
+    let server = Server::start();
+    server.admin().run("create database loaded").unwrap();
+    build(&server.engine("loaded"), warehouses);
+    assert_eq!(digests(server.engine("loaded").connect().unwrap().as_mut()), loaded);
+    for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
+        let name = format!("{calls:?}").to_lowercase();
+        server.admin().run(&format!("create database {name} template loaded")).unwrap();
+        assert_eq!(run(&server.engine(&name), warehouses, calls), expected, "{calls:?}");
+        server.admin().run(&format!("drop database {name} with (force)")).unwrap();
+    }
+}
+
+#[test]
+fn sqlite_refuses_what_it_cannot_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = SqliteEngine::open(directory.path().join("kelvin.db")).unwrap();
+    build(&engine, 1);
+    for calls in [Calls::Pipelined, Calls::Functions] {
+        let error = TprocC::new(options(1, Some(calls))).unwrap().inspect(&engine).unwrap_err();
+        assert_eq!(error.class(), kelvin_database::ErrorClass::Usage);
+        assert!(error.to_string().contains("SQLite has no"), "{error}");
+    }
+    let _: Box<dyn Session> = engine.connect().unwrap();
+}

@@ -1,0 +1,186 @@
+//! What the tests of the transactions share: a PostgreSQL of their own, data, and digests of tables.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kelvin_database::postgres::{Config, PostgresEngine};
+use kelvin_database::{Engine, Session};
+
+/// A server in a temporary directory, ended when dropped.
+pub struct Server {
+    child: Child,
+    port: u16,
+    _directory: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts PostgreSQL, without safety against power loss, which no test needs.
+    pub fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        if rustix::process::geteuid().is_root() {
+            let status = Command::new("chown").arg("postgres").arg(directory.path()).status().unwrap();
+            assert!(status.success());
+        }
+        let initdb = as_postgres("initdb")
+            .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C.UTF-8", "-D"])
+            .arg(&data)
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(initdb.success());
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let settings =
+            ["fsync=off", "shared_buffers=256MB", "max_wal_size=4GB", "listen_addresses=127.0.0.1"];
+        let mut command = as_postgres("postgres");
+        command.arg("-D").arg(&data).args(["-p", &port.to_string(), "-k"]).arg(directory.path());
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let server = Self { child, port, _directory: directory };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while server.engine("postgres").connect().is_err() {
+            assert!(Instant::now() < deadline, "PostgreSQL did not start");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        server
+    }
+
+    /// The address of one of its databases.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// One of its databases.
+    pub fn engine(&self, database: &str) -> PostgresEngine {
+        PostgresEngine::new(Config::parse(&self.url(database)).unwrap())
+    }
+
+    /// A session with the administrative database.
+    pub fn admin(&self) -> Box<dyn Session> {
+        self.engine("postgres").connect().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Immediate shutdown: the children end with their parent, and the data are not needed again.
+        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// A command of PostgreSQL's, as the user `postgres` when we are root, which the server refuses.
+fn as_postgres(program: &str) -> Command {
+    let path = binaries().join(program);
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(path);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(path).current_dir("/");
+    command
+}
+
+fn binaries() -> PathBuf {
+    let versions = (13..=18).rev().map(|version| format!("/usr/lib/postgresql/{version}/bin"));
+    let found = versions.map(PathBuf::from).find(|path| path.join("postgres").exists());
+    found.unwrap_or_else(|| panic!("PostgreSQL 13 to 18 is needed: apt-get install postgresql"))
+}
+
+/// Columns that hold times, which differ from run to run.
+const TIMES: [&str; 4] = ["c_since", "h_date", "o_entry_d", "ol_delivery_d"];
+
+/// The tables with the columns that are compared, and the columns that order their rows.
+const TABLES: [(&str, &str, &str); 9] = [
+    ("warehouse", "w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax:4, w_ytd:2", "1"),
+    (
+        "district",
+        "d_w_id, d_id, d_next_o_id, d_ytd:2, d_tax:4, d_name, d_street_1, d_street_2, d_city, d_state, d_zip",
+        "1, 2",
+    ),
+    (
+        "customer",
+        "c_w_id, c_d_id, c_id, c_payment_cnt, c_delivery_cnt, c_first, c_middle, c_last, c_street_1, \
+         c_street_2, c_city, c_state, c_zip, c_phone, c_credit, c_credit_lim:2, c_discount:4, c_balance:2, \
+         c_ytd_payment:2, c_data",
+        "1, 2, 3",
+    ),
+    ("history", "h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_amount:2, h_data", "1, 2, 3, 4, 5, 6"),
+    ("item", "i_id, i_im_id, i_name, i_price:2, i_data", "1"),
+    (
+        "stock",
+        "s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_01, s_dist_10, s_data",
+        "1, 2",
+    ),
+    ("new_order", "no_w_id, no_d_id, no_o_id", "1, 2, 3"),
+    ("orders", "o_w_id, o_d_id, o_id, o_c_id, o_carrier_id, o_ol_cnt, o_all_local", "1, 2, 3"),
+    (
+        "order_line",
+        "ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount:2, \
+         ol_dist_info, ol_delivery_d",
+        "1, 2, 3, 4",
+    ),
+];
+
+/// Number of rows and digest of each table, times aside (of a delivery date, that there is one counts).
+pub fn digests(session: &mut dyn Session) -> Vec<(&'static str, usize, u64)> {
+    TABLES.iter().map(|&(table, columns, order)| digest(session, table, columns, order)).collect()
+}
+
+fn digest(
+    session: &mut dyn Session,
+    table: &'static str,
+    columns: &str,
+    order: &str,
+) -> (&'static str, usize, u64) {
+    let columns: Vec<(&str, Option<u8>)> = columns
+        .split(", ")
+        .map(|column| match column.trim().split_once(':') {
+            Some((name, scale)) => (name, Some(scale.parse().unwrap())),
+            None => (column.trim(), None),
+        })
+        .collect();
+    let names: Vec<String> = columns
+        .iter()
+        .map(|&(name, _)| {
+            if TIMES.contains(&name) {
+                format!("case when {name} is null then 0 else 1 end")
+            } else {
+                name.into()
+            }
+        })
+        .collect();
+    let rows = session.query(&format!("select {} from {table} order by {order}", names.join(", "))).unwrap();
+    // FNV-1a over the canonical text of every field.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut text = String::new();
+    for row in 0..rows.len() {
+        for (column, &(_, scale)) in columns.iter().enumerate() {
+            text.clear();
+            if rows.is_null(row, column).unwrap() {
+                text.push('-');
+            } else if let Some(scale) = scale {
+                text.push_str(&rows.decimal(row, column, scale).unwrap().to_string());
+            } else if let Ok(number) = rows.int(row, column) {
+                text.push_str(&number.to_string());
+            } else {
+                text.push_str(rows.text(row, column).unwrap());
+            }
+            for byte in text.bytes().chain([0x1f]) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+        }
+    }
+    (table, rows.len(), hash)
+}
+
+/// A path for a database file in a directory.
+pub fn file(directory: &Path, name: &str) -> PathBuf {
+    directory.join(name)
+}

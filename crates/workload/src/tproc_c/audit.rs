@@ -111,7 +111,14 @@ pub(crate) fn judge(counters: &[u64], warehouses: u32, mix: Mix) -> Vec<AuditLin
         share(&mut lines, name, at(index), of, 0.6, (0.57, 0.63));
     }
     let look_ups = at(LOOK_UPS);
-    share(&mut lines, "look-ups by last name that matched nobody", at(NOTHING_MATCHED), look_ups, 0.0, (0.0, 0.0));
+    share(
+        &mut lines,
+        "look-ups by last name that matched nobody",
+        at(NOTHING_MATCHED),
+        look_ups,
+        0.0,
+        (0.0, 0.0),
+    );
     if look_ups > 0 {
         let n = look_ups as f64;
         let average = at(MATCHED) as f64 / n;
@@ -123,7 +130,14 @@ pub(crate) fn judge(counters: &[u64], warehouses: u32, mix: Mix) -> Vec<AuditLin
         mean(&mut lines, "customers of a last name", at(MATCHED), look_ups, spread, (1.5, 4.5));
     }
     let known = at(DELIVERIES_KNOWN);
-    share(&mut lines, "Deliveries that skipped a district", at(DELIVERIES_SKIPPING), known, 0.01, (0.0, 0.01));
+    share(
+        &mut lines,
+        "Deliveries that skipped a district",
+        at(DELIVERIES_SKIPPING),
+        known,
+        0.01,
+        (0.0, 0.01),
+    );
     lines
 }
 

@@ -206,9 +206,7 @@ impl Inputs {
         let transaction = match kind {
             NEW_ORDER => Transaction::NewOrder(self.new_order(warehouse)),
             PAYMENT => Transaction::Payment(self.payment(warehouse)),
-            DELIVERY => {
-                Transaction::Delivery(Delivery { warehouse, carrier: self.random.range(1, 10) })
-            }
+            DELIVERY => Transaction::Delivery(Delivery { warehouse, carrier: self.random.range(1, 10) }),
             STOCK_LEVEL => Transaction::StockLevel(StockLevel {
                 warehouse,
                 district: self.random.range(1, DISTRICTS),
@@ -413,7 +411,9 @@ mod tests {
         let mut inputs = inputs(4, &options);
         let mut seen = [0; 4];
         for _ in 0..4000 {
-            let (kind, Transaction::Delivery(delivery), ..) = inputs.draw() else { panic!("only deliveries") };
+            let (kind, Transaction::Delivery(delivery), ..) = inputs.draw() else {
+                panic!("only deliveries")
+            };
             assert_eq!(kind, DELIVERY);
             seen[delivery.warehouse as usize - 1] += 1;
         }

@@ -36,7 +36,13 @@ pub(crate) fn make(
         };
         let inputs = Inputs::new(options, metadata.warehouses, random, constants, home);
         let executor = calls::executor(options.profile, calls, engine, metadata.warehouses);
-        made.push(Box::new(User { inputs, executor, current: None, done: Done::default(), rolled_back: false }));
+        made.push(Box::new(User {
+            inputs,
+            executor,
+            current: None,
+            done: Done::default(),
+            rolled_back: false,
+        }));
     }
     made
 }
@@ -68,7 +74,9 @@ impl VirtualUser for User {
     /// Leaves an open transaction on an error: the driver rolls back when [`Session::in_transaction`] says so.
     fn execute(&mut self, session: &mut dyn Session) -> Result<Outcome> {
         let Some((_, transaction)) = &self.current else {
-            return Err(kelvin_database::Error::usage("a user was told to execute before it had decided what"));
+            return Err(kelvin_database::Error::usage(
+                "a user was told to execute before it had decided what",
+            ));
         };
         let outcome = self.executor.execute(session, transaction, &mut self.done)?;
         self.rolled_back = outcome == Outcome::RolledBack;

@@ -33,7 +33,8 @@ impl Server {
             .unwrap();
         assert!(initdb.success());
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let settings = ["fsync=off", "shared_buffers=256MB", "max_wal_size=4GB", "listen_addresses=127.0.0.1"];
+        let settings =
+            ["fsync=off", "shared_buffers=256MB", "max_wal_size=4GB", "listen_addresses=127.0.0.1"];
         let mut command = as_postgres("postgres");
         command.arg("-D").arg(&data).args(["-p", &port.to_string(), "-k"]).arg(directory.path());
         for setting in settings {
@@ -110,13 +111,13 @@ const TABLES: [(&str, &str, &str); 9] = [
          c_ytd_payment:2, c_data",
         "1, 2, 3",
     ),
-    (
-        "history",
-        "h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_amount:2, h_data",
-        "1, 2, 3, 4, 5, 6",
-    ),
+    ("history", "h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_amount:2, h_data", "1, 2, 3, 4, 5, 6"),
     ("item", "i_id, i_im_id, i_name, i_price:2, i_data", "1"),
-    ("stock", "s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_01, s_dist_10, s_data", "1, 2"),
+    (
+        "stock",
+        "s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_01, s_dist_10, s_data",
+        "1, 2",
+    ),
     ("new_order", "no_w_id, no_d_id, no_o_id", "1, 2, 3"),
     ("orders", "o_w_id, o_d_id, o_id, o_c_id, o_carrier_id, o_ol_cnt, o_all_local", "1, 2, 3"),
     (
@@ -148,7 +149,11 @@ fn digest(
     let names: Vec<String> = columns
         .iter()
         .map(|&(name, _)| {
-            if TIMES.contains(&name) { format!("case when {name} is null then 0 else 1 end") } else { name.into() }
+            if TIMES.contains(&name) {
+                format!("case when {name} is null then 0 else 1 end")
+            } else {
+                name.into()
+            }
         })
         .collect();
     let rows = session.query(&format!("select {} from {table} order by {order}", names.join(", "))).unwrap();

@@ -43,8 +43,18 @@ pub(crate) trait Execute: Send {
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()>;
     fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Done) -> Result<Outcome>;
     fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Done) -> Result<Outcome>;
-    fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Done) -> Result<Outcome>;
-    fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Done) -> Result<Outcome>;
+    fn delivery(
+        &mut self,
+        session: &mut dyn Session,
+        delivery: &Delivery,
+        done: &mut Done,
+    ) -> Result<Outcome>;
+    fn stock_level(
+        &mut self,
+        session: &mut dyn Session,
+        level: &StockLevel,
+        done: &mut Done,
+    ) -> Result<Outcome>;
     fn order_status(
         &mut self,
         session: &mut dyn Session,
@@ -111,7 +121,8 @@ pub(crate) fn choose(
         return Err(Error::usage(format!("{whose} stored functions are not in this database"))
             .with_help("build the data with kelvin, or choose --calls pipelined"));
     }
-    let note = format!("{whose} stored functions are not in this database: runs pipelined client SQL instead");
+    let note =
+        format!("{whose} stored functions are not in this database: runs pipelined client SQL instead");
     Ok((Calls::Pipelined, vec![note]))
 }
 
@@ -152,3 +163,6 @@ fn order_total(cents: i64, discount: i64, warehouse_tax: i64, district_tax: i64)
     let scaled = cents * (10_000 - discount) * (10_000 + warehouse_tax + district_tax);
     (scaled + 50_000_000) / 100_000_000
 }
+
+#[cfg(test)]
+mod tests;

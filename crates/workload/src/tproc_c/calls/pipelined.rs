@@ -136,7 +136,8 @@ impl Execute for Pipelined {
             for row in 0..taken.len() {
                 let number = taken.int(row, 0)?;
                 let line = order.number[..order.len].iter().position(|&n| n == number);
-                let line = line.ok_or_else(|| kelvin_database::Error::protocol("a line came back changed"))?;
+                let line =
+                    line.ok_or_else(|| kelvin_database::Error::protocol("a line came back changed"))?;
                 let cents = order.quantity[line] * taken.decimal(row, 1, 2)?;
                 amounts[line] = Decimal::new(cents, 2);
                 texts[line] = taken.text(row, 2)?;
@@ -145,7 +146,8 @@ impl Execute for Pipelined {
                 found += 1;
             }
         }
-        done.cents = order_total(total, terms.decimal(0, 0, 4)?, terms.decimal(0, 3, 4)?, number.decimal(0, 1, 4)?);
+        done.cents =
+            order_total(total, terms.decimal(0, 0, 4)?, terms.decimal(0, 3, 4)?, number.decimal(0, 1, 4)?);
         if found < order.len {
             unused_item(order)?;
         }
@@ -210,7 +212,12 @@ impl Execute for Pipelined {
         Ok(Outcome::Committed)
     }
 
-    fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Done) -> Result<Outcome> {
+    fn delivery(
+        &mut self,
+        session: &mut dyn Session,
+        delivery: &Delivery,
+        done: &mut Done,
+    ) -> Result<Outcome> {
         let prepared = self.prepared()?;
         let home = Value::Int(delivery.warehouse);
         session.queue(Statement::BEGIN, &[])?;
@@ -245,7 +252,12 @@ impl Execute for Pipelined {
         Ok(Outcome::Committed)
     }
 
-    fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Done) -> Result<Outcome> {
+    fn stock_level(
+        &mut self,
+        session: &mut dyn Session,
+        level: &StockLevel,
+        done: &mut Done,
+    ) -> Result<Outcome> {
         let prepared = self.prepared()?;
         let params = [level.warehouse.into(), level.district.into(), level.threshold.into()];
         session.queue(Statement::BEGIN_READ_ONLY, &[])?;

@@ -43,7 +43,13 @@ struct Prepared {
 
 impl Statements {
     pub(super) fn new(engine: EngineKind) -> Self {
-        Self { engine, prepared: None, rows: Rows::new(), other: Rows::new(), text: String::with_capacity(128) }
+        Self {
+            engine,
+            prepared: None,
+            rows: Rows::new(),
+            other: Rows::new(),
+            text: String::with_capacity(128),
+        }
     }
 
     fn prepared(&self) -> Result<Prepared> {
@@ -257,7 +263,12 @@ impl Execute for Statements {
         self.commit(session)
     }
 
-    fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Done) -> Result<Outcome> {
+    fn delivery(
+        &mut self,
+        session: &mut dyn Session,
+        delivery: &Delivery,
+        done: &mut Done,
+    ) -> Result<Outcome> {
         let now = Timestamp::now();
         let mut skipped = 0;
         session.execute(Statement::BEGIN, &[], &mut self.rows)?;
@@ -268,7 +279,12 @@ impl Execute for Statements {
         self.commit(session)
     }
 
-    fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Done) -> Result<Outcome> {
+    fn stock_level(
+        &mut self,
+        session: &mut dyn Session,
+        level: &StockLevel,
+        done: &mut Done,
+    ) -> Result<Outcome> {
         let prepared = self.prepared()?;
         let (home, district) = (Value::Int(level.warehouse), Value::Int(level.district));
         session.execute(Statement::BEGIN_READ_ONLY, &[], &mut self.rows)?;
@@ -277,7 +293,11 @@ impl Execute for Statements {
             return Err(missing("a district"));
         }
         let next = Value::Int(self.rows.int(0, 0)?);
-        session.execute(prepared.low_stock, &[home, district, level.threshold.into(), next], &mut self.rows)?;
+        session.execute(
+            prepared.low_stock,
+            &[home, district, level.threshold.into(), next],
+            &mut self.rows,
+        )?;
         done.count = self.rows.int(0, 0)?;
         self.commit(session)
     }

@@ -58,7 +58,9 @@ impl Routines {
     pub(crate) fn notes(&self) -> Vec<String> {
         let which = match self {
             Self::Functions { ours: false } => "drives HammerDB's stored functions",
-            Self::Functions { ours: true } => "drives stored functions of HammerDB's interface, made by kelvin",
+            Self::Functions { ours: true } => {
+                "drives stored functions of HammerDB's interface, made by kelvin"
+            }
             Self::Procedures(_) => "drives HammerDB's stored procedures",
         };
         vec![which.into(), "not reproducible: inputs drawn by the server".into()]
@@ -86,7 +88,9 @@ pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
         return Ok(None);
     }
     let functions = all.iter().zip(FUNCTIONS).all(|(found, wanted)| {
-        found.iter().any(|f| !f.procedure && f.arguments.iter().map(|a| a.kind.as_str()).eq(wanted.iter().copied()))
+        found
+            .iter()
+            .any(|f| !f.procedure && f.arguments.iter().map(|a| a.kind.as_str()).eq(wanted.iter().copied()))
     });
     if functions {
         let ours = all.iter().flatten().any(|found| found.ours);

@@ -8,8 +8,8 @@ use kelvin_measure::Outcome;
 use super::catalog::{Procedure, Routines, find};
 use crate::tproc_c::calls::{Done, Execute};
 use crate::tproc_c::inputs::{
-    Customer, DELIVERY, DISTRICTS, Delivery, NEW_ORDER, NewOrder, ORDER_STATUS, OrderStatus, PAYMENT, Payment,
-    STOCK_LEVEL, StockLevel,
+    Customer, DELIVERY, DISTRICTS, Delivery, NEW_ORDER, NewOrder, ORDER_STATUS, OrderStatus, PAYMENT,
+    Payment, STOCK_LEVEL, StockLevel,
 };
 
 /// The parameters that we give a procedure, by the positions of its arguments.
@@ -61,9 +61,10 @@ impl Driver {
     }
 
     fn call(&mut self, session: &mut dyn Session, kind: u8, values: &Values<'_>) -> Result<(bool, bool)> {
-        let prepared = self.prepared.as_ref().ok_or_else(|| {
-            Error::usage("transactions were executed before they were prepared")
-        })?;
+        let prepared = self
+            .prepared
+            .as_ref()
+            .ok_or_else(|| Error::usage("transactions were executed before they were prepared"))?;
         let call = &prepared.calls[usize::from(kind)];
         let mut params = [Value::Null; MOST];
         for (param, takes) in params.iter_mut().zip(&call.takes) {
@@ -116,7 +117,11 @@ fn prepare_functions(session: &mut dyn Session) -> Result<[Call; 5]> {
 
 /// Builds a procedure's call from its arguments: what is meant for a position as a parameter, timestamps that
 /// go in as the time, and null of its type for everything else, which only comes out.
-fn prepare_procedure(session: &mut dyn Session, procedure: &Procedure, meant: &[&'static str]) -> Result<Call> {
+fn prepare_procedure(
+    session: &mut dyn Session,
+    procedure: &Procedure,
+    meant: &[&'static str],
+) -> Result<Call> {
     let mut sql = format!("CALL {}(", procedure.name);
     let mut takes = Vec::new();
     for (position, argument) in procedure.arguments.iter().enumerate() {
@@ -204,7 +209,12 @@ impl Execute for Driver {
         Ok(Outcome::Committed)
     }
 
-    fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Done) -> Result<Outcome> {
+    fn delivery(
+        &mut self,
+        session: &mut dyn Session,
+        delivery: &Delivery,
+        done: &mut Done,
+    ) -> Result<Outcome> {
         let values = [("home", delivery.warehouse.into()), ("carrier", delivery.carrier.into())];
         let (_, ours) = self.call(session, DELIVERY, &values)?;
         if ours {
@@ -213,7 +223,12 @@ impl Execute for Driver {
         Ok(Outcome::Committed)
     }
 
-    fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Done) -> Result<Outcome> {
+    fn stock_level(
+        &mut self,
+        session: &mut dyn Session,
+        level: &StockLevel,
+        done: &mut Done,
+    ) -> Result<Outcome> {
         let values = [
             ("home", level.warehouse.into()),
             ("district", level.district.into()),
@@ -233,8 +248,13 @@ impl Execute for Driver {
         done: &mut Done,
     ) -> Result<Outcome> {
         let [customer, last, by_name] = customer_values(status.customer);
-        let values =
-            [("home", status.warehouse.into()), ("district", status.district.into()), customer, last, by_name];
+        let values = [
+            ("home", status.warehouse.into()),
+            ("district", status.district.into()),
+            customer,
+            last,
+            by_name,
+        ];
         let (procedures, _) = self.call(session, ORDER_STATUS, &values)?;
         if !procedures {
             done.count = self.rows.len() as i64;

@@ -181,14 +181,24 @@ impl Execute for Functions {
         Ok(Outcome::Committed)
     }
 
-    fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Done) -> Result<Outcome> {
+    fn delivery(
+        &mut self,
+        session: &mut dyn Session,
+        delivery: &Delivery,
+        done: &mut Done,
+    ) -> Result<Outcome> {
         let params = [delivery.warehouse.into(), delivery.carrier.into()];
         session.execute(self.prepared()?.delivery, &params, &mut self.rows).map_err(classified)?;
         done.skipped = Some((DISTRICTS - self.rows.int(0, 0)?) as u64);
         Ok(Outcome::Committed)
     }
 
-    fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Done) -> Result<Outcome> {
+    fn stock_level(
+        &mut self,
+        session: &mut dyn Session,
+        level: &StockLevel,
+        done: &mut Done,
+    ) -> Result<Outcome> {
         let params = [level.warehouse.into(), level.district.into(), level.threshold.into()];
         session.execute(self.prepared()?.stock_level, &params, &mut self.rows)?;
         done.count = self.rows.int(0, 0)?;

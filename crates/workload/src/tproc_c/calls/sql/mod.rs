@@ -82,8 +82,7 @@ pub(super) const NEWEST_ORDER: &str = "SELECT o_id, o_entry_d, o_carrier_id FROM
      WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = $3 ORDER BY o_id DESC LIMIT 1";
 
 /// Parameters: warehouse, district, order.
-pub(super) const ORDER_LINES: &str =
-    "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line \
+pub(super) const ORDER_LINES: &str = "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line \
      WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = $3";
 
 /// Parameters: warehouse, district, order, carrier.

@@ -44,8 +44,7 @@ pub(crate) const PAY_WAREHOUSE: &str = "WITH w AS \
      WHERE d_w_id = $4 AND d_id = $5";
 
 /// The lines of a customer's newest order. Parameters: warehouse, district, customer.
-pub(crate) const NEWEST_LINES: &str =
-    "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line \
+pub(crate) const NEWEST_LINES: &str = "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line \
      WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = \
          (SELECT max(o_id) FROM orders WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = $3)";
 

@@ -1,0 +1,362 @@
+//! One connection to the file.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::types::ValueRef;
+use rusqlite::{Batch, Connection, InterruptHandle, Statement as Compiled};
+
+use super::bulk::SqliteLoad;
+use super::busy::{self, Waits};
+use super::error::translate;
+use super::parameters::{self, Parameters};
+use super::turns::{Turn, Turns};
+use crate::{
+    BulkLoad, BulkTable, Cancel, Cell, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement, Value,
+};
+
+/// Virtual machine steps between two looks at the clock: well under a millisecond.
+const STEPS_BETWEEN_LOOKS: i32 = 4_000;
+
+/// One connection to an SQLite file.
+///
+/// A compiled statement borrows its connection, so the compiled ones live in the connection's own cache,
+/// found by their text. That costs about 0.1 µs a call and saves unsafe code.
+pub(crate) struct SqliteSession {
+    // Dropped in this order: the connection rolls back before the turn at writing is given back.
+    connection: Connection,
+    turn: Turn,
+    waits: Arc<Waits>,
+    statements: Vec<Prepared>,
+    queue: Vec<Queued>,
+    queued_parameters: Parameters,
+    timeout: Option<Duration>,
+    broken: bool,
+}
+
+struct Prepared {
+    sql: Box<str>,
+    parameters: usize,
+    /// Takes the write lock when no transaction has it yet.
+    writes: bool,
+    /// Inserts, updates or deletes, and returns no rows.
+    changes: bool,
+}
+
+struct Queued {
+    statement: Statement,
+    first: usize,
+}
+
+impl SqliteSession {
+    /// Makes a session of a connection whose settings are in place.
+    pub(crate) fn new(connection: Connection, turns: Arc<Turns>, waits: Arc<Waits>) -> Result<Self> {
+        connection.busy_handler(Some(busy::handler)).map_err(translate)?;
+        let mut session = Self {
+            connection,
+            turn: Turn::new(turns),
+            waits,
+            statements: Vec::new(),
+            queue: Vec::new(),
+            queued_parameters: Parameters::default(),
+            timeout: None,
+            broken: false,
+        };
+        for (sql, statement) in [
+            ("BEGIN IMMEDIATE", Statement::BEGIN),
+            ("COMMIT", Statement::COMMIT),
+            ("ROLLBACK", Statement::ROLLBACK),
+            ("BEGIN", Statement::BEGIN_READ_ONLY),
+        ] {
+            let prepared = session.prepare(sql)?;
+            debug_assert_eq!(prepared, statement);
+        }
+        Ok(session)
+    }
+
+    fn execute_with(
+        &mut self,
+        statement: Statement,
+        given: usize,
+        bind: impl FnOnce(&mut Compiled<'_>) -> Result<()>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let Some(prepared) = self.statements.get(statement.0 as usize) else {
+            return Err(unknown(statement));
+        };
+        if given != prepared.parameters {
+            return Err(wrong_count(prepared, given));
+        }
+        self.waits.start(self.timeout);
+        if self.connection.is_autocommit() {
+            if statement == Statement::ROLLBACK {
+                // SQLite ends a transaction by itself after some errors; the caller need not know which.
+                rows.reset(0, true);
+                return Ok(());
+            }
+            if prepared.writes && !self.turn.take(&self.waits) {
+                return Err(self.no_turn());
+            }
+        }
+        let outcome = run_prepared(&self.connection, prepared, bind, rows);
+        self.after_call(outcome)
+    }
+
+    /// Gives the turn back when the transaction is over, and marks the session broken after a time-out.
+    fn after_call<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        if self.turn.is_held() && self.connection.is_autocommit() {
+            self.turn.give_back();
+        }
+        outcome.map_err(|error| {
+            let waited = matches!(error.class(), ErrorClass::Timeout | ErrorClass::LockNotAvailable);
+            if waited && self.timeout.is_some() && self.waits.is_overdue() {
+                return self.timed_out();
+            }
+            if error.class() == ErrorClass::LockNotAvailable && self.waits.is_cancelled() {
+                return cancelled();
+            }
+            error
+        })
+    }
+
+    fn no_turn(&mut self) -> Error {
+        if self.waits.is_cancelled() {
+            cancelled()
+        } else if self.timeout.is_some() && self.waits.is_overdue() {
+            self.timed_out()
+        } else {
+            Error::new(ErrorClass::LockNotAvailable, "other sessions kept writing for too long")
+                .with_code("SQLITE_BUSY")
+        }
+    }
+
+    fn timed_out(&mut self) -> Error {
+        self.broken = true;
+        let limit = self.timeout.unwrap_or_default();
+        Error::new(ErrorClass::Timeout, format!("no answer within {limit:?}")).with_code("SQLITE_INTERRUPT")
+    }
+}
+
+fn run_prepared(
+    connection: &Connection,
+    prepared: &Prepared,
+    bind: impl FnOnce(&mut Compiled<'_>) -> Result<()>,
+    rows: &mut Rows,
+) -> Result<()> {
+    let mut compiled = connection.prepare_cached(&prepared.sql).map_err(translate)?;
+    bind(&mut compiled)?;
+    fetch(&mut compiled, rows)?;
+    if prepared.changes {
+        rows.set_affected(connection.changes());
+    }
+    Ok(())
+}
+
+/// Runs a statement whose parameters are bound and replaces `rows` with its result.
+fn fetch(compiled: &mut Compiled<'_>, rows: &mut Rows) -> Result<()> {
+    let mut columns = compiled.column_count();
+    rows.reset(columns, true);
+    let mut found = compiled.raw_query();
+    let mut first = true;
+    while let Some(row) = found.next().map_err(translate)? {
+        if first {
+            // The first step compiles anew after a change of the schema, and `SELECT *` may have grown.
+            first = false;
+            let now = row.as_ref().column_count();
+            if now != columns {
+                columns = now;
+                rows.reset(columns, true);
+            }
+        }
+        for column in 0..columns {
+            match row.get_ref(column).map_err(translate)? {
+                ValueRef::Null => rows.push(Cell::Null),
+                ValueRef::Integer(value) => rows.push(Cell::Int(value)),
+                ValueRef::Real(value) => rows.push(Cell::Float(value)),
+                ValueRef::Text(text) => rows.push_text(text),
+                ValueRef::Blob(_) => {
+                    return Err(Error::new(ErrorClass::Statement, format!("column {column} is a blob")));
+                }
+            }
+        }
+    }
+    rows.set_affected(rows.len() as u64);
+    Ok(())
+}
+
+fn unknown(statement: Statement) -> Error {
+    Error::usage(format!("statement {} was not prepared in this session", statement.0))
+}
+
+fn wrong_count(prepared: &Prepared, given: usize) -> Error {
+    Error::usage(format!(
+        "{given} parameters were given to a statement that takes {}: {}",
+        prepared.parameters, prepared.sql
+    ))
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorClass::Timeout, "cancelled while waiting for a lock").with_code("SQLITE_INTERRUPT")
+}
+
+/// Whether a statement's first word is one of those after which SQLite knows a number of changed rows.
+fn is_change(sql: &str) -> bool {
+    let word =
+        sql.split(|c: char| !c.is_ascii_alphabetic()).find(|word| !word.is_empty()).unwrap_or_default();
+    ["insert", "update", "delete", "replace", "with"].iter().any(|known| word.eq_ignore_ascii_case(known))
+}
+
+impl Session for SqliteSession {
+    fn engine(&self) -> EngineKind {
+        EngineKind::Sqlite
+    }
+
+    fn prepare(&mut self, sql: &str) -> Result<Statement> {
+        let number = u32::try_from(self.statements.len()).map_err(|_| Error::usage("too many statements"))?;
+        // The cache has to hold them all, or the measured path would compile.
+        if self.statements.len().is_multiple_of(64) {
+            self.connection.set_prepared_statement_cache_capacity(self.statements.len() + 128);
+        }
+        self.waits.start(self.timeout);
+        let sql = sql.trim();
+        expect_one(&self.connection, sql)?;
+        let compiled = self.connection.prepare_cached(sql).map_err(translate)?;
+        let writes = !compiled.readonly();
+        self.statements.push(Prepared {
+            sql: sql.into(),
+            parameters: compiled.parameter_count(),
+            writes,
+            changes: writes && compiled.column_count() == 0 && is_change(sql),
+        });
+        Ok(Statement(number))
+    }
+
+    fn execute(&mut self, statement: Statement, params: &[Value<'_>], rows: &mut Rows) -> Result<()> {
+        self.execute_with(statement, params.len(), |compiled| parameters::bind(compiled, params), rows)
+    }
+
+    fn queue(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<()> {
+        let Some(prepared) = self.statements.get(statement.0 as usize) else {
+            return Err(unknown(statement));
+        };
+        if params.len() != prepared.parameters {
+            return Err(wrong_count(prepared, params.len()));
+        }
+        let first = self.queued_parameters.len();
+        for param in params {
+            if let Err(error) = self.queued_parameters.push(param) {
+                self.queued_parameters.truncate(first);
+                return Err(error);
+            }
+        }
+        self.queue.push(Queued { statement, first });
+        Ok(())
+    }
+
+    fn flush(&mut self, results: &mut Vec<Rows>) -> Result<()> {
+        results.resize_with(self.queue.len(), Rows::new);
+        let queue = std::mem::take(&mut self.queue);
+        let kept = std::mem::take(&mut self.queued_parameters);
+        let mut outcome = Ok(());
+        for (index, queued) in queue.iter().enumerate() {
+            let end = queue.get(index + 1).map_or(kept.len(), |next| next.first);
+            let count = end - queued.first;
+            let bind = |compiled: &mut Compiled<'_>| kept.bind(compiled, queued.first, count);
+            outcome = self.execute_with(queued.statement, count, bind, &mut results[index]);
+            if outcome.is_err() {
+                break;
+            }
+        }
+        self.queue = queue;
+        self.queue.clear();
+        self.queued_parameters = kept;
+        self.queued_parameters.clear();
+        outcome
+    }
+
+    fn run(&mut self, sql: &str) -> Result<()> {
+        self.waits.start(self.timeout);
+        let outcome = run_all(&self.connection, sql);
+        self.after_call(outcome)
+    }
+
+    fn query(&mut self, sql: &str) -> Result<Rows> {
+        self.waits.start(self.timeout);
+        let mut rows = Rows::new();
+        let outcome = expect_one(&self.connection, sql)
+            .and_then(|()| self.connection.prepare(sql).map_err(translate))
+            .and_then(|mut compiled| fetch(&mut compiled, &mut rows).map(|()| compiled.column_count()));
+        match self.after_call(outcome)? {
+            0 if is_change(sql) => rows.set_affected(self.connection.changes()),
+            _ => {}
+        }
+        Ok(rows)
+    }
+
+    fn bulk_load<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>> {
+        self.waits.start(self.timeout);
+        Ok(Box::new(SqliteLoad::new(&self.connection, table)?))
+    }
+
+    fn in_transaction(&self) -> bool {
+        !self.connection.is_autocommit()
+    }
+
+    fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
+        self.timeout = timeout;
+        self.waits.clear_deadline();
+        let waits = Arc::clone(&self.waits);
+        let handler = timeout.map(|_| move || waits.is_overdue());
+        self.connection.progress_handler(STEPS_BETWEEN_LOOKS, handler).map_err(translate)
+    }
+
+    fn cancel(&self) -> Box<dyn Cancel> {
+        Box::new(SqliteCancel {
+            interrupt: self.connection.get_interrupt_handle(),
+            waits: Arc::clone(&self.waits),
+        })
+    }
+
+    fn busy_waits(&self) -> u64 {
+        self.waits.count()
+    }
+}
+
+fn run_all(connection: &Connection, sql: &str) -> Result<()> {
+    let mut batch = Batch::new(connection, sql);
+    while let Some(mut compiled) = batch.next().map_err(translate)? {
+        let mut rows = compiled.raw_query();
+        while rows.next().map_err(translate)?.is_some() {}
+    }
+    Ok(())
+}
+
+/// Refuses an empty text, and a second statement, which SQLite would leave out without a word.
+fn expect_one(connection: &Connection, sql: &str) -> Result<()> {
+    let mut batch = Batch::new(connection, sql);
+    if batch.next().map_err(translate)?.is_none() {
+        return Err(Error::new(ErrorClass::Statement, "there is no statement in the text"));
+    }
+    if batch.next().map_err(translate)?.is_some() {
+        return Err(translate(rusqlite::Error::MultipleStatement));
+    }
+    Ok(())
+}
+
+struct SqliteCancel {
+    interrupt: InterruptHandle,
+    waits: Arc<Waits>,
+}
+
+impl Cancel for SqliteCancel {
+    fn cancel(&self) -> Result<()> {
+        self.waits.cancel();
+        self.interrupt.interrupt();
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! Turns at writing: the sessions of one engine queue here before they ask SQLite for its write lock.
+//!
+//! The queue is first come, first served, with one exception: a session that comes while nobody writes and
+//! the first in the queue has not waited [`PATIENCE`] yet goes ahead of it. Strict order would let the file
+//! idle for the time the operating system takes to wake a thread, at every single transaction.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::busy::Waits;
+
+/// How long the first in the queue may be overtaken.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// How often a waiting session looks whether it was cancelled.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// The queue of one engine.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// Somebody writes, or has been given the turn and is about to.
+    taken: bool,
+    waiting: VecDeque<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    place: Arc<Place>,
+    since: Instant,
+    /// Told to look again, and has not looked yet.
+    called: bool,
+}
+
+/// Where one session waits. Its flag changes only under the queue's lock.
+#[derive(Debug, Default)]
+struct Place {
+    granted: AtomicBool,
+    wake: Condvar,
+}
+
+/// One session's part in the queue. Gives its turn back when dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    turns: Arc<Turns>,
+    place: Arc<Place>,
+    held: bool,
+}
+
+impl Turn {
+    pub(crate) fn new(turns: Arc<Turns>) -> Self {
+        Self { turns, place: Arc::default(), held: false }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Waits for the turn; `false` when it took too long or was cancelled.
+    pub(crate) fn take(&mut self, waits: &Waits) -> bool {
+        if !self.held {
+            self.held = self.turns.take(&self.place, waits);
+        }
+        self.held
+    }
+
+    /// Lets the next one write.
+    pub(crate) fn give_back(&mut self) {
+        if self.held {
+            self.held = false;
+            self.turns.give_back();
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+impl Turns {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, place: &Arc<Place>, waits: &Waits) -> bool {
+        let mut queue = self.lock();
+        if !queue.taken {
+            queue.taken = true;
+            return true;
+        }
+        let until = waits.begin_wait();
+        place.granted.store(false, Relaxed);
+        queue.waiting.push_back(Entry { place: Arc::clone(place), since: Instant::now(), called: false });
+        loop {
+            let rest = until.saturating_duration_since(Instant::now());
+            if rest.is_zero() || waits.is_cancelled() {
+                queue.leave(place);
+                return false;
+            }
+            queue =
+                place.wake.wait_timeout(queue, rest.min(GLANCE)).unwrap_or_else(PoisonError::into_inner).0;
+            if place.granted.load(Relaxed) {
+                return true;
+            }
+            if !queue.taken {
+                queue.taken = true;
+                queue.leave(place);
+                return true;
+            }
+            if let Some(entry) = queue.waiting.iter_mut().find(|entry| Arc::ptr_eq(&entry.place, place)) {
+                entry.called = false;
+            }
+        }
+    }
+
+    fn give_back(&self) {
+        let mut queue = self.lock();
+        let Some(first) = queue.waiting.front_mut() else {
+            queue.taken = false;
+            return;
+        };
+        if first.since.elapsed() >= PATIENCE {
+            if let Some(first) = queue.waiting.pop_front() {
+                first.place.granted.store(true, Relaxed);
+                first.place.wake.notify_one();
+            }
+        } else {
+            if !first.called {
+                first.called = true;
+                first.place.wake.notify_one();
+            }
+            queue.taken = false;
+        }
+    }
+}
+
+impl Queue {
+    fn leave(&mut self, place: &Arc<Place>) {
+        self.waiting.retain(|entry| !Arc::ptr_eq(&entry.place, place));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+
+    #[test]
+    fn only_one_has_the_turn_and_nobody_is_left_behind() {
+        let turns = Arc::new(Turns::default());
+        let (inside, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let waits = Waits::new(Duration::from_secs(30));
+                    let mut turn = Turn::new(Arc::clone(&turns));
+                    for _ in 0..2_000 {
+                        assert!(turn.take(&waits));
+                        assert_eq!(inside.fetch_add(1, Relaxed), 0);
+                        std::hint::spin_loop();
+                        inside.fetch_sub(1, Relaxed);
+                        turn.give_back();
+                        done.fetch_add(1, Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(done.load(Relaxed), 16_000);
+        assert!(turns.lock().waiting.is_empty() && !turns.lock().taken);
+    }
+
+    #[test]
+    fn waiting_ends_at_the_limit_and_when_cancelled() {
+        let turns = Arc::new(Turns::default());
+        let mut holder = Turn::new(Arc::clone(&turns));
+        assert!(holder.take(&Waits::new(Duration::from_secs(1))));
+
+        let mut late = Turn::new(Arc::clone(&turns));
+        let waits = Waits::new(Duration::from_millis(30));
+        let began = Instant::now();
+        assert!(!late.take(&waits));
+        assert!(began.elapsed() >= Duration::from_millis(30));
+        assert_eq!(waits.count(), 1);
+
+        let waits = Waits::new(Duration::from_secs(60));
+        waits.start(None);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                waits.cancel();
+            });
+            assert!(!late.take(&waits));
+        });
+        drop(holder);
+        assert!(late.take(&waits) || waits.is_cancelled());
+        assert!(turns.lock().waiting.is_empty());
+    }
+}

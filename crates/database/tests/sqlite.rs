@@ -1,0 +1,368 @@
+//! SQLite through the traits, on real files.
+
+use std::time::{Duration, Instant};
+
+use kelvin_database::sqlite::SqliteEngine;
+use kelvin_database::{
+    BulkTable, ColumnType, Decimal, Engine, ErrorClass, Rows, Session, Statement, Timestamp, Value,
+};
+
+fn engine() -> (tempfile::TempDir, SqliteEngine) {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = SqliteEngine::open(directory.path().join("test.db")).unwrap();
+    (directory, engine)
+}
+
+fn with_table(engine: &SqliteEngine) -> Box<dyn Session> {
+    let mut session = engine.connect().unwrap();
+    session
+        .run("CREATE TABLE t (k INTEGER PRIMARY KEY, money INTEGER, at INTEGER, name TEXT, f REAL)")
+        .unwrap();
+    session
+}
+
+#[test]
+fn values_come_back_as_they_went() {
+    let (_directory, engine) = engine();
+    let mut session = with_table(&engine);
+    let mut rows = Rows::new();
+    let insert = session.prepare("INSERT INTO t VALUES (?1, ?2, ?3, ?4, ?5)").unwrap();
+    let at = Timestamp(1_700_000_000_123_456);
+    let params = [
+        Value::Int(i64::MAX),
+        Value::Decimal(Decimal::new(-1234, 2)),
+        Value::Timestamp(at),
+        Value::Text("Zürich '\""),
+        Value::Float(0.5),
+    ];
+    session.execute(insert, &params, &mut rows).unwrap();
+    assert_eq!((rows.affected(), rows.len()), (1, 0));
+    session
+        .execute(insert, &[Value::Int(1), Value::Null, Value::Null, Value::Null, Value::Null], &mut rows)
+        .unwrap();
+
+    let select = session.prepare("SELECT k, money, at, name, f FROM t WHERE k = ?1").unwrap();
+    session.execute(select, &[Value::Int(i64::MAX)], &mut rows).unwrap();
+    assert_eq!((rows.len(), rows.columns(), rows.affected()), (1, 5, 1));
+    assert_eq!(rows.int(0, 0).unwrap(), i64::MAX);
+    assert_eq!(rows.decimal(0, 1, 2).unwrap(), -1234);
+    assert_eq!(rows.timestamp(0, 2).unwrap(), at);
+    assert_eq!(rows.text(0, 3).unwrap(), "Zürich '\"");
+    assert_eq!(rows.float(0, 4).unwrap(), 0.5);
+    session.execute(select, &[Value::Int(1)], &mut rows).unwrap();
+    assert!((1..5).all(|column| rows.is_null(0, column).unwrap()));
+    session.execute(select, &[Value::Int(2)], &mut rows).unwrap();
+    assert!(rows.is_empty());
+
+    let update = session.prepare("UPDATE t SET money = money + ?1").unwrap();
+    session.execute(update, &[Value::Int(1)], &mut rows).unwrap();
+    assert_eq!(rows.affected(), 2);
+    let returning = session.prepare("UPDATE t SET money = 7 RETURNING k").unwrap();
+    session.execute(returning, &[], &mut rows).unwrap();
+    assert_eq!((rows.affected(), rows.len()), (2, 2));
+    // BEGIN and COMMIT change nothing, whatever the statement before them changed.
+    session.execute(Statement::BEGIN, &[], &mut rows).unwrap();
+    assert_eq!(rows.affected(), 0);
+    session.execute(Statement::COMMIT, &[], &mut rows).unwrap();
+    assert_eq!(rows.affected(), 0);
+}
+
+#[test]
+fn what_cannot_be_stored_or_bound_is_refused() {
+    let (_directory, engine) = engine();
+    let mut session = with_table(&engine);
+    let mut rows = Rows::new();
+    let insert = session.prepare("INSERT INTO t (k) VALUES (?1)").unwrap();
+    for (params, class) in [
+        (vec![Value::IntArray(&[1])], ErrorClass::Usage),
+        (vec![Value::Float(f64::NAN)], ErrorClass::Usage),
+        (vec![], ErrorClass::Usage),
+        (vec![Value::Int(1), Value::Int(2)], ErrorClass::Usage),
+        (vec![Value::Text("not a number")], ErrorClass::Statement),
+    ] {
+        assert_eq!(session.execute(insert, &params, &mut rows).unwrap_err().class(), class, "{params:?}");
+        assert!(session.queue(insert, &params).is_err() || session.flush(&mut Vec::new()).is_err());
+    }
+    assert_eq!(session.execute(Statement(99), &[], &mut rows).unwrap_err().class(), ErrorClass::Usage);
+    session.execute(insert, &[Value::Int(1)], &mut rows).unwrap();
+    let error = session.execute(insert, &[Value::Int(1)], &mut rows).unwrap_err();
+    assert_eq!(
+        (error.class(), error.code().0.as_str()),
+        (ErrorClass::Constraint, "SQLITE_CONSTRAINT_PRIMARYKEY")
+    );
+    for sql in ["SELEC 1", "SELECT * FROM nowhere", "SELECT 1; SELECT 2", ""] {
+        assert_eq!(session.prepare(sql).unwrap_err().class(), ErrorClass::Statement, "{sql}");
+    }
+    assert_eq!(session.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap(), 1);
+}
+
+#[test]
+fn a_batch_stops_at_its_first_error() {
+    let (_directory, engine) = engine();
+    let mut session = with_table(&engine);
+    let insert = session.prepare("INSERT INTO t (k, name) VALUES (?1, ?2)").unwrap();
+    let count = session.prepare("SELECT count(*), max(name) FROM t").unwrap();
+    let mut results = Vec::new();
+    session.queue(Statement::BEGIN, &[]).unwrap();
+    session.queue(insert, &[Value::Int(1), Value::Text("one")]).unwrap();
+    session.queue(insert, &[Value::Int(2), Value::Text("two")]).unwrap();
+    session.queue(count, &[]).unwrap();
+    session.queue(Statement::COMMIT, &[]).unwrap();
+    session.flush(&mut results).unwrap();
+    assert_eq!(results.len(), 5);
+    assert_eq!((results[3].int(0, 0).unwrap(), results[3].text(0, 1).unwrap()), (2, "two"));
+    assert!(!session.in_transaction());
+
+    session.queue(Statement::BEGIN, &[]).unwrap();
+    session.queue(insert, &[Value::Int(3), Value::Text("three")]).unwrap();
+    session.queue(insert, &[Value::Int(1), Value::Text("again")]).unwrap();
+    session.queue(Statement::COMMIT, &[]).unwrap();
+    assert_eq!(session.flush(&mut results).unwrap_err().class(), ErrorClass::Constraint);
+    assert!(session.in_transaction() && !session.is_broken());
+    let mut rows = Rows::new();
+    session.execute(Statement::ROLLBACK, &[], &mut rows).unwrap();
+    // A second one is harmless: SQLite rolls back by itself after some errors.
+    session.execute(Statement::ROLLBACK, &[], &mut rows).unwrap();
+    session.flush(&mut results).unwrap();
+    assert!(results.is_empty(), "the queue is empty after an error");
+    session.execute(count, &[], &mut rows).unwrap();
+    assert_eq!(rows.int(0, 0).unwrap(), 2);
+}
+
+#[test]
+fn a_statement_survives_a_change_of_the_schema() {
+    let (_directory, engine) = engine();
+    let mut session = with_table(&engine);
+    session.run("INSERT INTO t (k) VALUES (1)").unwrap();
+    let all = session.prepare("SELECT * FROM t").unwrap();
+    let mut rows = Rows::new();
+    session.execute(all, &[], &mut rows).unwrap();
+    assert_eq!(rows.columns(), 5);
+    engine.connect().unwrap().run("ALTER TABLE t ADD COLUMN more INTEGER DEFAULT 6").unwrap();
+    session.execute(all, &[], &mut rows).unwrap();
+    assert_eq!((rows.columns(), rows.len(), rows.int(0, 5).unwrap()), (6, 1, 6));
+}
+
+#[test]
+fn bulk_loading_takes_every_row_at_any_count() {
+    const COLUMNS: &[(&str, ColumnType)] =
+        &[("k", ColumnType::Int4), ("money", ColumnType::Decimal(2)), ("name", ColumnType::Text)];
+    let (_directory, engine) = engine();
+    let mut session = with_table(&engine);
+    let table = BulkTable { name: "t", columns: COLUMNS };
+    assert_eq!(session.bulk_load(&table).err().unwrap().class(), ErrorClass::Usage, "without a transaction");
+    let mut rows = Rows::new();
+    let mut next = 0;
+    for count in [0, 1, 63, 64, 65, 1000] {
+        session.execute(Statement::BEGIN, &[], &mut rows).unwrap();
+        let mut load = session.bulk_load(&table).unwrap();
+        for _ in 0..count {
+            let name = format!("row {next}");
+            load.row(&[Value::Int(next), Value::Decimal(Decimal::new(next * 2, 2)), Value::Text(&name)])
+                .unwrap();
+            next += 1;
+        }
+        assert_eq!(load.finish().unwrap(), count);
+        session.execute(Statement::COMMIT, &[], &mut rows).unwrap();
+    }
+    let found = session.query("SELECT count(*), sum(money), sum(name = 'row ' || k) FROM t").unwrap();
+    assert_eq!(
+        (found.int(0, 0).unwrap(), found.int(0, 1).unwrap(), found.int(0, 2).unwrap()),
+        (next, next * (next - 1), next)
+    );
+    // Abandoned and rolled back: nothing stays. And a duplicate is an error.
+    session.execute(Statement::BEGIN, &[], &mut rows).unwrap();
+    let mut load = session.bulk_load(&table).unwrap();
+    load.row(&[Value::Int(1), Value::Null, Value::Null]).unwrap();
+    assert!(load.row(&[Value::Int(1)]).is_err());
+    assert_eq!(load.finish().unwrap_err().class(), ErrorClass::Constraint);
+    session.execute(Statement::ROLLBACK, &[], &mut rows).unwrap();
+    assert_eq!(session.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap(), next);
+}
+
+#[test]
+fn eight_writers_lose_no_update_and_none_starves() {
+    let (_directory, engine) = engine();
+    let mut session = with_table(&engine);
+    session.run("INSERT INTO t (k, money) VALUES (1, 0)").unwrap();
+    let mut worst = Duration::ZERO;
+    let mut waits = 0;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut session = engine.connect().unwrap();
+                    let read = session.prepare("SELECT money FROM t WHERE k = 1").unwrap();
+                    let write = session.prepare("UPDATE t SET money = ?1 WHERE k = 1").unwrap();
+                    let mut rows = Rows::new();
+                    let mut worst = Duration::ZERO;
+                    for _ in 0..500 {
+                        let began = Instant::now();
+                        session.execute(Statement::BEGIN, &[], &mut rows).unwrap();
+                        session.execute(read, &[], &mut rows).unwrap();
+                        let next = rows.int(0, 0).unwrap() + 1;
+                        session.execute(write, &[Value::Int(next)], &mut rows).unwrap();
+                        session.execute(Statement::COMMIT, &[], &mut rows).unwrap();
+                        worst = worst.max(began.elapsed());
+                    }
+                    (worst, session.busy_waits())
+                })
+            })
+            .collect();
+        for thread in threads {
+            let (longest, count) = thread.join().unwrap();
+            worst = worst.max(longest);
+            waits += count;
+        }
+    });
+    assert_eq!(session.query("SELECT money FROM t").unwrap().int(0, 0).unwrap(), 4_000);
+    assert!(waits > 0, "eight writers have to wait for each other");
+    assert!(worst < Duration::from_secs(5), "somebody waited {worst:?}");
+}
+
+#[test]
+fn another_engine_on_the_file_is_waited_for_and_counted() {
+    let (directory, engine) = engine();
+    let mut session = with_table(&engine);
+    let other = SqliteEngine::open(directory.path().join("test.db")).unwrap();
+    let mut holder = other.connect().unwrap();
+    holder.run("BEGIN IMMEDIATE").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            holder.run("COMMIT").unwrap();
+        });
+        let began = Instant::now();
+        session.execute(Statement::BEGIN, &[], &mut Rows::new()).unwrap();
+        assert!(began.elapsed() >= Duration::from_millis(50));
+    });
+    assert_eq!(session.busy_waits(), 1);
+    // A reader is never kept waiting.
+    let mut reader = other.connect().unwrap();
+    reader.execute(Statement::BEGIN_READ_ONLY, &[], &mut Rows::new()).unwrap();
+    assert_eq!(reader.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap(), 0);
+    assert_eq!(reader.busy_waits(), 0);
+}
+
+#[test]
+fn a_time_out_ends_waiting_and_computing_and_breaks_the_session() {
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    let (directory, engine) = engine();
+    let other = SqliteEngine::open(directory.path().join("test.db")).unwrap();
+    for engine_of_waiter in [&engine, &other] {
+        let mut holder = engine.connect().unwrap();
+        holder.execute(Statement::BEGIN, &[], &mut Rows::new()).unwrap();
+        let mut waiter = engine_of_waiter.connect().unwrap();
+        waiter.set_timeout(Some(Duration::from_millis(60))).unwrap();
+        let began = Instant::now();
+        let error = waiter.execute(Statement::BEGIN, &[], &mut Rows::new()).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Timeout, "{error}");
+        assert!(waiter.is_broken() && began.elapsed() < Duration::from_secs(5));
+    }
+    let mut session = engine.connect().unwrap();
+    session.set_timeout(Some(Duration::from_millis(50))).unwrap();
+    assert_eq!(session.query(endless).unwrap_err().class(), ErrorClass::Timeout);
+    assert!(session.is_broken());
+
+    let mut session = engine.connect().unwrap();
+    let cancel = session.cancel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            cancel.cancel().unwrap();
+        });
+        let error = session.query(endless).unwrap_err();
+        assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::Timeout, "SQLITE_INTERRUPT"));
+    });
+    assert!(!session.is_broken());
+    assert_eq!(session.query("SELECT 1").unwrap().int(0, 0).unwrap(), 1);
+}
+
+#[test]
+fn a_dropped_session_lets_the_others_write() {
+    let (_directory, engine) = engine();
+    let mut left = with_table(&engine);
+    left.execute(Statement::BEGIN, &[], &mut Rows::new()).unwrap();
+    left.run("INSERT INTO t (k) VALUES (1)").unwrap();
+    drop(left);
+    let mut session = engine.connect().unwrap();
+    session.execute(Statement::BEGIN, &[], &mut Rows::new()).unwrap();
+    assert_eq!(session.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap(), 0);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_refused_in_words() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("letter.txt");
+    std::fs::write(&text, "Dear reader, this is no database. ".repeat(50)).unwrap();
+    for (path, words) in [
+        (directory.path().to_path_buf(), "is a directory"),
+        (text.clone(), "not an SQLite database"),
+        (directory.path().join("missing/test.db"), "there is no directory"),
+        ("/dev/null".into(), "not a regular file"),
+        ("".into(), "empty"),
+        (text.join("below"), "no directory"),
+    ] {
+        let error = SqliteEngine::open(path.clone()).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Usage, "{}: {error}", path.display());
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    assert!(std::fs::read_to_string(&text).unwrap().starts_with("Dear reader"), "the file is unharmed");
+}
+
+#[test]
+fn a_full_file_and_a_corrupt_one_are_told_apart() {
+    let (directory, engine) = engine();
+    let mut session = with_table(&engine);
+    session.run("PRAGMA max_page_count = 3").unwrap();
+    session.execute(Statement::BEGIN, &[], &mut Rows::new()).unwrap();
+    let error = session
+        .run(
+            "INSERT INTO t (name) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 500) \
+              SELECT hex(randomblob(500)) FROM n",
+        )
+        .unwrap_err();
+    assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::DiskFull, "SQLITE_FULL"));
+    session.execute(Statement::ROLLBACK, &[], &mut Rows::new()).unwrap();
+    session.run("PRAGMA max_page_count = 1000000; INSERT INTO t (k) VALUES (1)").unwrap();
+    engine.checkpoint(&mut *session).unwrap();
+    drop(session);
+    drop(engine);
+
+    let path = directory.path().join("test.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[4096..].fill(0x5a);
+    std::fs::write(&path, bytes).unwrap();
+    let engine = SqliteEngine::open(path).unwrap();
+    let error = engine.connect().unwrap().query("SELECT * FROM t").unwrap_err();
+    assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::Server, "SQLITE_CORRUPT"));
+}
+
+#[test]
+fn the_engine_tells_settings_size_and_place() {
+    let (directory, engine) = engine();
+    let mut session = with_table(&engine);
+    let fingerprint = engine.fingerprint(&mut *session).unwrap();
+    assert!(fingerprint.version.starts_with("SQLite 3."), "{}", fingerprint.version);
+    let value =
+        |name| fingerprint.settings.iter().find(|setting| setting.name == name).unwrap().value.clone();
+    assert_eq!(value("journal_mode"), "wal");
+    assert_eq!(value("synchronous"), "NORMAL");
+    assert_eq!(value("page_size"), "4096 B");
+    assert!(engine.size(&mut *session).unwrap() >= 8192);
+    assert_eq!(engine.data_directory(&mut *session).unwrap(), directory.path());
+    assert!(engine.counters(&mut *session).unwrap().is_none());
+
+    session.run("INSERT INTO t (name) VALUES ('x')").unwrap();
+    let log = directory.path().join("test.db-wal");
+    assert!(std::fs::metadata(&log).unwrap().len() > 0);
+    engine.checkpoint(&mut *session).unwrap();
+    assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
+    // The loader may trade safety for speed while nobody else is there, and the next session is safe again.
+    session.run("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF").unwrap();
+    session.run("INSERT INTO t (name) VALUES ('y')").unwrap();
+    drop(session);
+    let mut session = engine.connect().unwrap();
+    assert_eq!(session.query("PRAGMA journal_mode").unwrap().text(0, 0).unwrap(), "wal");
+    assert_eq!(session.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap(), 2);
+}

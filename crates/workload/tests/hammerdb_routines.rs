@@ -114,7 +114,7 @@ begin
 end $$;
 
 create procedure payment(p_w_id int, p_d_id int, p_c_w_id int, p_c_d_id int, byname int, p_h_amount numeric,
-    inout p_c_credit char, inout p_c_last varchar, inout p_c_id int, inout p_w_street_1 varchar,
+    inout p_c_credit char, inout p_c_last char(16), inout p_c_id int, inout p_w_street_1 varchar,
     inout p_w_street_2 varchar, inout p_w_city varchar, inout p_w_state char, inout p_w_zip char,
     inout p_d_street_1 varchar, inout p_d_street_2 varchar, inout p_d_city varchar, inout p_d_state char,
     inout p_d_zip char, inout p_c_first varchar, inout p_c_middle char, inout p_c_street_1 varchar,

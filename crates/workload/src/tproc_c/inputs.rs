@@ -273,7 +273,7 @@ impl Inputs {
         let len = self.random.range(5, MAX_LINES as i64) as usize;
         let rolls_back = self.random.chance(1, 100);
         let mut lines = [Line::default(); MAX_LINES];
-        for index in 0..len {
+        for (index, line) in lines[..len].iter_mut().enumerate() {
             let mut item = self.constants.item(&mut self.random);
             if rolls_back && index + 1 == len {
                 item = UNUSED_ITEM;
@@ -281,9 +281,9 @@ impl Inputs {
             let remote = self.random.chance(1, 100) && self.warehouses > 1;
             let supply = if remote { self.other_warehouse(warehouse) } else { warehouse };
             let quantity = self.random.range(1, 10);
-            lines[index] = Line { number: index as i64 + 1, item, supply, quantity, round: 1 };
+            *line = Line { number: index as i64 + 1, item, supply, quantity, round: 1 };
         }
-        arrange(NewOrderHead { warehouse, district, customer, rolls_back }, &mut lines[..len])
+        arrange(&NewOrderHead { warehouse, district, customer, rolls_back }, &mut lines[..len])
     }
 }
 
@@ -305,7 +305,7 @@ struct NewOrderHead {
 }
 
 /// Puts lines, given in the order of their numbers, into the order that [`NewOrder`] promises.
-fn arrange(head: NewOrderHead, lines: &mut [Line]) -> NewOrder {
+fn arrange(head: &NewOrderHead, lines: &mut [Line]) -> NewOrder {
     let mut last_round = 1;
     for index in 1..lines.len() {
         let (before, line) = (&lines[..index], lines[index]);
@@ -348,7 +348,7 @@ pub(crate) fn order_of(warehouse: i64, district: i64, customer: i64, lines: &[(i
         .zip(1..)
         .map(|(&(item, supply, quantity), number)| Line { number, item, supply, quantity, round: 1 })
         .collect();
-    arrange(NewOrderHead { warehouse, district, customer, rolls_back }, &mut drawn)
+    arrange(&NewOrderHead { warehouse, district, customer, rolls_back }, &mut drawn)
 }
 
 #[cfg(test)]

@@ -163,3 +163,6 @@ fn order_total(cents: i64, discount: i64, warehouse_tax: i64, district_tax: i64)
     let scaled = cents * (10_000 - discount) * (10_000 + warehouse_tax + district_tax);
     (scaled + 50_000_000) / 100_000_000
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,6 +126,8 @@ fn prepare_procedure(
     let mut takes = Vec::new();
     for (position, argument) in procedure.arguments.iter().enumerate() {
         let comma = if position == 0 { "" } else { ", " };
+        // As a cast, "character" alone would cut the value to one.
+        let kind = if argument.kind == "character" { "bpchar" } else { argument.kind.as_str() };
         let takes_now = !argument.inout && argument.kind.starts_with("timestamp");
         let value = match meant.get(position) {
             Some(&name) if !name.is_empty() => Some(Takes::Meant(name)),
@@ -136,9 +138,9 @@ fn prepare_procedure(
         let _ = match value {
             Some(value) => {
                 takes.push(value);
-                write!(sql, "{comma}${}::{}", takes.len(), argument.kind)
+                write!(sql, "{comma}${}::{}", takes.len(), kind)
             }
-            None => write!(sql, "{comma}NULL::{}", argument.kind),
+            None => write!(sql, "{comma}NULL::{kind}"),
         };
     }
     sql.push(')');

@@ -1,0 +1,92 @@
+//! Many users at once: no deadlock storms, no lost update, and the server counts what the clients count.
+
+mod transactions_support;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use kelvin_database::Engine;
+use kelvin_measure::{Counters, Outcome};
+use kelvin_workload::progress::Quiet;
+use kelvin_workload::tproc_c::{Calls, Mix, Options, TprocC};
+use kelvin_workload::{Stop, Workload};
+use transactions_support::Server;
+
+const USERS: u32 = 8;
+
+fn options(calls: Option<Calls>) -> Options {
+    // Deliveries more often than the rules have it: they are what collides.
+    Options { warehouses: 2, calls, all_warehouses: true, mix: Mix([10, 10, 3, 1, 1]), ..Options::default() }
+}
+
+#[test]
+fn eight_users_leave_consistent_data_by_every_way_of_calling() {
+    let server = Server::start();
+    server.admin().run("create database loaded").unwrap();
+    TprocC::new(options(None)).unwrap().build(&server.engine("loaded"), &Quiet, &Stop::new()).unwrap();
+    for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
+        let name = format!("{calls:?}").to_lowercase();
+        server.admin().run(&format!("create database {name} template loaded")).unwrap();
+        let engine = server.engine(&name);
+        at_once(&engine, calls);
+        server.admin().run(&format!("drop database {name} with (force)")).unwrap();
+    }
+}
+
+fn at_once(engine: &dyn Engine, calls: Calls) {
+    let mut workload = TprocC::new(options(Some(calls))).unwrap();
+    workload.inspect(engine).unwrap();
+    let before = workload.headline_count(engine.connect().unwrap().as_mut()).unwrap();
+    let (orders, done, retried) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let stop = AtomicBool::new(false);
+    let counters: Vec<Counters> = (0..USERS).map(|_| Counters::new(Workload::counters(&workload))).collect();
+    std::thread::scope(|scope| {
+        for (mut user, counters) in workload.users(USERS, 7).into_iter().zip(&counters) {
+            let (orders, done, retried, stop) = (&orders, &done, &retried, &stop);
+            let headline = workload.kinds()[0].headline;
+            scope.spawn(move || {
+                let mut session = engine.connect().unwrap();
+                user.prepare(session.as_mut()).unwrap();
+                while !stop.load(Ordering::Relaxed) {
+                    let next = user.next();
+                    let outcome = loop {
+                        match user.execute(session.as_mut()) {
+                            Ok(outcome) => break outcome,
+                            Err(error) => {
+                                assert!(error.class().is_retryable(), "{calls:?}: {error}");
+                                retried.fetch_add(1, Ordering::Relaxed);
+                                if session.in_transaction() {
+                                    session.run("rollback").unwrap();
+                                }
+                            }
+                        }
+                    };
+                    user.count(counters);
+                    done.fetch_add(1, Ordering::Relaxed);
+                    if headline && next.kind == 0 && outcome == Outcome::Committed {
+                        orders.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        let end = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let (orders, done, retried) = (orders.into_inner(), done.into_inner(), retried.into_inner());
+    assert!(orders > 100, "{calls:?}: only {orders} new orders");
+    assert!(retried * 1000 <= done, "{calls:?}: {retried} retries in {done} transactions");
+    assert_eq!(workload.headline_count(engine.connect().unwrap().as_mut()).unwrap() - before, orders);
+    let mut sums = vec![0; Workload::counters(&workload)];
+    for counters in &counters {
+        counters.sum_into(&mut sums);
+    }
+    let wrong: Vec<_> = workload.audit(&sums).into_iter().filter(|line| !line.valid).collect();
+    assert!(wrong.iter().all(|line| line.name.contains("skipped")), "{calls:?}: {wrong:#?}");
+    let mut each = |line: kelvin_measure::event::CheckLine| {
+        assert!(line.holds, "{calls:?}: condition {} ({}): {}", line.number, line.name, line.detail);
+    };
+    Workload::check(&workload, engine, &Stop::new(), &mut each).unwrap();
+}

@@ -148,10 +148,10 @@ impl StoredRun {
                 }
                 Event::Audit { point, lines } => at(&mut points, *point).audit.clone_from(lines),
                 Event::Invariant { point, invariant } => {
-                    at(&mut points, *point).invariants.push(invariant.clone())
+                    at(&mut points, *point).invariants.push(invariant.clone());
                 }
                 Event::Note { point, second, text } => {
-                    at(&mut points, *point).notes.push((*second, text.clone()))
+                    at(&mut points, *point).notes.push((*second, text.clone()));
                 }
                 Event::Counters { point, values } => at(&mut points, *point).counters.clone_from(values),
                 _ => {}

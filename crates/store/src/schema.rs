@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -166,10 +167,14 @@ fn escape_uri(path: &Path) -> String {
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => out.push(*byte as char),
-            other => out.push_str(&format!("%{other:02X}")),
+            other => out.extend(['%', hex(other >> 4), hex(other & 15)]),
         }
     }
     out
+}
+
+fn hex(digit: u8) -> char {
+    char::from_digit(u32::from(digit), 16).unwrap_or('0')
 }
 
 /// Makes the store under another name and gives it its own at the end, so that nobody ever sees half of it.
@@ -177,7 +182,9 @@ fn create(path: &Path) -> Result<()> {
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(|e| Error::io("make the directory", parent, e))?;
     }
-    let draft = beside(path, &format!(".new-{}", std::process::id()));
+    static DRAFTS: AtomicU32 = AtomicU32::new(0);
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let draft = beside(path, &format!(".new-{}-{number}", std::process::id()));
     let _ = std::fs::remove_file(&draft);
     let made = fill(&draft).map_err(|e| name_for(e, path)).and_then(|()| put_in_place(&draft, path));
     let _ = std::fs::remove_file(&draft);

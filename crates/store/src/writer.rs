@@ -278,3 +278,48 @@ fn write_kind(
         .map_err(to)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::event::Event;
+
+    use crate::{Error, KindName, NewRun, RunId, Store};
+
+    #[test]
+    fn a_full_disk_is_told_and_what_waits_is_written_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().join("k.db")).unwrap();
+        let run = NewRun {
+            workload: "w".into(),
+            target: "t".into(),
+            label: None,
+            spec_toml: String::new(),
+            command: String::new(),
+            seed: 1,
+            random_algorithm: String::new(),
+            kelvin_version: String::new(),
+            kinds: vec![KindName { name: "a".into(), headline: true }],
+            headline: "x".into(),
+            counter_names: Vec::new(),
+            notes: Vec::new(),
+            environment: serde_json::Value::Null,
+            started: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let mut writer = store.begin(&run).unwrap();
+        let pages: i64 = writer.connection().pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
+        let limit = |pages: i64| {
+            writer.connection().pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+        };
+        limit(pages);
+        let note = |second| Event::Note { point: 0, second, text: "x".repeat(3000) };
+        for second in 0..10 {
+            writer.consume(&note(second)).unwrap();
+        }
+        let error = writer.flush().unwrap_err();
+        assert!(matches!(error, Error::Full { .. }), "{error}");
+        assert!(error.to_string().contains("the disk is full"));
+        writer.connection().pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(())).unwrap();
+        writer.flush().unwrap();
+        assert_eq!(store.load(RunId(1)).unwrap().events().count(), 10);
+    }
+}

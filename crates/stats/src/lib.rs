@@ -1,3 +1,5 @@
-//! Statistics for performance measurements: pure functions, no I/O, no clock.
+//! Statistics for performance measurements. Pure mathematics: no clock, no files.
 
+pub mod ess;
 pub mod proportion;
+pub mod student;

@@ -1,1 +1,34 @@
-//! placeholder
+//! The one SQLite file that holds every run: its spec, environment, events, seconds and histograms.
+//!
+//! A run is written while it goes ([`Store::begin`], [`RunWriter::consume`]), in one transaction a second, so
+//! that a killed process loses at most its last second. A stored run is read whole ([`Store::load`]) and gives
+//! back the events that the live view saw ([`StoredRun::events`]); every report is made of that alone.
+//!
+//! | table | holds |
+//! |---|---|
+//! | `run` | one row a run: what was run, with what, on what |
+//! | `event` | every event but the seconds, as JSON, in its order |
+//! | `second` | counts and latency histogram per point, second, part and transaction type |
+//! | `total` | the collector's own sums, to check the seconds against |
+//!
+//! The views `window`, `error` and `audit` spread the JSON of `event` into columns for the `sqlite3` shell.
+
+mod alive;
+mod blob;
+mod body;
+mod error;
+mod figures;
+mod redact;
+mod run;
+mod schema;
+mod store;
+mod stored;
+mod writer;
+
+pub use error::{Error, Result};
+pub use figures::{ErrorGroup, Figures, PhaseSpan, Point, SecondRow};
+pub use run::{KindName, Liveness, NewRun, PointSummary, RunId, RunSummary};
+pub use schema::{APPLICATION_ID, VERSION};
+pub use store::Store;
+pub use stored::StoredRun;
+pub use writer::RunWriter;

@@ -1,0 +1,106 @@
+//! Student's t: quantiles, and the interval of a mean.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// The quantile `t` with P(T ≤ t) = `p` at `df` degrees of freedom (need not be whole); none when `df` is not
+/// positive or `p` is not within (0, 1).
+pub fn quantile(p: f64, df: f64) -> Option<f64> {
+    if !(p > 0.0 && p < 1.0) {
+        return None;
+    }
+    Some(StudentsT::new(0.0, 1.0, df).ok()?.inverse_cdf(p))
+}
+
+/// Mean, sample standard deviation (n − 1) and count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    /// Number of values.
+    pub n: usize,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation with n − 1 in the divisor; none for fewer than two values.
+    pub sd: Option<f64>,
+}
+
+/// Describes `values`; none when there are none.
+pub fn describe(values: &[f64]) -> Option<Sample> {
+    let n = values.len();
+    if n == 0 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    Some(Sample { n, mean, sd: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()) })
+}
+
+/// Welch's comparison of two means, here of logarithms: B/A as a ratio with its interval at `confidence`
+/// (Welch, Biometrika 34, 1947; degrees of freedom after Satterthwaite). None with fewer than two values on a
+/// side, or with a value that is not positive.
+pub fn welch_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
+    if a.iter().chain(b).any(|v| v.is_nan() || *v <= 0.0) {
+        return None;
+    }
+    let ln = |values: &[f64]| values.iter().map(|v| v.ln()).collect::<Vec<_>>();
+    let (a, b) = (describe(&ln(a))?, describe(&ln(b))?);
+    let (va, vb) = (a.sd?.powi(2) / a.n as f64, b.sd?.powi(2) / b.n as f64);
+    let difference = b.mean - a.mean;
+    let error = (va + vb).sqrt();
+    if error == 0.0 {
+        return None;
+    }
+    let df = (va + vb).powi(2) / (va.powi(2) / (a.n - 1) as f64 + vb.powi(2) / (b.n - 1) as f64);
+    let half = quantile(f64::midpoint(1.0, confidence), df)? * error;
+    Some(Ratio { ratio: difference.exp(), low: (difference - half).exp(), high: (difference + half).exp() })
+}
+
+/// A ratio with its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    /// The estimate.
+    pub ratio: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_the_tables() {
+        // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2.
+        for (p, df, t) in [
+            (0.975, 1.0, 12.706),
+            (0.975, 2.0, 4.303),
+            (0.975, 5.0, 2.571),
+            (0.95, 10.0, 1.812),
+            (0.975, 100.0, 1.984),
+        ] {
+            assert!((quantile(p, df).unwrap() - t).abs() < 6e-4, "{p} {df}");
+        }
+        assert_eq!((quantile(0.975, 0.0), quantile(1.0, 3.0), quantile(f64::NAN, 3.0)), (None, None, None));
+    }
+
+    #[test]
+    fn a_sample_is_described_with_n_minus_one() {
+        let sample = describe(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
+        assert_eq!(sample.mean, 5.0);
+        assert!((sample.sd.unwrap() - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
+        assert_eq!(describe(&[1.0]).unwrap().sd, None);
+    }
+
+    #[test]
+    fn welch_gives_the_interval_worked_by_hand() {
+        // Logarithms 0, 1, 2 against 1, 2, 3:
+        // difference 1, s² = 1 on both sides, error √(2/3), df 4, t 2.7764.
+        let a: Vec<f64> = [0.0_f64, 1.0, 2.0].iter().map(|v| v.exp()).collect();
+        let b: Vec<f64> = [1.0_f64, 2.0, 3.0].iter().map(|v| v.exp()).collect();
+        let found = welch_ratio(&a, &b, 0.95).unwrap();
+        assert!((found.ratio.ln() - 1.0).abs() < 1e-9);
+        assert!((found.high.ln() - (1.0 + 2.776_445 * (2.0_f64 / 3.0).sqrt())).abs() < 1e-5);
+        assert!(welch_ratio(&[1.0], &b, 0.95).is_none());
+        assert!(welch_ratio(&[1.0, 0.0], &b, 0.95).is_none());
+    }
+}

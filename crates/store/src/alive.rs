@@ -1,0 +1,83 @@
+//! Whether the process that writes a run is still there.
+//!
+//! A run without an end is either running or was killed. Its row names the writing process by boot, process
+//! namespace, process id and start time: a process id alone may have been given to somebody else. Where the
+//! row comes from another boot or namespace (a store on a network share, a container), the process cannot be
+//! looked at from here, and the time of the last commit decides: a writer commits every second under load.
+//! Nothing of this holds a lock, so that a killed writer leaves nothing behind to clean up.
+
+use serde::{Deserialize, Serialize};
+
+/// A writer seen from another host is taken for killed after this time without a commit, in milliseconds.
+const SILENT_MS: i64 = 30_000;
+
+/// The process that writes a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Writer {
+    pid: u32,
+    /// Start time in clock ticks since boot, field 22 of /proc/PID/stat.
+    start: u64,
+    boot: String,
+    namespace: String,
+}
+
+impl Writer {
+    /// This process.
+    pub(crate) fn this() -> Self {
+        let pid = std::process::id();
+        Self { pid, start: start_of(pid).unwrap_or(0), boot: boot(), namespace: namespace() }
+    }
+
+    /// Whether it lives, given when it last committed (Unix time in milliseconds).
+    pub(crate) fn is_alive(&self, last_commit: i64, now: i64) -> bool {
+        let here = !self.boot.is_empty() && self.boot == boot() && self.namespace == namespace();
+        if here {
+            return start_of(self.pid) == Some(self.start);
+        }
+        now - last_commit < SILENT_MS
+    }
+}
+
+/// Unix time in milliseconds.
+pub(crate) fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+fn boot() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|s| s.trim().to_owned())
+        .unwrap_or_default()
+}
+
+fn namespace() -> String {
+    std::fs::read_link("/proc/self/ns/pid").map(|p| p.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, field 2, is in parentheses and may hold spaces and parentheses: count from the last one.
+    let after_name = &stat[stat.rfind(')')? + 1..];
+    let mut fields = after_name.split_ascii_whitespace();
+    // A zombie has ended: it is only waited for.
+    if matches!(fields.next(), Some("Z" | "X")) {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_more_than_its_number() {
+        let this = Writer::this();
+        assert!(this.start > 0);
+        assert!(this.is_alive(0, i64::MAX), "the time does not matter where the process can be seen");
+        let recycled = Writer { start: this.start - 1, ..this.clone() };
+        assert!(!recycled.is_alive(0, 0));
+        let elsewhere = Writer { boot: "other".into(), ..this };
+        assert!(elsewhere.is_alive(1_000_000, 1_020_000));
+        assert!(!elsewhere.is_alive(1_000_000, 1_040_000));
+    }
+}

@@ -1,0 +1,130 @@
+//! What can go wrong with a store.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+/// Result with the store's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a store cannot be used. Every message names the file and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is something else.
+    #[error("{} is not a Kelvin store: {why}; name another file with --store", path.display())]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        why: String,
+    },
+    /// The file was written by a newer Kelvin. It was not touched.
+    #[error(
+        "{} is a store of version {found}, this Kelvin knows versions up to {known}: use a newer Kelvin (the file was not changed)",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest version this code knows.
+        known: i64,
+    },
+    /// The file is truncated or damaged.
+    #[error("the store {} is damaged: {detail}; restore it from a copy, or name another file with --store", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where and how.
+        detail: String,
+    },
+    /// There is no such file.
+    #[error("there is no store at {}: nothing has been run with it yet", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be written.
+    #[error("the store {} cannot be written: it or its directory is read-only", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The filesystem is full.
+    #[error("the store {} cannot grow: the disk is full", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process holds the write lock for too long.
+    #[error("the store {} is locked by another process", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No run has this number or label.
+    #[error("no run {wanted:?} in {}: see `kelvin runs`", path.display())]
+    NoSuchRun {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// A run that is being written cannot be deleted.
+    #[error("run {0} is still running")]
+    Running(i64),
+    /// A label that could not be told from a run's number.
+    #[error("the label {0:?} cannot be used: it would read as a run's number, \"last\" or \"last-N\"")]
+    Label(String),
+    /// An event that does not fit the run it belongs to.
+    #[error("event refused: {0}")]
+    Event(String),
+    /// The operating system refused something.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// Any other error of SQLite.
+    #[error("the store {}: {source}", path.display())]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's error.
+        source: rusqlite::Error,
+    },
+}
+
+impl Error {
+    /// Sorts an error of SQLite by what the user can do about it.
+    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full { path },
+            Some(ErrorCode::ReadOnly) => Self::ReadOnly { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::Damaged { path, detail: source.to_string() }
+            }
+            _ => Self::Sqlite { path, source },
+        }
+    }
+
+    pub(crate) fn damaged(path: &Path, detail: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_path_buf(), detail: detail.into() }
+    }
+
+    pub(crate) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            std::io::ErrorKind::StorageFull => Self::Full { path },
+            std::io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path },
+            _ => Self::Io { doing, path, source },
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What a run is made of, beside its events.
+
+use std::fmt;
+
+use kelvin_measure::event::Status;
+use serde::{Deserialize, Serialize};
+
+/// Number of a run in its store: 1, 2, 3… A number is never given twice, not even after a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunId(pub i64);
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One transaction type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindName {
+    /// As printed, such as "New-Order".
+    pub name: String,
+    /// Whether it counts for the headline figure.
+    pub headline: bool,
+}
+
+/// Everything that is known when a run begins. No field may hold a password; what looks like one in a URL is
+/// removed before it is written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NewRun {
+    /// The workload's name, such as "tproc-c".
+    pub workload: String,
+    /// What was measured, such as "postgres://joe@host/db".
+    pub target: String,
+    /// The user's name for it.
+    pub label: Option<String>,
+    /// The complete spec, defaults written out.
+    pub spec_toml: String,
+    /// The command line that repeats the run.
+    pub command: String,
+    /// The seed of all random values.
+    pub seed: u64,
+    /// The generator that the seed feeds.
+    pub random_algorithm: String,
+    /// The version of Kelvin that ran it.
+    pub kelvin_version: String,
+    /// The transaction types; the index is the `kind` in every event.
+    pub kinds: Vec<KindName>,
+    /// Name of the headline figure per minute, such as "NOPM".
+    pub headline: String,
+    /// Names of the workload's counters, in the order of `Event::Counters`.
+    pub counter_names: Vec<String>,
+    /// Sentences that belong to the result: what is driven, what is not reproducible.
+    pub notes: Vec<String>,
+    /// Hardware, kernel, filesystem, database version and settings.
+    pub environment: serde_json::Value,
+    /// When it began.
+    pub started: jiff::Timestamp,
+}
+
+/// Whether anybody still writes the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Liveness {
+    /// It has its end.
+    Ended,
+    /// It has no end yet, and its process lives.
+    Running,
+    /// It has no end, and its process is gone: killed, crashed, or the machine went down.
+    Killed,
+}
+
+/// One line of the list of runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// Its number.
+    pub id: RunId,
+    /// The user's name for it.
+    pub label: Option<String>,
+    /// The workload's name.
+    pub workload: String,
+    /// What was measured.
+    pub target: String,
+    /// When it began.
+    pub started: jiff::Timestamp,
+    /// How it ended; [`Status::Partial`] without an end.
+    pub status: Status,
+    /// Whether it is still being written.
+    pub liveness: Liveness,
+    /// Name of the headline figure.
+    pub headline: String,
+    /// The points whose window closed.
+    pub points: Vec<PointSummary>,
+    /// Errors counted, retried ones included.
+    pub errors: u64,
+    /// Whether every audit line, invariant and consistency condition held; none when none was judged.
+    pub valid: Option<bool>,
+}
+
+impl RunSummary {
+    /// The point with the highest headline figure.
+    pub fn best(&self) -> Option<&PointSummary> {
+        self.points.iter().max_by(|a, b| a.per_minute.total_cmp(&b.per_minute))
+    }
+}
+
+/// The headline figure of one point.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PointSummary {
+    /// Virtual users.
+    pub users: u32,
+    /// Headline transactions per elapsed minute.
+    pub per_minute: f64,
+    /// Length of the window in seconds, as elapsed.
+    pub seconds: f64,
+}
+
+/// How a run stands, in words.
+pub(crate) fn state_words(status: Status, liveness: Liveness) -> &'static str {
+    match (status, liveness) {
+        (Status::Complete, _) => "complete",
+        (Status::Interrupted, _) => "interrupted by the user; the figures cover the shorter window",
+        (Status::Failed, _) => "ended by an error",
+        (Status::Partial, Liveness::Running) => "partial: still running",
+        (Status::Partial, _) => "partial: killed before its end, up to one second is missing",
+    }
+}

@@ -1,0 +1,271 @@
+//! The tables, their migrations, and the look at a file before anything is written to it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::error::{Error, Result};
+
+/// `PRAGMA application_id` of a store: "KLVN".
+pub const APPLICATION_ID: i64 = 0x4b4c_564e;
+
+/// The steps from an empty file to the current version; step `n` leads from version `n` to `n + 1`. A step
+/// that a release has shipped is never changed.
+const MIGRATIONS: &[&str] = &[include_str!("schema_v1.sql")];
+
+/// The version that this code writes.
+pub const VERSION: i64 = MIGRATIONS.len() as i64;
+
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Opens for reading and writing; makes the store when there is none; migrates an older one.
+pub(crate) fn open(path: &Path) -> Result<Connection> {
+    if !inspect(path)? {
+        create(path)?;
+    }
+    let version = version_by_sqlite(path)?;
+    let mut conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let to = |e| Error::sqlite(path, e);
+    if conn.is_readonly("main").map_err(to)? {
+        return Err(Error::ReadOnly { path: path.to_path_buf() });
+    }
+    conn.pragma_update(None, "synchronous", "NORMAL").map_err(to)?;
+    if version < VERSION {
+        migrate(&mut conn, path, MIGRATIONS)?;
+    }
+    Ok(conn)
+}
+
+/// Opens for reading only; never changes the file.
+pub(crate) fn open_read_only(path: &Path) -> Result<Connection> {
+    if !inspect(path)? {
+        return Err(Error::Missing { path: path.to_path_buf() });
+    }
+    let version = version_by_sqlite(path)?;
+    if version < VERSION {
+        // Reading old versions would need one reader each; a migration takes milliseconds.
+        return Err(Error::NotAStore {
+            path: path.to_path_buf(),
+            why: format!("it has version {version} and must be opened for writing once, to become {VERSION}"),
+        });
+    }
+    connect_read_only(path)
+}
+
+/// Looks at the file's header without SQLite. `false` when there is no file or an empty one.
+fn inspect(path: &Path) -> Result<bool> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(Error::io("open", path, e)),
+    };
+    let not = |why: &str| Error::NotAStore { path: path.to_path_buf(), why: why.into() };
+    let meta = file.metadata().map_err(|e| Error::io("read", path, e))?;
+    if meta.is_dir() {
+        return Err(not("it is a directory"));
+    }
+    let log = wal_length(path);
+    if meta.len() == 0 {
+        if log > 0 {
+            return Err(Error::damaged(path, "the file is empty but its write-ahead log is not"));
+        }
+        return Ok(false);
+    }
+    let mut header = [0_u8; 100];
+    if meta.len() < 100 {
+        return Err(not("it is not an SQLite database"));
+    }
+    file.read_exact(&mut header).map_err(|e| Error::io("read", path, e))?;
+    if &header[..16] != b"SQLite format 3\0" {
+        return Err(not("it is not an SQLite database"));
+    }
+    // Offsets: https://www.sqlite.org/fileformat.html section 1.3.
+    let word = |at: usize| {
+        i64::from(i32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]))
+    };
+    check_identity(path, word(68), word(60))?;
+    let page = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    let pages = u64::from(word(28) as u32);
+    // With a log beside it, pages may not have reached the file yet.
+    if log == 0 && word(24) == word(92) && meta.len() < pages * page {
+        let detail = format!("it is cut short, {} of {} bytes", meta.len(), pages * page);
+        return Err(Error::damaged(path, detail));
+    }
+    Ok(true)
+}
+
+fn check_identity(path: &Path, application: i64, version: i64) -> Result<()> {
+    if application != APPLICATION_ID {
+        let why = "it is a database of another program".into();
+        return Err(Error::NotAStore { path: path.to_path_buf(), why });
+    }
+    if version > VERSION {
+        return Err(Error::Newer { path: path.to_path_buf(), found: version, known: VERSION });
+    }
+    if version < 1 {
+        return Err(Error::damaged(path, format!("its version is {version}")));
+    }
+    Ok(())
+}
+
+/// The version as SQLite sees it: a newer Kelvin's migration may still be in the write-ahead log only.
+fn version_by_sqlite(path: &Path) -> Result<i64> {
+    let conn = connect_read_only(path)?;
+    let read = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let version = read("user_version").map_err(|e| Error::sqlite(path, e))?;
+    let application = read("application_id").map_err(|e| Error::sqlite(path, e))?;
+    check_identity(path, application, version)?;
+    Ok(version)
+}
+
+fn wal_length(path: &Path) -> u64 {
+    std::fs::metadata(beside(path, "-wal")).map_or(0, |m| m.len())
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
+    let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(|e| Error::sqlite(path, e))?;
+    conn.busy_timeout(BUSY_TIMEOUT).map_err(|e| Error::sqlite(path, e))?;
+    Ok(conn)
+}
+
+fn connect_read_only(path: &Path) -> Result<Connection> {
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    match conn.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0)) {
+        Ok(_) => Ok(conn),
+        // A write-ahead log needs a file for shared memory beside it, which a read-only directory does not
+        // allow. When there is no log, nothing can be missed by reading the file alone.
+        Err(e)
+            if wal_length(path) == 0
+                && matches!(
+                    e.sqlite_error_code(),
+                    Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly)
+                ) =>
+        {
+            let uri = format!("file:{}?immutable=1", escape_uri(path));
+            connect(Path::new(&uri), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+        }
+        Err(e) => Err(Error::sqlite(path, e)),
+    }
+}
+
+fn escape_uri(path: &Path) -> String {
+    let mut out = String::new();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => out.push(*byte as char),
+            other => out.extend(['%', hex(other >> 4), hex(other & 15)]),
+        }
+    }
+    out
+}
+
+fn hex(digit: u8) -> char {
+    char::from_digit(u32::from(digit), 16).unwrap_or('0')
+}
+
+/// Makes the store under another name and gives it its own at the end, so that nobody ever sees half of it.
+fn create(path: &Path) -> Result<()> {
+    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent).map_err(|e| Error::io("make the directory", parent, e))?;
+    }
+    static DRAFTS: AtomicU32 = AtomicU32::new(0);
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let draft = beside(path, &format!(".new-{}-{number}", std::process::id()));
+    let _ = std::fs::remove_file(&draft);
+    let made = fill(&draft).map_err(|e| name_for(e, path)).and_then(|()| put_in_place(&draft, path));
+    let _ = std::fs::remove_file(&draft);
+    made
+}
+
+fn fill(draft: &Path) -> Result<()> {
+    // SQLite's own error for a missing permission is "unable to open": ask the system for the reason.
+    File::create_new(draft).map_err(|e| Error::io("make", draft, e))?;
+    let mut conn = connect(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let to = |e| Error::sqlite(draft, e);
+    conn.pragma_update(None, "application_id", APPLICATION_ID).map_err(to)?;
+    migrate(&mut conn, draft, MIGRATIONS)?;
+    conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).map_err(to)?;
+    conn.close().map_err(|(_, e)| Error::sqlite(draft, e))
+}
+
+fn put_in_place(draft: &Path, path: &Path) -> Result<()> {
+    let empty = std::fs::metadata(path).is_ok_and(|m| m.len() == 0);
+    if !empty {
+        match std::fs::hard_link(draft, path) {
+            Ok(()) => return Ok(()),
+            // Another process was faster: its store is as good.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
+            // A filesystem without hard links.
+            Err(_) => {}
+        }
+    }
+    std::fs::rename(draft, path).map_err(|e| Error::io("make", path, e))
+}
+
+/// The draft's name means nothing to the user.
+fn name_for(error: Error, path: &Path) -> Error {
+    let path = path.to_path_buf();
+    match error {
+        Error::Io { doing, source, .. } => Error::Io { doing, path, source },
+        Error::Full { .. } => Error::Full { path },
+        Error::ReadOnly { .. } => Error::ReadOnly { path },
+        Error::Sqlite { source, .. } => Error::Sqlite { path, source },
+        other => other,
+    }
+}
+
+/// Brings the store to the newest version of `steps`, all in one transaction.
+fn migrate(conn: &mut Connection, path: &Path, steps: &[&str]) -> Result<()> {
+    let to = |e| Error::sqlite(path, e);
+    let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
+    // Read again under the lock: another process may have migrated it meanwhile.
+    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(to)?;
+    for step in steps.iter().skip(usize::try_from(version).unwrap_or(0)) {
+        transaction.execute_batch(step).map_err(to)?;
+    }
+    transaction.pragma_update(None, "user_version", steps.len() as i64).map_err(to)?;
+    transaction.commit().map_err(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_is_applied_once_and_in_order() {
+        let steps = ["CREATE TABLE a (x)", "ALTER TABLE a ADD y", "INSERT INTO a VALUES (1, 2)"];
+        for from in 0..=3 {
+            let mut conn = Connection::open_in_memory().unwrap();
+            migrate(&mut conn, Path::new("x"), &steps[..from]).unwrap();
+            migrate(&mut conn, Path::new("x"), &steps).unwrap();
+            migrate(&mut conn, Path::new("x"), &steps).unwrap();
+            let rows: i64 = conn.query_row("SELECT count(*) FROM a WHERE y = 2", [], |r| r.get(0)).unwrap();
+            assert_eq!(rows, 1, "from version {from}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_version_before() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        migrate(&mut conn, Path::new("x"), &["CREATE TABLE a (x)"]).unwrap();
+        let steps = ["CREATE TABLE a (x)", "CREATE TABLE b (x)", "nonsense"];
+        assert!(migrate(&mut conn, Path::new("x"), &steps).is_err());
+        let version: i64 = conn.pragma_query_value(None, "user_version", |r| r.get(0)).unwrap();
+        let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0)).unwrap();
+        assert_eq!((version, tables), (1, 1));
+    }
+}

@@ -1,0 +1,267 @@
+//! The store: begin a run, list the runs, find, load and delete one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use kelvin_measure::event::{Event, Status};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+use serde::de::DeserializeOwned;
+
+use crate::alive::{self, Writer};
+use crate::error::{Error, Result};
+use crate::redact::redact;
+use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
+use crate::stored::{self, StoredRun};
+use crate::writer::RunWriter;
+use crate::{body, schema};
+
+/// A file of runs. Several processes may use one at the same time.
+#[derive(Debug)]
+pub struct Store {
+    conn: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens a store for reading and writing, makes it when there is none, and brings an older one to the
+    /// present version.
+    ///
+    /// # Errors
+    /// A file that is not a store, is damaged, or was written by a newer Kelvin is refused and not changed.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_path_buf();
+        let conn = schema::open(&path)?;
+        Ok(Self { conn, path })
+    }
+
+    /// Opens a store for reading; works on read-only media too.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_path_buf();
+        let conn = schema::open_read_only(&path)?;
+        Ok(Self { conn, path })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Begins a run, with a connection of its own, so that another thread can write it.
+    ///
+    /// # Errors
+    /// A label that reads like a run's number, "last" or "last-N" is refused.
+    pub fn begin(&self, run: &NewRun) -> Result<RunWriter> {
+        if let Some(label) = &run.label
+            && (label.is_empty() || label.parse::<i64>().is_ok() || back_from_last(label).is_some())
+        {
+            return Err(Error::Label(label.clone()));
+        }
+        let json = |value: serde_json::Result<String>| value.map_err(|e| Error::Event(e.to_string()));
+        let conn = schema::open(&self.path)?;
+        conn.execute(
+            "INSERT INTO run (workload, target, label, spec_toml, command, seed, random_algorithm, \
+             kelvin_version, kinds, headline, counter_names, notes, environment, started, writer, committed_ms) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![
+                run.workload,
+                redact(&run.target),
+                run.label,
+                redact(&run.spec_toml),
+                redact(&run.command),
+                run.seed.to_string(),
+                run.random_algorithm,
+                run.kelvin_version,
+                json(serde_json::to_string(&run.kinds))?,
+                run.headline,
+                json(serde_json::to_string(&run.counter_names))?,
+                redact(&json(serde_json::to_string(&run.notes))?),
+                redact(&json(serde_json::to_string(&run.environment))?),
+                run.started.to_string(),
+                json(serde_json::to_string(&Writer::this()))?,
+                alive::now_ms(),
+            ],
+        )
+        .map_err(|e| Error::sqlite(&self.path, e))?;
+        let id = RunId(conn.last_insert_rowid());
+        Ok(RunWriter::new(conn, self.path.clone(), id, run.kinds.len()))
+    }
+
+    /// All runs, oldest first.
+    pub fn runs(&self) -> Result<Vec<RunSummary>> {
+        let to = |e| Error::sqlite(&self.path, e);
+        let mut statement = self
+            .conn
+            .prepare("SELECT id, label, workload, target, started, headline, writer, committed_ms FROM run ORDER BY id")
+            .map_err(to)?;
+        let mut rows = statement.query([]).map_err(to)?;
+        let mut runs = BTreeMap::new();
+        while let Some(row) = rows.next().map_err(to)? {
+            let id: i64 = row.get(0).map_err(to)?;
+            let summary = RunSummary {
+                id: RunId(id),
+                label: row.get(1).map_err(to)?,
+                workload: row.get(2).map_err(to)?,
+                target: row.get(3).map_err(to)?,
+                started: self.timestamp(&row.get::<_, String>(4).map_err(to)?)?,
+                headline: row.get(5).map_err(to)?,
+                status: Status::Partial,
+                liveness: self.liveness(row, 6)?,
+                points: Vec::new(),
+                errors: 0,
+                valid: None,
+            };
+            runs.insert(id, summary);
+        }
+        self.summarise(&mut runs)?;
+        Ok(runs.into_values().collect())
+    }
+
+    fn summarise(&self, runs: &mut BTreeMap<i64, RunSummary>) -> Result<()> {
+        let to = |e| Error::sqlite(&self.path, e);
+        let mut statement = self
+            .conn
+            .prepare(
+                "SELECT run, body FROM event \
+                 WHERE name IN ('window', 'audit', 'invariant', 'check', 'errors', 'finished') ORDER BY run, seq",
+            )
+            .map_err(to)?;
+        let mut rows = statement.query([]).map_err(to)?;
+        while let Some(row) = rows.next().map_err(to)? {
+            let Some(run) = runs.get_mut(&row.get(0).map_err(to)?) else { continue };
+            let mut judge = |holds: bool| run.valid = Some(run.valid.unwrap_or(true) && holds);
+            match self.event(&row.get::<_, String>(1).map_err(to)?)? {
+                Event::Audit { lines, .. } => judge(lines.iter().all(|l| l.valid)),
+                Event::Invariant { invariant, .. } => judge(invariant.holds),
+                Event::Check { line, .. } => judge(line.holds),
+                Event::Errors(count) => run.errors += count.count,
+                Event::Finished { status, .. } => {
+                    run.status = status;
+                    run.liveness = Liveness::Ended;
+                }
+                Event::Window(window) if window.elapsed > 0 => {
+                    let seconds = window.elapsed as f64 / 1e9;
+                    let per_minute = window.client_headline as f64 * 60.0 / seconds;
+                    run.points.push(PointSummary { users: window.users, per_minute, seconds });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds a run by its number, "last", "last-N" (N runs before the last), or its label; of several runs
+    /// with one label the newest is taken.
+    pub fn find(&self, wanted: &str) -> Result<RunId> {
+        let to = |e| Error::sqlite(&self.path, e);
+        let found: Option<i64> = if let Some(back) = back_from_last(wanted) {
+            self.conn
+                .query_row("SELECT id FROM run ORDER BY id DESC LIMIT 1 OFFSET ?", [back], |row| row.get(0))
+                .optional()
+                .map_err(to)?
+        } else if let Ok(id) = wanted.parse::<i64>() {
+            self.conn
+                .query_row("SELECT id FROM run WHERE id = ?", [id], |row| row.get(0))
+                .optional()
+                .map_err(to)?
+        } else {
+            self.conn
+                .query_row("SELECT id FROM run WHERE label = ? ORDER BY id DESC LIMIT 1", [wanted], |row| {
+                    row.get(0)
+                })
+                .optional()
+                .map_err(to)?
+        };
+        found.map(RunId).ok_or_else(|| self.no_such_run(wanted))
+    }
+
+    /// Reads everything about a run, as of one moment when it is still being written.
+    pub fn load(&self, id: RunId) -> Result<StoredRun> {
+        let to = |e| Error::sqlite(&self.path, e);
+        let snapshot = self.conn.unchecked_transaction().map_err(to)?;
+        let row = snapshot
+            .query_row(
+                "SELECT workload, target, label, spec_toml, command, seed, random_algorithm, kelvin_version, \
+                 kinds, headline, counter_names, notes, environment, started, writer, committed_ms \
+                 FROM run WHERE id = ?",
+                [id.0],
+                |row| Ok(self.read_run(row)),
+            )
+            .optional()
+            .map_err(to)?;
+        let (info, liveness) = row.ok_or_else(|| self.no_such_run(&id.to_string()))??;
+        stored::read(&snapshot, &self.path, id, info, liveness)
+    }
+
+    fn read_run(&self, row: &Row<'_>) -> Result<(NewRun, Liveness)> {
+        let text = |i| row.get::<_, String>(i).map_err(|e| Error::sqlite(&self.path, e));
+        let info = NewRun {
+            workload: text(0)?,
+            target: text(1)?,
+            label: row.get(2).map_err(|e| Error::sqlite(&self.path, e))?,
+            spec_toml: text(3)?,
+            command: text(4)?,
+            seed: text(5)?.parse().map_err(|_| Error::damaged(&self.path, "a seed is not a number"))?,
+            random_algorithm: text(6)?,
+            kelvin_version: text(7)?,
+            kinds: self.json(&text(8)?)?,
+            headline: text(9)?,
+            counter_names: self.json(&text(10)?)?,
+            notes: self.json(&text(11)?)?,
+            environment: self.json(&text(12)?)?,
+            started: self.timestamp(&text(13)?)?,
+        };
+        Ok((info, self.liveness(row, 14)?))
+    }
+
+    /// Deletes a run. Its number is not given again.
+    ///
+    /// # Errors
+    /// A run that is still being written is not deleted.
+    pub fn delete(&mut self, id: RunId) -> Result<()> {
+        let missing = self.no_such_run(&id.to_string());
+        let running = self.runs()?.iter().any(|r| r.id == id && r.liveness == Liveness::Running);
+        if running {
+            return Err(Error::Running(id.0));
+        }
+        let to = |e| Error::sqlite(&self.path, e);
+        let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
+        for table in ["event", "second", "total"] {
+            transaction.execute(&format!("DELETE FROM {table} WHERE run = ?"), [id.0]).map_err(to)?;
+        }
+        if transaction.execute("DELETE FROM run WHERE id = ?", [id.0]).map_err(to)? == 0 {
+            return Err(missing);
+        }
+        transaction.commit().map_err(to)
+    }
+
+    fn liveness(&self, row: &Row<'_>, writer_column: usize) -> Result<Liveness> {
+        let to = |e| Error::sqlite(&self.path, e);
+        let writer: Option<String> = row.get(writer_column).map_err(to)?;
+        let committed: i64 = row.get(writer_column + 1).map_err(to)?;
+        let Some(writer) = writer else { return Ok(Liveness::Killed) };
+        let writer: Writer = self.json(&writer)?;
+        Ok(if writer.is_alive(committed, alive::now_ms()) { Liveness::Running } else { Liveness::Killed })
+    }
+
+    fn no_such_run(&self, wanted: &str) -> Error {
+        Error::NoSuchRun { path: self.path.clone(), wanted: wanted.into() }
+    }
+
+    fn json<T: DeserializeOwned>(&self, text: &str) -> Result<T> {
+        serde_json::from_str(text).map_err(|e| Error::damaged(&self.path, e.to_string()))
+    }
+
+    fn event(&self, text: &str) -> Result<Event> {
+        body::parse(text).map_err(|e| Error::damaged(&self.path, e.to_string()))
+    }
+
+    fn timestamp(&self, text: &str) -> Result<jiff::Timestamp> {
+        text.parse().map_err(|_| Error::damaged(&self.path, format!("{text:?} is not a time")))
+    }
+}
+
+/// N of "last-N"; 0 for "last".
+fn back_from_last(wanted: &str) -> Option<i64> {
+    let rest = wanted.strip_prefix("last")?;
+    if rest.is_empty() { Some(0) } else { rest.strip_prefix('-')?.parse().ok().filter(|n| *n >= 0) }
+}

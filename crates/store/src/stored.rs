@@ -1,0 +1,214 @@
+//! A run read from the store: the description, and its events in their order.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use kelvin_measure::event::{Event, KindCounts, Part, Second, Status};
+use rusqlite::Connection;
+
+use crate::error::{Error, Result};
+use crate::run::{Liveness, NewRun, RunId, state_words};
+use crate::{blob, body};
+
+/// A whole run. Histograms stay encoded until they are asked for: decoded, each takes 270 kB.
+#[derive(Debug)]
+pub struct StoredRun {
+    /// Its number.
+    pub id: RunId,
+    /// What was known when it began, with the notes and the environment as last set.
+    pub info: NewRun,
+    /// How it ended; [`Status::Partial`] without an end.
+    pub status: Status,
+    /// Whether it is still being written.
+    pub liveness: Liveness,
+    /// The error that ended it, if one did.
+    pub error: Option<String>,
+    path: PathBuf,
+    /// Everything but the seconds.
+    pub(crate) events: Vec<(i64, Event)>,
+    pub(crate) seconds: Vec<StoredSecond>,
+    pub(crate) totals: Vec<StoredTotal>,
+}
+
+/// One second as stored.
+#[derive(Debug)]
+pub(crate) struct StoredSecond {
+    seq: i64,
+    pub(crate) point: u32,
+    pub(crate) second: i64,
+    pub(crate) part: Part,
+    kinds: Vec<StoredKind>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct StoredKind {
+    committed: u64,
+    rolled_back: u64,
+    failed: u64,
+    retries: u64,
+    sum: u128,
+    clamped: u64,
+    latency: Option<Vec<u8>>,
+}
+
+/// The collector's own sums over a point for one transaction type.
+#[derive(Debug)]
+pub(crate) struct StoredTotal {
+    pub(crate) point: u32,
+    pub(crate) measured: bool,
+    pub(crate) kind: usize,
+    /// Committed, rolled back, failed, retries, sum of the latencies.
+    pub(crate) figures: [u64; 5],
+}
+
+impl StoredRun {
+    /// The events as they were consumed, in their order. Seconds that came in several parts come once, where
+    /// the first part was; of the progress within one second the last is there.
+    ///
+    /// # Errors
+    /// An item is an error when its histogram is damaged.
+    pub fn events(&self) -> impl Iterator<Item = Result<Event>> + '_ {
+        let mut events = self.events.iter().peekable();
+        let mut seconds = self.seconds.iter().peekable();
+        std::iter::from_fn(move || {
+            let second_first = match (events.peek(), seconds.peek()) {
+                (Some((seq, _)), Some(second)) => second.seq < *seq,
+                (None, Some(_)) => true,
+                (_, None) => false,
+            };
+            if second_first {
+                seconds.next().map(|s| self.decode(s).map(Event::Second))
+            } else {
+                events.next().map(|(_, event)| Ok(event.clone()))
+            }
+        })
+    }
+
+    /// How the run stands, in words.
+    pub fn state(&self) -> &'static str {
+        state_words(self.status, self.liveness)
+    }
+
+    pub(crate) fn decode(&self, second: &StoredSecond) -> Result<Second> {
+        let kinds = second.kinds.iter().map(|kind| {
+            let latency = blob::decode(kind.latency.as_deref(), kind.sum, kind.clamped).map_err(|e| {
+                Error::damaged(&self.path, format!("second {} of run {}: {e}", second.second, self.id))
+            })?;
+            Ok(KindCounts {
+                committed: kind.committed,
+                rolled_back: kind.rolled_back,
+                failed: kind.failed,
+                retries: kind.retries,
+                latency,
+            })
+        });
+        Ok(Second {
+            point: second.point,
+            second: second.second,
+            part: second.part,
+            kinds: kinds.collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// Reads what belongs to run `id` within one read transaction.
+pub(crate) fn read(
+    conn: &Connection,
+    path: &Path,
+    id: RunId,
+    info: NewRun,
+    liveness: Liveness,
+) -> Result<StoredRun> {
+    let events = read_events(conn, path, id)?;
+    let (mut status, mut error, mut liveness) = (Status::Partial, None, liveness);
+    if let Some((_, Event::Finished { status: how, error: why })) =
+        events.iter().rev().find(|(_, e)| matches!(e, Event::Finished { .. }))
+    {
+        (status, error, liveness) = (*how, why.clone(), Liveness::Ended);
+    }
+    let seconds = read_seconds(conn, path, id, info.kinds.len())?;
+    let totals = read_totals(conn, path, id)?;
+    Ok(StoredRun { id, info, status, liveness, error, path: path.to_path_buf(), events, seconds, totals })
+}
+
+fn read_events(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<(i64, Event)>> {
+    let to = |e| Error::sqlite(path, e);
+    let mut statement = conn.prepare("SELECT seq, body FROM event WHERE run = ? ORDER BY seq").map_err(to)?;
+    let mut rows = statement.query([id.0]).map_err(to)?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next().map_err(to)? {
+        let text: String = row.get(1).map_err(to)?;
+        let event =
+            body::parse(&text).map_err(|e| Error::damaged(path, format!("an event of run {id}: {e}")))?;
+        events.push((row.get(0).map_err(to)?, event));
+    }
+    Ok(events)
+}
+
+fn read_seconds(conn: &Connection, path: &Path, id: RunId, kinds: usize) -> Result<Vec<StoredSecond>> {
+    let to = |e| Error::sqlite(path, e);
+    let mut statement = conn
+        .prepare(
+            "SELECT point, second, part, kind, seq, committed, rolled_back, failed, retries, latency_sum, clamped, \
+             latency FROM second WHERE run = ?",
+        )
+        .map_err(to)?;
+    let mut rows = statement.query([id.0]).map_err(to)?;
+    let mut seconds: BTreeMap<(u32, i64, i64), StoredSecond> = BTreeMap::new();
+    while let Some(row) = rows.next().map_err(to)? {
+        let int = |i| row.get::<_, i64>(i).map_err(to);
+        let (point, second, part_number) = (int(0)? as u32, int(1)?, int(2)?);
+        let part = match part_number {
+            0 => Part::RampUp,
+            1 => Part::Measured,
+            2 => Part::Tail,
+            other => return Err(Error::damaged(path, format!("part {other} of a second of run {id}"))),
+        };
+        let entry = seconds.entry((point, second, part_number)).or_insert_with(|| StoredSecond {
+            seq: i64::MAX,
+            point,
+            second,
+            part,
+            kinds: vec![StoredKind::default(); kinds],
+        });
+        let kind = entry
+            .kinds
+            .get_mut(int(3)? as usize)
+            .ok_or_else(|| Error::damaged(path, format!("an unknown transaction type in run {id}")))?;
+        *kind = StoredKind {
+            committed: int(5)? as u64,
+            rolled_back: int(6)? as u64,
+            failed: int(7)? as u64,
+            retries: int(8)? as u64,
+            sum: int(9)? as u128,
+            clamped: int(10)? as u64,
+            latency: row.get(11).map_err(to)?,
+        };
+        entry.seq = entry.seq.min(int(4)?);
+    }
+    let mut seconds: Vec<_> = seconds.into_values().collect();
+    seconds.sort_by_key(|s| s.seq);
+    Ok(seconds)
+}
+
+fn read_totals(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<StoredTotal>> {
+    let to = |e| Error::sqlite(path, e);
+    let mut statement = conn
+        .prepare(
+            "SELECT point, scope, kind, committed, rolled_back, failed, retries, latency_sum FROM total \
+             WHERE run = ? ORDER BY point, scope, kind",
+        )
+        .map_err(to)?;
+    let rows = statement
+        .query_map([id.0], |row| {
+            let int = |i| row.get::<_, i64>(i);
+            Ok(StoredTotal {
+                point: int(0)? as u32,
+                measured: int(1)? == 0,
+                kind: int(2)? as usize,
+                figures: [int(3)? as u64, int(4)? as u64, int(5)? as u64, int(6)? as u64, int(7)? as u64],
+            })
+        })
+        .map_err(to)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(to)
+}

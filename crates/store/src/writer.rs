@@ -1,0 +1,325 @@
+//! A run on its way into the store.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use kelvin_measure::event::{Event, KindCounts, Part, Second};
+use kelvin_measure::{HistogramError, Totals};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::error::{Error, Result};
+use crate::redact::redact;
+use crate::run::RunId;
+use crate::{alive, blob, body};
+
+/// Events come once a second with some jitter: a full second here would push every other one into the next.
+const COMMIT_EVERY: Duration = Duration::from_millis(900);
+
+/// Events waiting for a store that cannot be written, before the run is told.
+const MOST_WAITING: usize = 100_000;
+
+/// Writes one run. Dropping it writes what is left; a run dropped before its `Finished` event stays partial.
+#[derive(Debug)]
+pub struct RunWriter {
+    conn: Connection,
+    path: PathBuf,
+    id: RunId,
+    kinds: usize,
+    seq: i64,
+    waiting: Vec<Waiting>,
+    last_commit: Instant,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    Event { seq: i64, name: &'static str, body: String },
+    Second { seq: i64, second: Second },
+}
+
+impl RunWriter {
+    pub(crate) fn new(conn: Connection, path: PathBuf, id: RunId, kinds: usize) -> Self {
+        Self { conn, path, id, kinds, seq: 0, waiting: Vec::new(), last_commit: Instant::now() }
+    }
+
+    /// The run's number.
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// Stores an event: at the latest with the first event that comes a second later, and at once when it is
+    /// a `Phase`, a `Window` or `Finished`. Of the `Progress` events within one second the last is kept.
+    ///
+    /// # Errors
+    /// When the store cannot be written. The event is kept and written with the next that can be.
+    pub fn consume(&mut self, event: &Event) -> Result<()> {
+        if self.waiting.len() >= MOST_WAITING {
+            self.flush()?;
+        }
+        let seq = self.seq;
+        if let Event::Second(second) = event {
+            if second.kinds.len() != self.kinds {
+                return Err(Error::Event(format!(
+                    "a second with {} transaction types in a run of {}",
+                    second.kinds.len(),
+                    self.kinds
+                )));
+            }
+            self.waiting.push(Waiting::Second { seq, second: second.clone() });
+        } else {
+            if let (Event::Progress { .. }, Some(Waiting::Event { name: "progress", .. })) =
+                (event, self.waiting.last())
+            {
+                self.waiting.pop();
+            }
+            let body = serde_json::to_string(event).map_err(|e| Error::Event(e.to_string()))?;
+            self.waiting.push(Waiting::Event { seq, name: body::name(event), body });
+        }
+        self.seq += 1;
+        let now = matches!(event, Event::Phase { .. } | Event::Window(_) | Event::Finished { .. });
+        if now || self.last_commit.elapsed() >= COMMIT_EVERY { self.flush() } else { Ok(()) }
+    }
+
+    /// Commits what is waiting.
+    pub fn flush(&mut self) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        // Also after a failure: a full disk must not be asked again with every event.
+        self.last_commit = Instant::now();
+        let to = |e| Error::sqlite(&self.path, e);
+        let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
+        for waiting in &self.waiting {
+            match waiting {
+                Waiting::Event { seq, name, body } => {
+                    transaction
+                        .prepare_cached("INSERT INTO event (run, seq, name, body) VALUES (?, ?, ?, ?)")
+                        .and_then(|mut s| s.execute(params![self.id.0, seq, name, body]))
+                        .map_err(to)?;
+                }
+                Waiting::Second { seq, second } => {
+                    for (kind, counts) in second.kinds.iter().enumerate() {
+                        // One row even for a second without any transaction: the event itself must come back.
+                        if kind == 0 || !is_zero(counts) {
+                            write_kind(&transaction, &self.path, self.id, *seq, second, kind, counts)?;
+                        }
+                    }
+                }
+            }
+        }
+        transaction
+            .prepare_cached("UPDATE run SET committed_ms = ? WHERE id = ?")
+            .and_then(|mut s| s.execute(params![alive::now_ms(), self.id.0]))
+            .map_err(to)?;
+        transaction.commit().map_err(to)?;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    /// Replaces the sentences that belong to the result.
+    pub fn set_notes(&mut self, notes: &[String]) -> Result<()> {
+        let json = json(&notes)?;
+        self.update("UPDATE run SET notes = ?1 WHERE id = ?2", &redact(&json))
+    }
+
+    /// Adds a sentence that belongs to the result.
+    pub fn add_note(&mut self, note: &str) -> Result<()> {
+        self.update("UPDATE run SET notes = json_insert(notes, '$[#]', ?1) WHERE id = ?2", &redact(note))
+    }
+
+    /// Replaces the description of the environment.
+    pub fn set_environment(&mut self, environment: &serde_json::Value) -> Result<()> {
+        let json = json(environment)?;
+        self.update("UPDATE run SET environment = ?1 WHERE id = ?2", &redact(&json))
+    }
+
+    /// Stores the collector's own sums over a point, against which the stored seconds are checked on reading.
+    pub fn set_totals(&mut self, point: u32, totals: &Totals) -> Result<()> {
+        let to = |e| Error::sqlite(&self.path, e);
+        let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
+        for (scope, kinds) in [(0, &totals.measured), (1, &totals.all)] {
+            for (kind, counts) in kinds.iter().enumerate() {
+                transaction
+                    .prepare_cached("INSERT OR REPLACE INTO total VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+                    .and_then(|mut s| {
+                        s.execute(params![
+                            self.id.0,
+                            point,
+                            scope,
+                            kind as i64,
+                            counts.committed as i64,
+                            counts.rolled_back as i64,
+                            counts.failed as i64,
+                            counts.retries as i64,
+                            counts.latency.sum() as i64
+                        ])
+                    })
+                    .map_err(to)?;
+            }
+        }
+        transaction.commit().map_err(to)
+    }
+
+    fn update(&mut self, sql: &str, value: &str) -> Result<()> {
+        let changed =
+            self.conn.execute(sql, params![value, self.id.0]).map_err(|e| Error::sqlite(&self.path, e))?;
+        if changed == 1 {
+            return Ok(());
+        }
+        Err(Error::Event(format!("run {} was deleted while it was written", self.id)))
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.flush()?;
+        self.conn
+            .execute("UPDATE run SET writer = NULL WHERE id = ?", [self.id.0])
+            .map_err(|e| Error::sqlite(&self.path, e))?;
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.conn
+    }
+}
+
+impl Drop for RunWriter {
+    fn drop(&mut self) {
+        // Nobody is left to be told; the run then shows as killed, which it as good as was.
+        let _ = self.close();
+    }
+}
+
+fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::Event(e.to_string()))
+}
+
+fn is_zero(counts: &KindCounts) -> bool {
+    counts.committed == 0
+        && counts.rolled_back == 0
+        && counts.failed == 0
+        && counts.retries == 0
+        && counts.latency.is_empty()
+}
+
+/// Part as the store has it.
+pub(crate) fn part_number(part: Part) -> i64 {
+    match part {
+        Part::RampUp => 0,
+        Part::Measured => 1,
+        Part::Tail => 2,
+    }
+}
+
+/// Writes one type of one second, on top of what an earlier event for the same second brought.
+fn write_kind(
+    transaction: &Transaction<'_>,
+    path: &std::path::Path,
+    id: RunId,
+    seq: i64,
+    second: &Second,
+    kind: usize,
+    counts: &KindCounts,
+) -> Result<()> {
+    let to = |e| Error::sqlite(path, e);
+    let bad = |e: HistogramError| Error::Event(e.to_string());
+    let key = params![id.0, second.point, second.second, part_number(second.part), kind as i64];
+    let earlier = transaction
+        .prepare_cached(
+            "SELECT seq, committed, rolled_back, failed, retries, latency_sum, clamped, latency FROM second \
+             WHERE run = ? AND point = ? AND second = ? AND part = ? AND kind = ?",
+        )
+        .and_then(|mut s| {
+            s.query_row(key, |row| {
+                let int = |i| row.get::<_, i64>(i);
+                let numbers = [int(0)?, int(1)?, int(2)?, int(3)?, int(4)?, int(5)?, int(6)?];
+                Ok((numbers, row.get::<_, Option<Vec<u8>>>(7)?))
+            })
+            .optional()
+        })
+        .map_err(to)?;
+    let mut sum = counts.clone();
+    let mut seq = seq;
+    if let Some(([old_seq, committed, rolled_back, failed, retries, latency_sum, clamped], latency)) = earlier
+    {
+        seq = old_seq;
+        sum.add(&KindCounts {
+            committed: committed as u64,
+            rolled_back: rolled_back as u64,
+            failed: failed as u64,
+            retries: retries as u64,
+            latency: blob::decode(latency.as_deref(), latency_sum as u128, clamped as u64).map_err(bad)?,
+        });
+    }
+    let latency_sum = i64::try_from(sum.latency.sum())
+        .map_err(|_| Error::Event("the latencies of one second add up to more than 292 years".into()))?;
+    let latency = blob::encode(&sum.latency).map_err(bad)?;
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO second (run, point, second, part, kind, seq, committed, rolled_back, failed, \
+             retries, latency_sum, clamped, latency) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .and_then(|mut s| {
+            s.execute(params![
+                id.0,
+                second.point,
+                second.second,
+                part_number(second.part),
+                kind as i64,
+                seq,
+                sum.committed as i64,
+                sum.rolled_back as i64,
+                sum.failed as i64,
+                sum.retries as i64,
+                latency_sum,
+                sum.latency.clamped() as i64,
+                latency
+            ])
+        })
+        .map_err(to)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::event::Event;
+
+    use crate::{Error, KindName, NewRun, RunId, Store};
+
+    #[test]
+    fn a_full_disk_is_told_and_what_waits_is_written_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().join("k.db")).unwrap();
+        let run = NewRun {
+            workload: "w".into(),
+            target: "t".into(),
+            label: None,
+            spec_toml: String::new(),
+            command: String::new(),
+            seed: 1,
+            random_algorithm: String::new(),
+            kelvin_version: String::new(),
+            kinds: vec![KindName { name: "a".into(), headline: true }],
+            headline: "x".into(),
+            counter_names: Vec::new(),
+            notes: Vec::new(),
+            environment: serde_json::Value::Null,
+            started: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let mut writer = store.begin(&run).unwrap();
+        let pages: i64 = writer.connection().pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
+        let limit = |pages: i64| {
+            writer.connection().pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+        };
+        limit(pages);
+        let note = |second| Event::Note { point: 0, second, text: "x".repeat(3000) };
+        for second in 0..10 {
+            writer.consume(&note(second)).unwrap();
+        }
+        let error = writer.flush().unwrap_err();
+        assert!(matches!(error, Error::Full { .. }), "{error}");
+        assert!(error.to_string().contains("the disk is full"));
+        writer.connection().pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(())).unwrap();
+        writer.flush().unwrap();
+        assert_eq!(store.load(RunId(1)).unwrap().events().count(), 10);
+    }
+}

@@ -1,0 +1,179 @@
+//! A run with everything in it, made from a seed.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(dead_code, reason = "shared by several test files")]
+
+use kelvin_measure::Event;
+use kelvin_measure::event::{
+    AuditLine, CheckLine, ErrorCount, KindCounts, Part, Phase, Second, Status, Window,
+};
+use kelvin_measure::invariant::Invariant;
+use kelvin_store::{KindName, NewRun};
+
+pub const KINDS: [&str; 5] = ["New-Order", "Payment", "Order-Status", "Delivery", "Stock-Level"];
+
+pub fn new_run(label: Option<&str>) -> NewRun {
+    NewRun {
+        workload: "tproc-c".into(),
+        target: "postgres://joe@localhost/tpcc".into(),
+        label: label.map(Into::into),
+        spec_toml: "[run]\nworkload = \"tproc-c\"\n".into(),
+        command: "kelvin run tproc-c --users 4".into(),
+        seed: u64::MAX - 1,
+        random_algorithm: "Xoshiro256++".into(),
+        kelvin_version: "0.1.0".into(),
+        kinds: KINDS
+            .iter()
+            .enumerate()
+            .map(|(i, n)| KindName { name: (*n).into(), headline: i == 0 })
+            .collect(),
+        headline: "NOPM".into(),
+        counter_names: vec!["lines".into(), "remote lines".into()],
+        notes: vec!["profile spec".into()],
+        environment: serde_json::json!({"cpu": {"model": "x", "cores": 2}}),
+        started: "2026-11-21T10:00:00Z".parse().unwrap(),
+    }
+}
+
+/// A small generator: the tests need variety, not quality.
+pub struct Noise(pub u64);
+
+impl Noise {
+    pub fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+
+    pub fn kind(&mut self, count: u64, typical_ns: u64) -> KindCounts {
+        let mut counts = KindCounts { retries: self.next(3), failed: self.next(2), ..KindCounts::default() };
+        for _ in 0..count {
+            if self.next(100) == 0 {
+                counts.rolled_back += 1;
+            } else {
+                counts.committed += 1;
+            }
+            counts.latency.record(typical_ns / 2 + self.next(typical_ns) + self.next(typical_ns / 4));
+        }
+        counts
+    }
+
+    pub fn second(&mut self, point: u32, second: i64, part: Part, new_orders: u64) -> Event {
+        let counts = [new_orders, new_orders, new_orders / 10, new_orders / 10, new_orders / 10];
+        let typical = [8_000_000, 3_000_000, 2_000_000, 20_000_000, 5_000_000];
+        let kinds = (0..5).map(|k| self.kind(counts[k], typical[k])).collect();
+        Event::Second(Second { point, second, part, kinds })
+    }
+}
+
+pub fn phase(point: u32, phase: Phase, at: u64, users: u32) -> Event {
+    Event::Phase { point, phase, at: at * 1_000_000_000, users, planned: None }
+}
+
+pub fn headline(events: &[Event], of: u32) -> u64 {
+    let measured = |e: &Event| match e {
+        Event::Second(s) if s.part == Part::Measured && s.point == of => s.kinds[0].committed,
+        _ => 0,
+    };
+    events.iter().map(measured).sum()
+}
+
+/// A whole run of one point with every sort of event.
+pub fn whole_run(seed: u64, seconds: i64, new_orders: u64) -> Vec<Event> {
+    let mut noise = Noise(seed);
+    let mut events = vec![
+        phase(0, Phase::Build, 0, 0),
+        Event::Progress { what: "loading warehouses".into(), done: 1, total: 1, rows: 500_000 },
+        phase(0, Phase::CheckBefore, 5, 0),
+        Event::Check {
+            phase: Phase::CheckBefore,
+            line: CheckLine {
+                number: 1,
+                name: "w_ytd = sum of d_ytd".into(),
+                holds: true,
+                detail: String::new(),
+            },
+        },
+        phase(0, Phase::Connect, 6, 4),
+        phase(0, Phase::RampUp, 7, 4),
+    ];
+    events.push(noise.second(0, -2, Part::RampUp, new_orders));
+    events.push(noise.second(0, -1, Part::RampUp, new_orders));
+    events.push(phase(0, Phase::Measure, 9, 4));
+    for second in 0..seconds {
+        events.push(noise.second(0, second, Part::Measured, new_orders));
+        if second % 7 == 3 {
+            // A sample that was late.
+            events.push(noise.second(0, second - 1, Part::Measured, 1));
+            events.push(Event::Errors(ErrorCount {
+                point: 0,
+                second,
+                kind: Some(1),
+                class: "deadlock".into(),
+                code: "40P01".into(),
+                message: "deadlock detected".into(),
+                retried: true,
+                count: 2,
+            }));
+            events.push(Event::Note { point: 0, second, text: "user 3 lost its connection <x>".into() });
+        }
+        events.push(Event::Counters { point: 0, values: vec![second as u64 * 100, second as u64] });
+    }
+    events.push(phase(0, Phase::Stop, 9 + seconds as u64, 4));
+    events.push(noise.second(0, seconds, Part::Tail, 3));
+    let client_headline = headline(&events, 0);
+    events.push(Event::Window(Window {
+        point: 0,
+        users: 4,
+        elapsed: seconds as u64 * 1_000_000_000,
+        idle: 0,
+        client_headline,
+        server_headline: Some(client_headline + 1),
+        server_transactions: None,
+        client_cpu: 1_000_000,
+    }));
+    events.push(Event::Audit {
+        point: 0,
+        lines: vec![AuditLine {
+            name: "rollbacks".into(),
+            value: 1.02,
+            low: f64::NEG_INFINITY,
+            high: 1.1,
+            unit: "%".into(),
+            samples: 5000,
+            valid: true,
+        }],
+    });
+    events.push(Event::Invariant {
+        point: 0,
+        invariant: Invariant { name: "Little's law".into(), holds: true, evidence: "4 and 4".into() },
+    });
+    events.push(Event::Finished { status: Status::Complete, error: None });
+    events
+}
+
+/// What a replay must give: seconds that came in parts as one, where the first part was.
+pub fn merged(events: &[Event]) -> Vec<Event> {
+    let mut out: Vec<Event> = Vec::new();
+    for event in events {
+        if let Event::Second(new) = event {
+            let earlier = out.iter_mut().find_map(|e| match e {
+                Event::Second(s) if (s.point, s.second, s.part) == (new.point, new.second, new.part) => {
+                    Some(s)
+                }
+                _ => None,
+            });
+            if let Some(earlier) = earlier {
+                for (sum, kind) in earlier.kinds.iter_mut().zip(&new.kinds) {
+                    sum.add(kind);
+                }
+                continue;
+            }
+        }
+        out.push(event.clone());
+    }
+    out
+}
+
+pub fn as_json(events: &[Event]) -> Vec<String> {
+    events.iter().map(|e| serde_json::to_string(e).unwrap()).collect()
+}

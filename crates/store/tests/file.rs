@@ -1,0 +1,209 @@
+//! The file itself: what is refused, what survives, who is told what.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{new_run, whole_run};
+use kelvin_measure::event::{Part, Status};
+use kelvin_store::{Error, Liveness, RunId, Store};
+
+fn filled(path: &Path) {
+    let store = Store::open(path).unwrap();
+    let mut writer = store.begin(&new_run(None)).unwrap();
+    for event in whole_run(1, 5, 40) {
+        writer.consume(&event).unwrap();
+    }
+}
+
+fn refused(path: &Path) -> Error {
+    let before = std::fs::read(path).unwrap();
+    let error = Store::open(path).unwrap_err();
+    assert_eq!(std::fs::read(path).unwrap(), before, "the file was changed");
+    assert!(Store::open_read_only(path).is_err());
+    assert_eq!(std::fs::read(path).unwrap(), before, "the file was changed");
+    error
+}
+
+#[test]
+fn a_store_from_the_future_is_refused_unharmed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kelvin.db");
+    filled(&path);
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.pragma_update(None, "user_version", kelvin_store::VERSION + 1).unwrap();
+    // First with the new version in the write-ahead log only, then in the file's own header.
+    assert!(matches!(refused(&path), Error::Newer { found: 2, known: 1, .. }));
+    drop(conn);
+    let error = refused(&path);
+    assert!(error.to_string().contains("use a newer Kelvin"), "{error}");
+}
+
+#[test]
+fn what_is_not_a_store_is_refused_unharmed() {
+    let dir = tempfile::tempdir().unwrap();
+    let garbage = dir.path().join("garbage");
+    std::fs::write(&garbage, vec![7_u8; 5000]).unwrap();
+    assert!(matches!(refused(&garbage), Error::NotAStore { .. }));
+    std::fs::write(&garbage, "short").unwrap();
+    assert!(matches!(refused(&garbage), Error::NotAStore { .. }));
+    let other = dir.path().join("other.db");
+    rusqlite::Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    assert!(refused(&other).to_string().contains("another program"));
+    assert!(matches!(Store::open(dir.path()).unwrap_err(), Error::NotAStore { .. }));
+    let missing = Store::open_read_only(dir.path().join("none.db")).unwrap_err();
+    assert!(matches!(missing, Error::Missing { .. }));
+}
+
+#[test]
+fn a_store_cut_short_anywhere_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = dir.path().join("kelvin.db");
+    filled(&whole);
+    let bytes = std::fs::read(&whole).unwrap();
+    let cut = dir.path().join("cut.db");
+    for keep in (1..bytes.len()).step_by(1777).chain([99, 100, 101, 4096, bytes.len() - 1]) {
+        std::fs::write(&cut, &bytes[..keep]).unwrap();
+        assert!(
+            matches!(refused(&cut), Error::NotAStore { .. } | Error::Damaged { .. }),
+            "{keep} bytes kept"
+        );
+    }
+}
+
+#[test]
+fn damage_inside_is_an_error_or_the_truth_and_never_a_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = dir.path().join("kelvin.db");
+    filled(&whole);
+    let bytes = std::fs::read(&whole).unwrap();
+    let bad = dir.path().join("bad.db");
+    let mut failed = 0;
+    for page in 1..bytes.len() / 4096 {
+        let mut copy = bytes.clone();
+        copy[page * 4096..page * 4096 + 2048].fill(0xa5);
+        std::fs::write(&bad, &copy).unwrap();
+        let loaded = Store::open(&bad).and_then(|s| s.load(RunId(1))).and_then(|r| r.figures(0).map(|_| ()));
+        failed += i32::from(loaded.is_err());
+    }
+    assert!(failed > 3, "{failed} damaged pages found");
+}
+
+#[test]
+fn version_1_still_opens() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("v1.db");
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute_batch(include_str!("fixtures/v1.sql")).unwrap();
+    drop(conn);
+    let store = Store::open(&path).unwrap();
+    let run = store.load(RunId(1)).unwrap();
+    let figures = run.figures(0).unwrap();
+    assert_eq!((run.status, run.info.seed, figures.headline), (Status::Complete, u64::MAX - 1, 11));
+    assert_eq!(figures.all.count(), 25);
+    store.begin(&new_run(None)).unwrap();
+}
+
+#[test]
+fn runs_are_found_by_number_place_and_label_and_numbers_are_never_reused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path().join("sub/dir/kelvin.db")).unwrap();
+    for label in [None, Some("base"), Some("base"), None] {
+        store.begin(&new_run(label)).unwrap();
+    }
+    assert_eq!(store.find("2").unwrap(), RunId(2));
+    assert_eq!(store.find("base").unwrap(), RunId(3));
+    assert_eq!(store.find("last").unwrap(), RunId(4));
+    assert_eq!(store.find("last-3").unwrap(), RunId(1));
+    for wanted in ["5", "last-4", "nothing", "", "-1", "last-x"] {
+        assert!(matches!(store.find(wanted), Err(Error::NoSuchRun { .. })), "{wanted}");
+    }
+    for label in ["7", "last", "last-2", ""] {
+        assert!(matches!(store.begin(&new_run(Some(label))), Err(Error::Label(_))), "{label}");
+    }
+    store.delete(RunId(4)).unwrap();
+    assert!(matches!(store.delete(RunId(4)), Err(Error::NoSuchRun { .. })));
+    let writer = store.begin(&new_run(None)).unwrap();
+    assert_eq!(writer.id(), RunId(5));
+    assert!(matches!(store.delete(RunId(5)), Err(Error::Running(5))));
+}
+
+#[test]
+fn no_password_reaches_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kelvin.db");
+    let mut run = new_run(None);
+    run.target = "postgres://joe:S3cr3t@h/db".into();
+    run.command = "kelvin run tproc-c --target postgres://joe:S3cr3t@h/db --users 4".into();
+    run.spec_toml = "target = \"postgres://joe:S3cr3t@h/db\"\n".into();
+    run.environment = serde_json::json!({"target": "postgres://joe:S3cr3t@h/db"});
+    run.notes = vec!["driving postgres://joe:S3cr3t@h/db".into()];
+    let store = Store::open(&path).unwrap();
+    drop(store.begin(&run).unwrap());
+    let back = store.load(RunId(1)).unwrap().info;
+    drop(store);
+    assert_eq!(back.spec_toml, "target = \"postgres://joe@h/db\"\n");
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(!bytes.windows(6).any(|w| w == b"S3cr3t"));
+}
+
+#[test]
+fn two_runs_are_written_at_the_same_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kelvin.db");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| filled(&path));
+        }
+    });
+    let runs = Store::open_read_only(&path).unwrap().runs().unwrap();
+    assert_eq!(runs.len(), 4);
+    assert!(runs.iter().all(|r| r.status == Status::Complete && r.points.len() == 1));
+}
+
+/// Not a test of its own: the process that the next test kills.
+#[test]
+#[ignore = "run by a_killed_run_keeps_all_but_its_last_second"]
+fn child_writes_until_it_is_killed() {
+    let Ok(path) = std::env::var("KELVIN_STORE_CHILD") else { return };
+    let store = Store::open(path).unwrap();
+    let mut writer = store.begin(&new_run(Some("killed"))).unwrap();
+    let mut noise = common::Noise(9);
+    let start = Instant::now();
+    for tenth in 0_i64.. {
+        // Ten seconds of the run in each real second: many events per commit.
+        writer.consume(&noise.second(0, tenth, Part::Measured, 20)).unwrap();
+        std::fs::write(std::env::var("KELVIN_STORE_MARK").unwrap(), tenth.to_string()).unwrap();
+        std::thread::sleep((Duration::from_millis(100) * (tenth as u32 + 1)).saturating_sub(start.elapsed()));
+    }
+}
+
+#[test]
+fn a_killed_run_keeps_all_but_its_last_second() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, mark) = (dir.path().join("kelvin.db"), dir.path().join("mark"));
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_writes_until_it_is_killed", "--ignored"])
+        .env("KELVIN_STORE_CHILD", &path)
+        .env("KELVIN_STORE_MARK", &mark)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(3500));
+    let while_running = Store::open(&path).unwrap();
+    assert_eq!(while_running.runs().unwrap()[0].liveness, Liveness::Running);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let written: i64 = std::fs::read_to_string(&mark).unwrap().parse().unwrap();
+    let run = Store::open(&path).unwrap().load(RunId(1)).unwrap();
+    assert_eq!((run.status, run.liveness), (Status::Partial, Liveness::Killed));
+    assert!(run.state().contains("killed"));
+    let kept = run.figures(0).unwrap().series.last().unwrap().second;
+    assert!(written - kept <= 12, "consumed up to {written}, kept up to {kept} (ten a second)");
+    assert!(kept > 10);
+    while_running.begin(&new_run(None)).unwrap();
+}

@@ -1,0 +1,136 @@
+//! What goes in comes out.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{as_json, merged, new_run, whole_run};
+use kelvin_measure::Event;
+use kelvin_measure::event::{Part, Status};
+use kelvin_store::{Liveness, RunId, Store};
+use proptest::prelude::*;
+
+fn replay(events: &[Event]) -> (Vec<String>, u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kelvin.db");
+    let store = Store::open(&path).unwrap();
+    let mut writer = store.begin(&new_run(None)).unwrap();
+    for event in events {
+        writer.consume(event).unwrap();
+    }
+    drop(writer);
+    let run = store.load(RunId(1)).unwrap();
+    let back: Vec<Event> = run.events().collect::<Result<_, _>>().unwrap();
+    drop(store);
+    (as_json(&back), std::fs::metadata(path).unwrap().len())
+}
+
+#[test]
+fn a_replay_gives_the_events_that_the_live_view_saw() {
+    let events = whole_run(1, 20, 60);
+    assert_eq!(replay(&events).0, as_json(&merged(&events)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn any_order_of_late_seconds_adds_up(seed in any::<u64>(), order in Just((0..30_usize).collect::<Vec<_>>()).prop_shuffle()) {
+        let mut noise = common::Noise(seed);
+        let events: Vec<Event> = order
+            .into_iter()
+            .map(|i| noise.second(i as u32 % 2, i as i64 % 5 - 1, if i % 5 == 0 { Part::RampUp } else { Part::Measured }, i as u64 % 9))
+            .collect();
+        prop_assert_eq!(replay(&events).0, as_json(&merged(&events)));
+    }
+}
+
+#[test]
+fn ten_minutes_of_five_types_stay_under_two_megabytes() {
+    // 300 New-Orders and 300 Payments a second: 18,000 NOPM, 40,000 TPM.
+    let size = replay(&whole_run(2, 600, 300)).1;
+    assert!(size < 2_000_000, "{size} bytes");
+}
+
+#[test]
+fn figures_are_those_of_the_window() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path().join("k.db")).unwrap();
+    let events = whole_run(3, 10, 50);
+    let mut writer = store.begin(&new_run(Some("base"))).unwrap();
+    for event in &events {
+        writer.consume(event).unwrap();
+    }
+    writer.add_note("a note with \"quotes\"").unwrap();
+    drop(writer);
+    let run = store.load(store.find("base").unwrap()).unwrap();
+    assert_eq!((run.status, run.liveness, run.info.seed), (Status::Complete, Liveness::Ended, u64::MAX - 1));
+    assert_eq!(run.info.notes, ["profile spec", "a note with \"quotes\""]);
+    let figures = run.figures(0).unwrap();
+    let expected = common::headline(&events, 0);
+    assert_eq!(figures.headline, expected);
+    assert_eq!(figures.per_minute.unwrap(), expected as f64 * 6.0);
+    assert_eq!(figures.measured().count(), 10);
+    assert_eq!(figures.all.count(), figures.kinds.iter().map(|k| k.good()).sum::<u64>());
+    assert!(run.cross_checks(0, &figures).iter().all(|i| i.holds));
+    let point = &run.points()[0];
+    assert_eq!((point.users, point.ramp_up, point.notes.len(), run.checks().len()), (4, 2.0, 1, 1));
+    assert_eq!(run.errors(None)[0].count, 2);
+    let listed = &store.runs().unwrap()[0];
+    assert_eq!((listed.status, listed.valid, listed.errors), (Status::Complete, Some(true), 2));
+    assert_eq!(listed.best().unwrap().per_minute, expected as f64 * 6.0);
+}
+
+#[test]
+fn a_second_in_which_the_database_stood_still_is_a_zero_not_a_gap() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path().join("k.db")).unwrap();
+    let mut writer = store.begin(&new_run(None)).unwrap();
+    let mut noise = common::Noise(5);
+    for second in [1, 4] {
+        writer.consume(&noise.second(0, second, Part::Measured, 10)).unwrap();
+    }
+    writer.consume(&noise.second(0, 7, Part::Tail, 1)).unwrap();
+    writer
+        .consume(&Event::Window(kelvin_measure::event::Window {
+            point: 0,
+            users: 1,
+            elapsed: 6_500_000_000,
+            idle: 0,
+            client_headline: 20,
+            server_headline: None,
+            server_transactions: None,
+            client_cpu: 0,
+        }))
+        .unwrap();
+    drop(writer);
+    let figures = store.load(RunId(1)).unwrap().figures(0).unwrap();
+    let rows: Vec<_> = figures.measured().map(|r| (r.second, r.width, r.good[0])).collect();
+    assert_eq!(
+        rows,
+        [(0, 1.0, 0), (1, 1.0, 10), (2, 1.0, 0), (3, 1.0, 0), (4, 1.0, 10), (5, 1.0, 0), (6, 0.5, 0)]
+    );
+    assert!((figures.per_minute.unwrap() - figures.headline as f64 * 60.0 / 6.5).abs() < 1e-9);
+}
+
+#[test]
+fn totals_that_disagree_with_the_seconds_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path().join("k.db")).unwrap();
+    let mut writer = store.begin(&new_run(None)).unwrap();
+    let Event::Second(second) = common::Noise(1).second(0, 0, Part::Measured, 10) else { unreachable!() };
+    writer.consume(&Event::Second(second.clone())).unwrap();
+    let mut totals = kelvin_measure::Totals {
+        measured: second.kinds.clone(),
+        all: second.kinds,
+        samples: 10,
+        last_end: 0,
+    };
+    writer.set_totals(0, &totals).unwrap();
+    writer.flush().unwrap();
+    let run = store.load(RunId(1)).unwrap();
+    assert!(run.cross_checks(0, &run.figures(0).unwrap()).iter().all(|i| i.holds));
+    totals.measured[2].committed += 1;
+    writer.set_totals(0, &totals).unwrap();
+    let run = store.load(RunId(1)).unwrap();
+    assert!(run.cross_checks(0, &run.figures(0).unwrap()).iter().any(|i| !i.holds));
+}

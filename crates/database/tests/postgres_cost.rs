@@ -1,6 +1,6 @@
 //! What the client itself costs, beside pgbench on the same server. By hand:
 //! `cargo test --release -p kelvin-database --test postgres_cost -- --ignored --nocapture`
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Ways into a PostgreSQL server: passwords, TLS, and what is no PostgreSQL at all.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

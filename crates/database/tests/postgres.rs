@@ -1,4 +1,5 @@
 //! The PostgreSQL client against a real server.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

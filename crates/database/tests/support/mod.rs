@@ -1,5 +1,5 @@
 //! A PostgreSQL server for one test file: its own data, socket and port, gone afterwards.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used, clippy::format_push_string)]
 
 use std::fs;
 use std::net::TcpListener;

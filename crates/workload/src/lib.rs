@@ -4,6 +4,7 @@
 //! do next, from its seed alone ([`VirtualUser::next`]), then does it ([`VirtualUser::execute`]), as often as
 //! the driver has to repeat it. No workload reads a clock to measure: the driver in `lab` does.
 
+pub mod pgbench;
 pub mod progress;
 pub mod tproc_c;
 

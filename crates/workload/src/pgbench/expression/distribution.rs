@@ -1,0 +1,89 @@
+//! The random functions: pgbench's distributions over our own generator.
+
+use std::f64::consts::TAU;
+
+use kelvin_measure::Random;
+
+use super::Fault;
+
+/// The number of integers from `low` to `high`.
+fn span(low: i64, high: i64) -> Result<i64, Fault> {
+    if low > high {
+        return Err(Fault::EmptyRange);
+    }
+    high.checked_sub(low).and_then(|range| range.checked_add(1)).ok_or(Fault::RangeTooLarge)
+}
+
+/// Each integer equally likely.
+#[inline]
+pub(super) fn uniform(random: &mut Random, low: i64, high: i64) -> Result<i64, Fault> {
+    span(low, high)?;
+    Ok(random.range(low, high))
+}
+
+/// The part `at`, in [0, 1], of the way through the range.
+fn scaled(low: i64, high: i64, span: i64, at: f64) -> i64 {
+    // A product of a large range rounds up at its very end.
+    low.saturating_add((span as f64 * at) as i64).min(high)
+}
+
+/// A truncated exponential: the larger `parameter`, the nearer to `low`.
+pub(super) fn exponential(random: &mut Random, low: i64, high: i64, parameter: f64) -> Result<i64, Fault> {
+    if parameter.is_nan() || parameter <= 0.0 {
+        return Err(Fault::Parameter {
+            name: "exponential",
+            bounds: "greater than zero",
+            value: parameter,
+        });
+    }
+    let span = span(low, high)?;
+    let cut = (-parameter).exp();
+    let uniform = 1.0 - random.unit();
+    Ok(scaled(low, high, span, -(cut + (1.0 - cut) * uniform).ln() / parameter))
+}
+
+/// A normal distribution around the middle, cut at `parameter` standard deviations on either side.
+pub(super) fn gaussian(random: &mut Random, low: i64, high: i64, parameter: f64) -> Result<i64, Fault> {
+    if parameter.is_nan() || parameter < 2.0 {
+        return Err(Fault::Parameter { name: "gaussian", bounds: "at least 2.000000", value: parameter });
+    }
+    let span = span(low, high)?;
+    // Of the normal distribution 4.6 % at the most lie outside.
+    let deviation = loop {
+        // Box and Muller.
+        let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+        let deviation = radius * (TAU * random.unit()).sin();
+        if (-parameter..parameter).contains(&deviation) {
+            break deviation;
+        }
+    };
+    Ok(scaled(low, high, span, (deviation + parameter) / (parameter * 2.0)))
+}
+
+/// Zipf's law: the k-th integer of the range has a share proportional to k^-`parameter`.
+///
+/// Rejection from the law without an end (Devroye, Non-Uniform Random Variate Generation, 1986, X.6.1).
+pub(super) fn zipfian(random: &mut Random, low: i64, high: i64, parameter: f64) -> Result<i64, Fault> {
+    if !(1.001..=1000.0).contains(&parameter) {
+        return Err(Fault::Parameter {
+            name: "zipfian",
+            bounds: "in range [1.001, 1000]",
+            value: parameter,
+        });
+    }
+    let span = span(low, high)?;
+    if span == 1 {
+        return Ok(low);
+    }
+    let exponent = parameter - 1.0;
+    let b = 2.0_f64.powf(exponent);
+    loop {
+        let u = 1.0 - random.unit();
+        let v = random.unit();
+        let x = u.powf(-1.0 / exponent).floor();
+        let t = (1.0 + 1.0 / x).powf(exponent);
+        if v * x * (t - 1.0) / (b - 1.0) <= t / b && x <= span as f64 {
+            return Ok(low.saturating_add(x as i64 - 1).min(high));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The expressions of `\set`, `\if` and `\elif`, in pgbench's grammar and with its results.
+//!
+//! An expression is compiled once, straight from its text into a postfix program over a stack of values with
+//! variables as slots; evaluating it neither allocates nor looks anything up.
+
+mod distribution;
+mod evaluate;
+mod function;
+mod lexer;
+mod parser;
+mod permute;
+mod value;
+
+pub use value::Value;
+
+pub(crate) use evaluate::{Lookup, Machine};
+pub(crate) use lexer::is_name;
+pub(crate) use parser::parse;
+
+use function::Function;
+
+/// A compiled expression.
+#[derive(Debug, Clone)]
+pub struct Expression {
+    operations: Vec<Operation>,
+}
+
+/// One step: takes its operands from the top of the stack and leaves its result there.
+#[derive(Debug, Clone, Copy)]
+enum Operation {
+    Constant(Value),
+    Variable(u32),
+    Negate,
+    Invert,
+    Not,
+    /// Whether the value is exactly this one.
+    Is(Value),
+    Binary(Binary),
+    Call {
+        function: Function,
+        arguments: u16,
+    },
+    /// Keeps NULL or false and jumps; otherwise drops the value.
+    And(u32),
+    /// Keeps NULL or true and jumps; otherwise drops the value.
+    Or(u32),
+    /// Refuses what is neither boolean nor NULL.
+    Boolean,
+    /// Takes the value and jumps unless it is true.
+    Unless(u32),
+    Jump(u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Binary {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    BitAnd,
+    BitOr,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+}
+
+/// Why an expression has no value.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum Fault {
+    /// A value of the wrong type.
+    #[error("cannot coerce {from} to {to}")]
+    Coercion {
+        /// The type it has.
+        from: &'static str,
+        /// The type that is needed.
+        to: &'static str,
+    },
+    /// A double outside the integers.
+    #[error("double to int overflow for {0}")]
+    DoubleToInt(f64),
+    /// An integer beyond 64 bits.
+    #[error("bigint {0} out of range")]
+    Overflow(&'static str),
+    /// A division, or remainder, by zero.
+    #[error("division by zero")]
+    DivisionByZero,
+    /// A variable that nothing has set.
+    #[error("undefined variable")]
+    Undefined(u32),
+    /// A variable whose text is no value.
+    #[error("malformed variable value")]
+    Malformed(u32),
+    /// The lower bound is above the upper.
+    #[error("empty range given to random")]
+    EmptyRange,
+    /// The bounds are 2^63 or more apart.
+    #[error("random range is too large")]
+    RangeTooLarge,
+    /// The parameter of a distribution is out of its bounds.
+    #[error("{name} parameter must be {bounds} (not {value})")]
+    Parameter {
+        /// The distribution.
+        name: &'static str,
+        /// What is allowed.
+        bounds: &'static str,
+        /// What was given.
+        value: f64,
+    },
+    /// A permutation of nothing.
+    #[error("permute size parameter must be greater than zero")]
+    PermuteSize,
+}
+
+/// What is wrong with an expression's text, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SyntaxError {
+    /// Offset in bytes from the text's start.
+    pub(crate) at: usize,
+    pub(crate) message: String,
+}
+
+/// Gives each variable's name its slot.
+pub(crate) trait Names {
+    fn slot(&mut self, name: &str) -> u32;
+}
+
+/// Evaluates an expression that has no variables, once; what a run evaluates is compiled beforehand.
+pub fn calculate(text: &str, random: &mut kelvin_measure::Random) -> kelvin_database::Result<Value> {
+    struct NoNames;
+    impl Names for NoNames {
+        fn slot(&mut self, _name: &str) -> u32 {
+            0
+        }
+    }
+    struct NoValues;
+    impl Lookup for NoValues {
+        fn value(&self, slot: u32) -> Result<Value, Fault> {
+            Err(Fault::Undefined(slot))
+        }
+    }
+    let refuse = |message: String| kelvin_database::Error::usage(message);
+    let expression = parse(text, &mut NoNames)
+        .map_err(|error| refuse(format!("{} at character {} of {text:?}", error.message, error.at + 1)))?;
+    Machine::default()
+        .evaluate(&expression, &NoValues, random, (0, 0))
+        .map_err(|fault| refuse(format!("{fault} in {text:?}")))
+}

@@ -1,0 +1,237 @@
+//! A value of an expression, its coercions, and its text.
+
+use std::io::Write;
+
+use super::Fault;
+
+/// What an expression can evaluate to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// SQL's NULL.
+    Null,
+    /// True or false.
+    Boolean(bool),
+    /// A 64-bit integer.
+    Integer(i64),
+    /// A binary floating-point number.
+    Double(f64),
+}
+
+impl Value {
+    pub(crate) fn type_name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean(_) => "boolean",
+            Self::Integer(_) => "int",
+            Self::Double(_) => "double",
+        }
+    }
+
+    /// Whether a condition holds: any number but zero does, NULL does not.
+    pub(crate) fn is_true(self) -> bool {
+        match self {
+            Self::Null => false,
+            Self::Boolean(value) => value,
+            Self::Integer(value) => value != 0,
+            Self::Double(value) => value != 0.0,
+        }
+    }
+
+    pub(crate) fn boolean(self) -> Result<bool, Fault> {
+        match self {
+            Self::Boolean(value) => Ok(value),
+            other => Err(Fault::Coercion { from: other.type_name(), to: "boolean" }),
+        }
+    }
+
+    /// As an integer; doubles are rounded half to even.
+    pub(crate) fn integer(self) -> Result<i64, Fault> {
+        match self {
+            Self::Integer(value) => Ok(value),
+            Self::Double(value) => {
+                let rounded = value.round_ties_even();
+                // 2^63 itself is the first double that does not fit.
+                if rounded >= -9_223_372_036_854_775_808.0 && rounded < 9_223_372_036_854_775_808.0 {
+                    Ok(rounded as i64)
+                } else {
+                    Err(Fault::DoubleToInt(value))
+                }
+            }
+            other => Err(Fault::Coercion { from: other.type_name(), to: "int" }),
+        }
+    }
+
+    pub(crate) fn double(self) -> Result<f64, Fault> {
+        match self {
+            Self::Integer(value) => Ok(value as f64),
+            Self::Double(value) => Ok(value),
+            other => Err(Fault::Coercion { from: other.type_name(), to: "double" }),
+        }
+    }
+
+    /// Appends the text that a variable with this value has in a statement.
+    #[inline]
+    pub fn write(self, into: &mut Vec<u8>) {
+        match self {
+            Self::Null => into.extend_from_slice(b"NULL"),
+            Self::Boolean(true) => into.extend_from_slice(b"true"),
+            Self::Boolean(false) => into.extend_from_slice(b"false"),
+            Self::Integer(value) => write_integer(value, into),
+            Self::Double(value) => write_double(value, into),
+        }
+    }
+
+    /// The value that a variable's text means, or `None` when it means none.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        let is_prefix = |of: &str| of.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
+        if text.is_empty() {
+            return None;
+        }
+        if text.eq_ignore_ascii_case("null") {
+            return Some(Self::Null);
+        }
+        if is_prefix("true") || is_prefix("yes") || text.eq_ignore_ascii_case("on") {
+            return Some(Self::Boolean(true));
+        }
+        if is_prefix("false") || is_prefix("no") || text.eq_ignore_ascii_case("off") || text.eq_ignore_ascii_case("of")
+        {
+            return Some(Self::Boolean(false));
+        }
+        let bare = text.trim_matches(|c: char| c.is_ascii_whitespace());
+        let digits = bare.strip_prefix(['-', '+']).unwrap_or(bare);
+        if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return bare.parse().ok().map(Self::Integer);
+        }
+        text.trim_start().parse().ok().map(Self::Double)
+    }
+}
+
+#[inline]
+fn write_integer(value: i64, into: &mut Vec<u8>) {
+    let mut digits = [0_u8; 20];
+    let mut at = digits.len();
+    let mut left = value.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    into.extend_from_slice(&digits[at..]);
+}
+
+/// C's `%.15g`, with PostgreSQL's words for what is not a number.
+fn write_double(value: f64, into: &mut Vec<u8>) {
+    if value.is_nan() {
+        return into.extend_from_slice(b"NaN");
+    }
+    if value.is_infinite() {
+        return into.extend_from_slice(if value > 0.0 { b"Infinity" } else { b"-Infinity" });
+    }
+    // "-d.dddddddddddddde-308" is the longest: 23 bytes.
+    let mut buffer = [0_u8; 32];
+    let mut rest = &mut buffer[..];
+    let written = write!(rest, "{value:.14e}").is_ok();
+    debug_assert!(written);
+    let left = rest.len();
+    let text = &buffer[..32 - left];
+    let (negative, text) = text.strip_prefix(b"-").map_or((false, text), |rest| (true, rest));
+    let Some(at) = text.iter().position(|&byte| byte == b'e') else { return };
+    let exponent: i32 = std::str::from_utf8(&text[at + 1..]).ok().and_then(|e| e.parse().ok()).unwrap_or(0);
+    let mut digits = [b'0'; 15];
+    digits[0] = text[0];
+    digits[1..].copy_from_slice(&text[2..at]);
+    let significant = digits.iter().rposition(|&digit| digit != b'0').map_or(1, |last| last + 1);
+    if negative {
+        into.push(b'-');
+    }
+    if (-4..15).contains(&exponent) {
+        if exponent < 0 {
+            into.extend_from_slice(b"0.");
+            into.extend(std::iter::repeat_n(b'0', (-exponent - 1) as usize));
+            into.extend_from_slice(&digits[..significant]);
+        } else {
+            let whole = exponent as usize + 1;
+            into.extend_from_slice(&digits[..whole]);
+            if significant > whole {
+                into.push(b'.');
+                into.extend_from_slice(&digits[whole..significant]);
+            }
+        }
+    } else {
+        into.push(digits[0]);
+        if significant > 1 {
+            into.push(b'.');
+            into.extend_from_slice(&digits[1..significant]);
+        }
+        into.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+        if exponent.abs() < 10 {
+            into.push(b'0');
+        }
+        write_integer(i64::from(exponent.abs()), into);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: Value) -> String {
+        let mut out = Vec::new();
+        value.write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn values_have_the_text_that_printf_gives_them() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (0.1, "0.1"),
+            (-2.5, "-2.5"),
+            (1.0 / 3.0, "0.333333333333333"),
+            (2.0 / 3.0, "0.666666666666667"),
+            (1e14, "100000000000000"),
+            (1e15, "1e+15"),
+            (123_456_789_012_345_678.0, "1.23456789012346e+17"),
+            (0.0001, "0.0001"),
+            (0.000_01, "1e-05"),
+            (1.5e-300, "1.5e-300"),
+            (999_999_999_999_999.9, "1e+15"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-Infinity"),
+        ] {
+            assert_eq!(text(Value::Double(value)), expected);
+        }
+        assert_eq!(text(Value::Integer(i64::MIN)), "-9223372036854775808");
+        assert_eq!(text(Value::Integer(0)), "0");
+        assert_eq!(text(Value::Null), "NULL");
+    }
+
+    #[test]
+    fn texts_mean_values() {
+        for (text, value) in [
+            ("1", Value::Integer(1)),
+            (" -7 ", Value::Integer(-7)),
+            ("1.5", Value::Double(1.5)),
+            ("1e3", Value::Double(1000.0)),
+            ("NULL", Value::Null),
+            ("y", Value::Boolean(true)),
+            ("TRUE", Value::Boolean(true)),
+            ("of", Value::Boolean(false)),
+            ("n", Value::Boolean(false)),
+        ] {
+            assert_eq!(Value::from_text(text).unwrap(), value, "{text}");
+        }
+        for text in ["", "o", "x", "1x", "9223372036854775808", "é"] {
+            assert!(Value::from_text(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! An SQL statement with its variables.
+
+use super::Store;
+use crate::pgbench::expression::{Names, is_name};
+
+/// The most parameters of a statement, as pgbench has it.
+const MOST_PARAMETERS: usize = 255;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Sql {
+    /// For the simple mode: the text in pieces, variables replaced wherever they stand.
+    pub(crate) parts: Vec<Part>,
+    /// For the extended modes: the text with $1, $2, …, and the slots of these.
+    pub(crate) numbered: String,
+    pub(crate) parameters: Vec<u32>,
+    pub(crate) store: Option<Store>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    Text(String),
+    /// The slot, and the text to leave as it is while the variable is undefined.
+    Variable(u32, String),
+}
+
+/// The length of the variable's name behind a colon at the start of `text`; 0 when there is none. Names begin
+/// with a letter or underscore, so that times such as 12:30 are left alone.
+pub(super) fn variable(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    match bytes.first() {
+        Some(&first) if is_name(first) && !first.is_ascii_digit() => {
+            bytes.iter().position(|&byte| !is_name(byte)).unwrap_or(bytes.len())
+        }
+        _ => 0,
+    }
+}
+
+impl Sql {
+    /// `quoted` holds the stretches of `text` in quotes or comments: a parameter cannot stand there.
+    pub(super) fn new(text: &str, quoted: &[(usize, usize)], names: &mut dyn Names) -> Result<Self, String> {
+        let mut sql = Self { parts: Vec::new(), numbered: String::new(), parameters: Vec::new(), store: None };
+        let mut literal = String::new();
+        let mut at = 0;
+        while let Some(colon) = text[at..].find(':').map(|found| at + found) {
+            sql.numbered.push_str(&text[at..colon]);
+            literal.push_str(&text[at..colon]);
+            let length = variable(&text[colon + 1..]);
+            if length == 0 {
+                // All colons of a cast or a slice.
+                let colons = text[colon..].bytes().take_while(|&byte| byte == b':').count();
+                at = colon + colons;
+                sql.numbered.push_str(&text[colon..at]);
+                literal.push_str(&text[colon..at]);
+                continue;
+            }
+            at = colon + 1 + length;
+            let written = &text[colon..at];
+            let slot = names.slot(&written[1..]);
+            if !literal.is_empty() {
+                sql.parts.push(Part::Text(std::mem::take(&mut literal)));
+            }
+            sql.parts.push(Part::Variable(slot, written.to_owned()));
+            if quoted.iter().any(|&(start, end)| (start..end).contains(&colon)) {
+                sql.numbered.push_str(written);
+            } else {
+                sql.parameters.push(slot);
+                sql.numbered.push_str(&format!("${}", sql.parameters.len()));
+            }
+        }
+        sql.numbered.push_str(&text[at..]);
+        literal.push_str(&text[at..]);
+        if !literal.is_empty() {
+            sql.parts.push(Part::Text(literal));
+        }
+        if sql.parameters.len() > MOST_PARAMETERS {
+            return Err(format!(
+                "the statement has {} variables; at most {MOST_PARAMETERS} are possible",
+                sql.parameters.len()
+            ));
+        }
+        Ok(sql)
+    }
+}

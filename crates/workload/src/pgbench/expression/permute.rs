@@ -63,7 +63,7 @@ impl Keys {
     }
 }
 
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 6;
 
 /// Where `value` (modulo `size`) goes in the permutation of 0 … `size` − 1 that `seed` chooses; `size` > 0.
 ///

@@ -38,6 +38,9 @@ pub struct Rows {
     cells: Vec<Cell>,
     text: Vec<u8>,
     affected: u64,
+    /// Ends of the columns' names in `names`, where the result was asked for with names.
+    name_ends: Vec<u32>,
+    names: Vec<u8>,
     /// Engines without decimals (SQLite) store them as integers of the column's last place.
     integers_are_unscaled: bool,
 }
@@ -54,6 +57,8 @@ impl Rows {
         self.columns = columns;
         self.cells.clear();
         self.text.clear();
+        self.name_ends.clear();
+        self.names.clear();
         self.affected = 0;
         self.integers_are_unscaled = integers_are_unscaled;
     }
@@ -68,6 +73,28 @@ impl Rows {
         let start = self.text.len() as u32;
         self.text.extend_from_slice(text);
         self.cells.push(Cell::Text { start, end: self.text.len() as u32 });
+    }
+
+    /// Appends a column's name; they come after `reset` and before the rows.
+    pub fn push_name(&mut self, name: &[u8]) {
+        self.names.extend_from_slice(name);
+        self.name_ends.push(self.names.len() as u32);
+    }
+
+    /// The name of a column, for results that have names ([`crate::Session::query_text`]).
+    pub fn name(&self, column: usize) -> Option<&[u8]> {
+        let end = *self.name_ends.get(column)? as usize;
+        let start = column.checked_sub(1).map_or(0, |before| self.name_ends[before] as usize);
+        self.names.get(start..end)
+    }
+
+    /// The bytes of a text field; nothing for NULL.
+    pub fn bytes(&self, row: usize, column: usize) -> Result<&[u8]> {
+        match self.cell(row, column)? {
+            Cell::Text { start, end } => Ok(&self.text[start as usize..end as usize]),
+            Cell::Null => Ok(&[]),
+            other => Err(mismatch("text", other, row, column)),
+        }
     }
 
     /// Sets the number of rows that the statement inserted, updated, deleted or returned.

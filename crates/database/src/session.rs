@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{EngineKind, Result, Rows, Value};
+use crate::{EngineKind, Error, Result, Rows, Value};
 
 /// A prepared statement of the session that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,31 @@ pub trait Session: Send {
     /// Runs one statement without parameters or preparation and returns its rows; not for the measured path.
     fn query(&mut self, sql: &str) -> Result<Rows>;
 
+    /// Prepares a statement whose parameters are given as [`Value::Text`] or NULL and whose results come as
+    /// text, whatever their types: for statements that somebody else wrote. With `parse_each_time` every
+    /// execution has the server parse the text again, as an unnamed statement. `columns` gets the names of the
+    /// result's columns.
+    fn prepare_text(
+        &mut self,
+        _sql: &str,
+        _parse_each_time: bool,
+        _columns: &mut Vec<String>,
+    ) -> Result<Statement> {
+        Err(text_is_unknown(self.engine()))
+    }
+
+    /// Runs one or more statements without parameters or preparation in one round trip; `results` gets one
+    /// result for each that returns rows, as text and with the names of the columns.
+    fn query_text(&mut self, _sql: &str, _results: &mut Vec<Rows>) -> Result<()> {
+        Err(text_is_unknown(self.engine()))
+    }
+
+    /// Ends the implicit transaction of the queued statements within the batch. What follows is executed
+    /// even when what precedes fails; the flush still returns the first error, after all is read.
+    fn queue_sync(&mut self) -> Result<()> {
+        Err(text_is_unknown(self.engine()))
+    }
+
     /// Begins to load rows into a table as fast as the engine can. On SQLite the caller holds a transaction.
     fn bulk_load<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>>;
 
@@ -67,6 +92,11 @@ pub trait Session: Send {
 
     /// How often the engine had to wait because the database was busy (SQLite's busy handler); 0 elsewhere.
     fn busy_waits(&self) -> u64;
+}
+
+#[cold]
+fn text_is_unknown(engine: EngineKind) -> Error {
+    Error::usage(format!("{engine} has no statements in text form, which this load needs"))
 }
 
 /// Interrupts a running statement from another thread.

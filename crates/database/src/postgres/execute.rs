@@ -7,6 +7,8 @@ use crate::{Error, ErrorClass, Result, Rows, Statement, Value};
 
 /// The end of Bind (one format code for all results: binary) and Execute of the unnamed portal without a limit.
 const RESULTS_AND_EXECUTE: [u8; 14] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
+/// The same with results in text.
+const TEXT_RESULTS_AND_EXECUTE: [u8; 14] = [0, 1, 0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 /// How many bytes of these belong to Bind.
 const RESULTS: usize = 4;
 
@@ -53,13 +55,14 @@ impl PostgresSession {
                 return Err(e.context(&format!("parameter ${}", index + 1)));
             }
         }
-        let length = out.len() - start - 1 + RESULTS;
+        let bind = start + prepared.bind_at;
+        let length = out.len() - bind - 1 + RESULTS;
         if length > LONGEST {
             out.truncate(start);
             return Err(Error::new(ErrorClass::Statement, "the parameters take more than 1 GiB"));
         }
-        out[start + 1..start + 5].copy_from_slice(&(length as u32).to_be_bytes());
-        out.extend_from_slice(&RESULTS_AND_EXECUTE);
+        out[bind + 1..bind + 5].copy_from_slice(&(length as u32).to_be_bytes());
+        out.extend_from_slice(if prepared.text { &TEXT_RESULTS_AND_EXECUTE } else { &RESULTS_AND_EXECUTE });
         Ok(())
     }
 
@@ -80,8 +83,8 @@ impl PostgresSession {
                     rows.set_affected(backend::affected(body));
                     return Ok(());
                 }
-                // BindComplete, and what COPY TO sends.
-                b'2' | b'H' | b'd' | b'c' => {}
+                // ParseComplete, BindComplete, and what COPY TO sends.
+                b'1' | b'2' | b'H' | b'd' | b'c' => {}
                 b'E' => return Err(self.server_error(body)),
                 b'I' => return Ok(()),
                 b'G' => self.refuse_copy(true)?,

@@ -25,6 +25,7 @@ mod simple;
 mod startup;
 mod stream;
 mod text;
+mod text_statement;
 mod tls;
 mod url;
 

@@ -3,6 +3,9 @@
 use super::session::{PostgresSession, SYNC};
 use crate::{Error, Result, Rows, Statement, Value};
 
+/// Stands for a Sync among the queued statements.
+const SYNC_WITHIN: Statement = Statement(u32::MAX);
+
 impl PostgresSession {
     /// Adds Bind and Execute to the batch. An error empties the batch: half of it makes no sense.
     pub(crate) fn queue_prepared(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<()> {
@@ -28,21 +31,47 @@ impl PostgresSession {
             return Ok(());
         }
         self.out.extend_from_slice(&SYNC);
-        let outcome = self.send().and_then(|()| {
-            for (index, rows) in results.iter_mut().enumerate() {
-                let statement = self.queued[index];
-                self.read_result(statement, rows)?;
-            }
-            Ok(())
-        });
+        let outcome = self.send().and_then(|()| self.read_batch(results));
         self.queued.clear();
-        match outcome {
-            Ok(()) => self.finish(),
-            Err(e) => {
-                self.drain();
-                Err(e)
+        outcome
+    }
+
+    /// Reads the results of everything queued and of the Sync behind it; after an error goes on behind the
+    /// next Sync of the batch, and returns the first error at the end.
+    fn read_batch(&mut self, results: &mut [Rows]) -> Result<()> {
+        let mut first = Ok(());
+        let mut index = 0;
+        while index <= self.queued.len() {
+            let step = match self.queued.get(index) {
+                // `finish` has read up to ReadyForQuery also when it fails.
+                None | Some(&SYNC_WITHIN) => self.finish(),
+                Some(&statement) => self.read_result(statement, &mut results[index]).inspect_err(|_| {
+                    self.drain();
+                    while self.queued.get(index).is_some_and(|&queued| queued != SYNC_WITHIN) {
+                        index += 1;
+                    }
+                }),
+            };
+            if self.broken {
+                return first.and(step);
             }
+            first = first.and(step);
+            index += 1;
         }
+        first
+    }
+
+    /// Adds a Sync within the batch; it has an empty result of its own.
+    pub(crate) fn queue_sync_within(&mut self) -> Result<()> {
+        if self.queued.is_empty() {
+            if self.broken {
+                return Err(Error::connection_lost("the connection was lost earlier"));
+            }
+            self.out.clear();
+        }
+        self.out.extend_from_slice(&SYNC);
+        self.queued.push(SYNC_WITHIN);
+        Ok(())
     }
 
     /// Gives `results` one empty result for each statement, keeping the memory of all for later batches.

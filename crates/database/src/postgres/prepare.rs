@@ -10,8 +10,12 @@ use crate::{Error, ErrorClass, Result};
 
 /// A statement that the server knows.
 pub(crate) struct Prepared {
-    /// The Bind message up to the parameters; bytes 1 to 4 are its length, to be filled in.
+    /// The Bind message up to the parameters, behind a Parse where each execution parses.
     pub(crate) bind: Vec<u8>,
+    /// Where Bind begins; its bytes 1 to 4 are its length, to be filled in.
+    pub(crate) bind_at: usize,
+    /// Parameters and results are text, whatever their types.
+    pub(crate) text: bool,
     pub(crate) parameters: Vec<Kind>,
     pub(crate) columns: Vec<Kind>,
 }
@@ -23,7 +27,7 @@ impl Prepared {
         // End of the name; one format code for all parameters: binary.
         bind.extend_from_slice(&[0, 0, 1, 0, 1]);
         bind.extend_from_slice(&(parameters.len() as u16).to_be_bytes());
-        Self { bind, parameters, columns }
+        Self { bind, bind_at: 0, text: false, parameters, columns }
     }
 }
 

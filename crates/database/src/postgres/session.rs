@@ -196,6 +196,23 @@ impl Session for PostgresSession {
         Ok(rows)
     }
 
+    fn prepare_text(
+        &mut self,
+        sql: &str,
+        parse_each_time: bool,
+        columns: &mut Vec<String>,
+    ) -> Result<Statement> {
+        self.prepare_text_statement(sql, parse_each_time, columns)
+    }
+
+    fn query_text(&mut self, sql: &str, results: &mut Vec<Rows>) -> Result<()> {
+        self.simple_text(sql, results)
+    }
+
+    fn queue_sync(&mut self) -> Result<()> {
+        self.queue_sync_within()
+    }
+
     fn bulk_load<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>> {
         Ok(Box::new(CopyIn::begin(self, table)?))
     }

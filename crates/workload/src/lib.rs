@@ -8,6 +8,7 @@ pub mod pgbench;
 pub mod progress;
 pub mod tproc_c;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use kelvin_database::{Engine, Result, Session};
@@ -17,12 +18,21 @@ use kelvin_measure::{Counters, Outcome};
 pub use progress::{Progress, Stop};
 
 /// One transaction type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
-    /// Its name as printed, such as "New-Order".
-    pub name: &'static str,
+    /// Its name as printed, such as "New-Order"; a script's own where the user brings it.
+    pub name: Cow<'static, str>,
     /// Whether it counts for the headline figure.
     pub headline: bool,
+}
+
+/// The time that a headline figure counts over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Per {
+    /// As NOPM does.
+    Minute,
+    /// As tps does.
+    Second,
 }
 
 /// What a user does next.
@@ -42,10 +52,15 @@ pub trait Workload: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Its transaction types; the index is the `kind` everywhere.
-    fn kinds(&self) -> &'static [Kind];
+    fn kinds(&self) -> &[Kind];
 
-    /// Name of the headline figure per minute, such as "NOPM".
+    /// Name of the headline figure, such as "NOPM".
     fn headline(&self) -> &'static str;
+
+    /// The time that the headline figure counts over.
+    fn headline_per(&self) -> Per {
+        Per::Minute
+    }
 
     /// Number of audit counters that a user writes.
     fn counters(&self) -> usize;
@@ -66,6 +81,12 @@ pub trait Workload: Send + Sync {
 
     /// Checks the consistency conditions, one query each, and hands out each outcome as it is known.
     fn check(&self, engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(CheckLine)) -> Result<()>;
+
+    /// Whether the data tell how many headline transactions there were; without that
+    /// [`Workload::headline_count`] is not to be asked, and nothing can be compared with the users' count.
+    fn counts_on_server(&self) -> bool {
+        true
+    }
 
     /// The server's own count of headline transactions since the load; a difference of two is meant.
     fn headline_count(&self, session: &mut dyn Session) -> Result<u64>;

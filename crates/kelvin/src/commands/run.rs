@@ -103,7 +103,7 @@ fn new_run(
         kinds: workload
             .kinds()
             .iter()
-            .map(|kind| KindName { name: kind.name.into(), headline: kind.headline })
+            .map(|kind| KindName { name: kind.name.to_string(), headline: kind.headline })
             .collect(),
         headline: workload.headline().into(),
         notes,

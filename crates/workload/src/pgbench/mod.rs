@@ -1,5 +1,229 @@
 //! pgbench: its built-in workloads and its script language, driven by our client.
+//!
+//! Scripts are compiled before the load; the tables are pgbench's own, so that either tool drives what the
+//! other has loaded.
 
+mod builtin;
+mod check;
 pub mod expression;
+mod initialize;
+mod options;
 pub mod script;
+mod size;
+mod user;
 mod variables;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use kelvin_database::{Engine, EngineKind, Error, Result, Session};
+use kelvin_measure::Random;
+use kelvin_measure::event::{AuditLine, CheckLine};
+
+use crate::{Kind, Per, Progress, Stop, VirtualUser, Workload};
+use builtin::Builtin;
+use expression::Names as _;
+use initialize::Found;
+pub use options::{Options, QueryMode, ScriptChoice};
+use script::Script;
+pub use size::{size_estimate, size_with_fillfactor, working_set};
+use variables::Slots;
+
+/// Larger scale factors overflow the 32-bit branch numbers times the tellers, for pgbench too.
+const MAX_SCALE: u32 = 100_000_000;
+/// Samples name their script by one byte.
+const MOST_SCRIPTS: usize = 256;
+/// Sums are read before a run only where that reads less than this; see [`check::judge`].
+const MOST_TO_SUM: u64 = 2 << 30;
+
+/// The workload.
+#[derive(Debug)]
+pub struct Pgbench {
+    options: Options,
+    plan: Arc<user::Plan>,
+    kinds: Vec<Kind>,
+    /// The built-in script behind each script that is one.
+    builtins: Vec<Option<Builtin>>,
+    /// The sums before the run.
+    before: Option<check::Sums>,
+}
+
+impl Pgbench {
+    /// Compiles the scripts, or tells what is wrong with them or the options.
+    pub fn new(mut options: Options) -> Result<Self> {
+        if !(1..=MAX_SCALE).contains(&options.scale) {
+            return Err(Error::usage(format!("scale {}: 1 to {MAX_SCALE} are possible", options.scale)));
+        }
+        if !(10..=100).contains(&options.fillfactor) {
+            return Err(Error::usage(format!("fillfactor {}: 10 to 100 are possible", options.fillfactor)));
+        }
+        if options.scripts.is_empty() {
+            options.scripts.push(ScriptChoice::builtin("tpcb-like")?);
+        }
+        if options.scripts.len() > MOST_SCRIPTS {
+            return Err(Error::usage(format!("{} scripts: at most {MOST_SCRIPTS} are possible", options.scripts.len())));
+        }
+        let mut slots = Slots::default();
+        let (mut scripts, mut builtins, mut weights, mut sum) = (Vec::new(), Vec::new(), Vec::new(), 0_u64);
+        for choice in &options.scripts {
+            let builtin = match &choice.text {
+                Some(_) => None,
+                None => Some(builtin::find(&choice.name).map_err(Error::usage)?),
+            };
+            let text = choice.text.as_deref().or(builtin.map(|b| b.text)).unwrap_or_default();
+            let script = Script::parse(&choice.name, text, options.allow_shell, &mut slots)?;
+            if script.pipelines && options.query_mode == QueryMode::Simple {
+                return Err(Error::usage(format!(
+                    "{} uses a pipeline, which the simple query mode does not have",
+                    choice.name
+                ))
+                .with_help("choose the extended or prepared query mode"));
+            }
+            scripts.push(script);
+            builtins.push(builtin);
+            sum += u64::from(choice.weight);
+            weights.push(sum);
+        }
+        if sum == 0 {
+            return Err(Error::usage("every script has weight 0: at least one must be above"));
+        }
+        let mut defined = vec![(slots.slot("scale"), options.scale.to_string())];
+        for (name, text) in &options.define {
+            defined.push((slots.slot(name), text.clone()));
+        }
+        let kinds = options
+            .scripts
+            .iter()
+            .map(|choice| Kind { name: Cow::Owned(choice.name.clone()), headline: true })
+            .collect();
+        let plan = Arc::new(user::Plan { scripts, weights, slots, mode: options.query_mode, defined });
+        Ok(Self { options, plan, kinds, builtins, before: None })
+    }
+
+    /// The options as they are used: with the script that stands for none.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Whether only transactions run whose effect on the balances is known, and one of them writes.
+    fn is_checked(&self) -> bool {
+        self.builtins.iter().all(Option::is_some) && self.builtins.iter().flatten().any(|builtin| builtin.writes)
+    }
+
+    /// Tells the size of the data before they are loaded, against the server's cache and, where the server
+    /// is on this host, its memory in bytes.
+    pub fn working_set(&self, session: &mut dyn Session, memory: Option<u64>) -> Result<String> {
+        let rows = session.query(
+            "select setting::bigint * current_setting('block_size')::bigint from pg_settings \
+             where name = 'shared_buffers'",
+        )?;
+        let buffers = if rows.is_empty() { None } else { u64::try_from(rows.int(0, 0)?).ok() };
+        Ok(working_set(self.options.scale, self.options.fillfactor, buffers, memory))
+    }
+}
+
+impl Workload for Pgbench {
+    fn name(&self) -> &'static str {
+        "pgbench"
+    }
+
+    fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    fn headline(&self) -> &'static str {
+        "tps"
+    }
+
+    fn headline_per(&self) -> Per {
+        Per::Second
+    }
+
+    fn counters(&self) -> usize {
+        0
+    }
+
+    fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
+        if engine.kind() != EngineKind::Postgres {
+            return Err(Error::usage(format!("pgbench's workloads need PostgreSQL, not {}", engine.kind())));
+        }
+        let mut notes = Vec::new();
+        if self.builtins.iter().any(Option::is_some) {
+            let mut session = engine.connect()?;
+            match initialize::look(session.as_mut())? {
+                Found::Complete { scale } if scale == i64::from(self.options.scale) => {}
+                Found::Complete { scale } => return Err(initialize::other_scale(scale, self.options.scale)),
+                Found::Nothing | Found::Partial => {
+                    return Err(Error::usage("the database holds no complete pgbench tables")
+                        .with_help("build them first"));
+                }
+            }
+            if self.is_checked() && size_estimate(self.options.scale) <= MOST_TO_SUM {
+                self.before = Some(check::sums(session.as_mut())?);
+            }
+        }
+        if self.options.allow_shell {
+            notes.push("shell commands were allowed: their time is in the transactions".to_owned());
+        }
+        Ok(notes)
+    }
+
+    /// Scripts of the user's own need no tables of ours.
+    fn is_built(&self, engine: &dyn Engine) -> Result<bool> {
+        if self.builtins.iter().all(Option::is_none) {
+            return Ok(true);
+        }
+        match initialize::look(engine.connect()?.as_mut())? {
+            Found::Nothing | Found::Partial => Ok(false),
+            Found::Complete { scale } if scale == i64::from(self.options.scale) => Ok(true),
+            Found::Complete { scale } => Err(initialize::other_scale(scale, self.options.scale)),
+        }
+    }
+
+    fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
+        if engine.kind() != EngineKind::Postgres {
+            return Err(Error::usage(format!("pgbench's workloads need PostgreSQL, not {}", engine.kind())));
+        }
+        initialize::build(engine, &self.options, progress, stop)
+    }
+
+    fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
+        initialize::drop_data(engine.connect()?.as_mut())
+    }
+
+    fn check(&self, engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(CheckLine)) -> Result<()> {
+        if !self.is_checked() || stop.requested() {
+            return Ok(());
+        }
+        let whole = self.builtins.iter().flatten().all(|builtin| builtin.whole || !builtin.writes);
+        let now = check::sums(engine.connect()?.as_mut())?;
+        check::judge(now, self.before, whole).into_iter().for_each(each);
+        Ok(())
+    }
+
+    /// Only where every script adds a row to the history.
+    fn counts_on_server(&self) -> bool {
+        self.builtins.iter().all(|builtin| builtin.is_some_and(|builtin| builtin.writes))
+    }
+
+    fn headline_count(&self, session: &mut dyn Session) -> Result<u64> {
+        if !self.counts_on_server() {
+            return Err(Error::usage("nothing in the data tells how many of these transactions there were"));
+        }
+        let count = session.query("select count(*) from pgbench_history")?.int(0, 0)?;
+        u64::try_from(count).map_err(|_| Error::protocol("the server counts a negative number of rows"))
+    }
+
+    fn users(&self, users: u32, seed: u64) -> Vec<Box<dyn VirtualUser>> {
+        (0..users)
+            .zip(Random::users(seed))
+            .map(|(index, random)| {
+                Box::new(user::User::new(Arc::clone(&self.plan), index, seed, random)) as Box<dyn VirtualUser>
+            })
+            .collect()
+    }
+
+    fn audit(&self, _counters: &[u64]) -> Vec<AuditLine> {
+        Vec::new()
+    }
+}

@@ -1,5 +1,7 @@
 //! The workload as the driver sees it.
 
+use std::borrow::Cow;
+
 use kelvin_database::{Engine, Result, Session};
 use kelvin_measure::event::{AuditLine, CheckLine};
 
@@ -8,11 +10,11 @@ use crate::{Kind, Progress, Stop, VirtualUser, Workload};
 
 /// The transaction types, in the order of [`super::Mix`].
 const KINDS: [Kind; 5] = [
-    Kind { name: "New-Order", headline: true },
-    Kind { name: "Payment", headline: false },
-    Kind { name: "Delivery", headline: false },
-    Kind { name: "Stock-Level", headline: false },
-    Kind { name: "Order-Status", headline: false },
+    Kind { name: Cow::Borrowed("New-Order"), headline: true },
+    Kind { name: Cow::Borrowed("Payment"), headline: false },
+    Kind { name: Cow::Borrowed("Delivery"), headline: false },
+    Kind { name: Cow::Borrowed("Stock-Level"), headline: false },
+    Kind { name: Cow::Borrowed("Order-Status"), headline: false },
 ];
 
 impl Workload for TprocC {
@@ -20,7 +22,7 @@ impl Workload for TprocC {
         "tproc-c"
     }
 
-    fn kinds(&self) -> &'static [Kind] {
+    fn kinds(&self) -> &[Kind] {
         &KINDS
     }
 

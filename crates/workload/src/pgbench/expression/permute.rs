@@ -77,7 +77,7 @@ pub(super) fn permute(value: i64, size: i64, seed: i64) -> i64 {
     let mut at = value as u64 % size;
     let bits = size.ilog2();
     let mask = (1_u64 << bits) - 1;
-    let mut scramble = |keys: &mut Keys, at: u64| {
+    let scramble = |keys: &mut Keys, at: u64| {
         let multiplier = (keys.next() & mask) | 1;
         let flip = keys.next() & mask;
         if at > mask {

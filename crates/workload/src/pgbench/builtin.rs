@@ -1,0 +1,62 @@
+//! The built-in scripts, in the same language as a user's own.
+
+/// A built-in script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Builtin {
+    pub(crate) name: &'static str,
+    pub(crate) text: &'static str,
+    /// It adds a row to the history and changes an account.
+    pub(crate) writes: bool,
+    /// It changes a teller and a branch by the same amount too.
+    pub(crate) whole: bool,
+}
+
+pub(crate) const BUILTINS: [Builtin; 3] = [
+    Builtin { name: "tpcb-like", text: TPCB_LIKE, writes: true, whole: true },
+    Builtin { name: "simple-update", text: SIMPLE_UPDATE, writes: true, whole: false },
+    Builtin { name: "select-only", text: SELECT_ONLY, writes: false, whole: false },
+];
+
+/// TPC-B's transaction, as far as pgbench takes it: rows are drawn from 1 … 100000, 10, 1 times the scale.
+const TPCB_LIKE: &str = "\
+\\set aid random(1, 100000 * :scale)
+\\set bid random(1, 1 * :scale)
+\\set tid random(1, 10 * :scale)
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;
+";
+
+/// The same without the rows that everybody writes.
+const SIMPLE_UPDATE: &str = "\
+\\set aid random(1, 100000 * :scale)
+\\set bid random(1, 1 * :scale)
+\\set tid random(1, 10 * :scale)
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;
+";
+
+const SELECT_ONLY: &str = "\
+\\set aid random(1, 100000 * :scale)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+";
+
+/// The built-in script of this name, or of the only name that begins so.
+pub(crate) fn find(name: &str) -> Result<Builtin, String> {
+    let names = || BUILTINS.map(|builtin| builtin.name).join(", ");
+    let mut found = BUILTINS.iter().filter(|builtin| builtin.name.starts_with(name));
+    match (found.next(), found.next()) {
+        (Some(one), None) if !name.is_empty() => Ok(*one),
+        (Some(_), Some(_)) => Err(format!("\"{name}\" begins more than one built-in script: {}", names())),
+        _ => Err(format!("there is no built-in script \"{name}\": there are {}", names())),
+    }
+}

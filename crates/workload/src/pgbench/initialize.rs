@@ -1,0 +1,244 @@
+//! Making and loading the four tables, as pgbench leaves them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kelvin_database::{BulkTable, ColumnType, Engine, Error, ErrorClass, Result, Session, Value};
+
+use super::options::Options;
+use crate::{Progress, Stop};
+
+/// In the order in which they can be dropped whatever keys there are.
+const TABLES: [&str; 4] = ["pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches"];
+const ACCOUNTS: i64 = 100_000;
+const TELLERS: i64 = 10;
+/// A connection takes this many accounts at a time.
+const CHUNK: i64 = 50_000;
+/// Beyond this the account's key no longer is a 32-bit integer (pgbench's own limit).
+const LARGEST_INT4_SCALE: u32 = 20_000;
+
+/// What stands in a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    Nothing,
+    /// Tables, but not all of their rows or keys.
+    Partial,
+    Complete {
+        scale: i64,
+    },
+}
+
+/// Looks at what stands in the database.
+pub(crate) fn look(session: &mut dyn Session) -> Result<Found> {
+    let tables = session
+        .query(
+            "select count(to_regclass('pgbench_accounts')) + count(to_regclass('pgbench_branches')) \
+             + count(to_regclass('pgbench_tellers')) + count(to_regclass('pgbench_history'))",
+        )?
+        .int(0, 0)?;
+    match tables {
+        0 => return Ok(Found::Nothing),
+        4 => {}
+        _ => return Ok(Found::Partial),
+    }
+    // The keys come last: where they are, the rows are.
+    let keys = session
+        .query(
+            "select count(*) from pg_index where indisprimary and indrelid in \
+             ('pgbench_accounts'::regclass, 'pgbench_branches'::regclass, 'pgbench_tellers'::regclass)",
+        )?
+        .int(0, 0)?;
+    if keys != 3 {
+        return Ok(Found::Partial);
+    }
+    let rows = session.query(
+        "select (select count(*) from pgbench_branches), (select count(*) from pgbench_tellers), \
+         (select coalesce(max(aid), 0) from pgbench_accounts)",
+    )?;
+    let (branches, tellers, accounts) = (rows.int(0, 0)?, rows.int(0, 1)?, rows.int(0, 2)?);
+    if branches > 0 && tellers == branches * TELLERS && accounts == branches * ACCOUNTS {
+        Ok(Found::Complete { scale: branches })
+    } else {
+        Ok(Found::Partial)
+    }
+}
+
+/// Drops the tables.
+pub(crate) fn drop_data(session: &mut dyn Session) -> Result<()> {
+    session.run(&format!("drop table if exists {}", TABLES.join(", ")))
+}
+
+/// Makes and loads everything; what an earlier build left unfinished is dropped first.
+pub(crate) fn build(
+    engine: &dyn Engine,
+    options: &Options,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<()> {
+    let mut session = engine.connect()?;
+    match look(session.as_mut())? {
+        Found::Complete { scale } if scale == i64::from(options.scale) => return Ok(()),
+        Found::Complete { scale } => return Err(other_scale(scale, options.scale)),
+        Found::Nothing | Found::Partial => {}
+    }
+    let session = session.as_mut();
+    set_up(session)?;
+    drop_data(session)?;
+    create(session, options)?;
+    load_small(session, options)?;
+    load_accounts(engine, options, progress, stop)?;
+    if options.vacuum {
+        for (done, table) in TABLES.iter().enumerate() {
+            go_on(stop)?;
+            progress.update("tables vacuumed", done as u64, TABLES.len() as u64, 0);
+            session.run(&format!("vacuum analyze {table}"))?;
+        }
+    }
+    let keys = keys(options);
+    for (done, key) in keys.iter().enumerate() {
+        go_on(stop)?;
+        progress.update("keys made", done as u64, keys.len() as u64, 0);
+        session.run(key)?;
+    }
+    progress.update("keys made", keys.len() as u64, keys.len() as u64, 0);
+    Ok(())
+}
+
+/// The refusal to drive or build over data of another size.
+pub(crate) fn other_scale(found: i64, asked: u32) -> Error {
+    Error::usage(format!("the database holds pgbench's tables at scale {found}, and scale {asked} was asked for"))
+        .with_help("ask for the scale that is there, or drop the tables first")
+}
+
+fn go_on(stop: &Stop) -> Result<()> {
+    if stop.requested() { Err(Error::new(ErrorClass::Timeout, "stopped on request")) } else { Ok(()) }
+}
+
+fn set_up(session: &mut dyn Session) -> Result<()> {
+    session.run(
+        "set maintenance_work_mem = '256MB'; set synchronous_commit = off; set statement_timeout = 0; \
+         set client_min_messages = warning",
+    )
+}
+
+fn create(session: &mut dyn Session, options: &Options) -> Result<()> {
+    let unlogged = if options.unlogged_tables { "unlogged " } else { "" };
+    let fill = options.fillfactor;
+    let aid = if options.scale >= LARGEST_INT4_SCALE { "bigint" } else { "int" };
+    session.run(&format!(
+        "create {unlogged}table pgbench_history(tid int, bid int, aid {aid}, delta int, mtime timestamp, filler char(22)); \
+         create {unlogged}table pgbench_tellers(tid int not null, bid int, tbalance int, filler char(84)) \
+         with (fillfactor={fill}); \
+         create {unlogged}table pgbench_accounts(aid {aid} not null, bid int, abalance int, filler char(84)) \
+         with (fillfactor={fill}); \
+         create {unlogged}table pgbench_branches(bid int not null, bbalance int, filler char(88)) \
+         with (fillfactor={fill})"
+    ))
+}
+
+fn keys(options: &Options) -> Vec<String> {
+    let mut keys: Vec<String> =
+        [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")]
+            .iter()
+            .map(|(table, column)| format!("alter table pgbench_{table} add primary key ({column})"))
+            .collect();
+    if options.foreign_keys {
+        keys.extend(
+            [
+                ("tellers", "bid", "branches"),
+                ("accounts", "bid", "branches"),
+                ("history", "bid", "branches"),
+                ("history", "tid", "tellers"),
+                ("history", "aid", "accounts"),
+            ]
+            .iter()
+            .map(|(table, column, to)| {
+                format!(
+                    "alter table pgbench_{table} add constraint pgbench_{table}_{column}_fkey \
+                     foreign key ({column}) references pgbench_{to}"
+                )
+            }),
+        );
+    }
+    keys
+}
+
+fn load_small(session: &mut dyn Session, options: &Options) -> Result<()> {
+    let scale = i64::from(options.scale);
+    let table = BulkTable {
+        name: "pgbench_branches",
+        columns: &[("bid", ColumnType::Int4), ("bbalance", ColumnType::Int4)],
+    };
+    let mut load = session.bulk_load(&table)?;
+    for bid in 1..=scale {
+        load.row(&[Value::Int(bid), Value::Int(0)])?;
+    }
+    load.finish()?;
+    let table = BulkTable {
+        name: "pgbench_tellers",
+        columns: &[("tid", ColumnType::Int4), ("bid", ColumnType::Int4), ("tbalance", ColumnType::Int4)],
+    };
+    let mut load = session.bulk_load(&table)?;
+    for tid in 1..=scale * TELLERS {
+        load.row(&[Value::Int(tid), Value::Int((tid - 1) / TELLERS + 1), Value::Int(0)])?;
+    }
+    load.finish()?;
+    Ok(())
+}
+
+/// Loads the accounts over a connection per processor: what limits a load is the server's process.
+fn load_accounts(engine: &dyn Engine, options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<()> {
+    let total = i64::from(options.scale) * ACCOUNTS;
+    let key = if options.scale >= LARGEST_INT4_SCALE { ColumnType::Int8 } else { ColumnType::Int4 };
+    let chunks = (total / CHUNK) as u64;
+    let connections = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let load = |session: &mut dyn Session| -> Result<()> {
+        let columns =
+            [("aid", key), ("bid", ColumnType::Int4), ("abalance", ColumnType::Int4), ("filler", ColumnType::Text)];
+        let table = BulkTable { name: "pgbench_accounts", columns: &columns };
+        let mut load = session.bulk_load(&table)?;
+        loop {
+            let chunk = next.fetch_add(1, Ordering::Relaxed);
+            if chunk >= chunks {
+                break;
+            }
+            go_on(stop)?;
+            let first = chunk as i64 * CHUNK;
+            for aid in first..first + CHUNK {
+                load.row(&[
+                    Value::Int(aid + 1),
+                    Value::Int(aid / ACCOUNTS + 1),
+                    Value::Int(0),
+                    Value::Text(""),
+                ])?;
+            }
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            progress.update("accounts loaded", done * CHUNK as u64, total as u64, done * CHUNK as u64);
+        }
+        load.finish()?;
+        Ok(())
+    };
+    let mut sessions = Vec::new();
+    for _ in 0..connections {
+        let mut session = engine.connect()?;
+        set_up(session.as_mut())?;
+        sessions.push(session);
+    }
+    let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = sessions
+            .into_iter()
+            .map(|mut session| {
+                let (load, next) = (&load, &next);
+                scope.spawn(move || {
+                    load(session.as_mut()).inspect_err(|_| {
+                        // The others need not go on.
+                        next.store(chunks, Ordering::Relaxed);
+                    })
+                })
+            })
+            .collect();
+        let panicked = || Err(Error::new(ErrorClass::Server, "a loading thread panicked"));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
+    });
+    outcomes.into_iter().collect()
+}

@@ -1,0 +1,104 @@
+//! What a user can choose about pgbench's workloads.
+
+use std::collections::BTreeMap;
+
+use kelvin_database::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use super::builtin;
+
+/// How statements reach the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueryMode {
+    /// As text with the variables' values in it.
+    #[default]
+    Simple,
+    /// Parsed each time, with parameters.
+    Extended,
+    /// Parsed once a connection, with parameters.
+    Prepared,
+}
+
+/// A script and how often it is chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ScriptChoice {
+    /// A built-in script's name, or the file's as the user wrote it.
+    pub name: String,
+    /// Its share among the scripts; 0 is never chosen.
+    #[serde(default = "one")]
+    pub weight: u32,
+    /// The file's content: it is part of what a run is. Absent for a built-in script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl ScriptChoice {
+    /// A built-in script, written `name` or `name@weight`; the name may be shortened.
+    pub fn builtin(written: &str) -> Result<Self> {
+        let (name, weight) = split_weight(written)?;
+        let builtin = builtin::find(name).map_err(Error::usage)?;
+        Ok(Self { name: builtin.name.to_owned(), weight, text: None })
+    }
+
+    /// A script file, written `path` or `path@weight`, which is read here.
+    pub fn file(written: &str) -> Result<Self> {
+        let (path, weight) = split_weight(written)?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::usage(format!("reading script {path:?}: {error}")))?;
+        Ok(Self { name: path.to_owned(), weight, text: Some(text) })
+    }
+}
+
+/// "name@3" in its parts. A weight is what stands behind the last @.
+fn split_weight(written: &str) -> Result<(&str, u32)> {
+    let Some((name, weight)) = written.rsplit_once('@') else { return Ok((written, 1)) };
+    let weight =
+        weight.parse().map_err(|_| Error::usage(format!("{weight:?} in {written:?} is no weight: write 0 or more")))?;
+    Ok((name, weight))
+}
+
+/// The options; the defaults are pgbench's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Options {
+    /// Scale factor: 100,000 accounts, 10 tellers and one branch each.
+    pub scale: u32,
+    /// The scripts; `tpcb-like` when there is none.
+    pub scripts: Vec<ScriptChoice>,
+    /// Variables set before the load (`-D`).
+    pub define: BTreeMap<String, String>,
+    /// How statements reach the server.
+    pub query_mode: QueryMode,
+    /// Percentage of each page that the load fills, 10 to 100.
+    pub fillfactor: u8,
+    /// Foreign keys between the tables.
+    pub foreign_keys: bool,
+    /// Tables without write-ahead log.
+    pub unlogged_tables: bool,
+    /// VACUUM ANALYZE at the end of the load.
+    pub vacuum: bool,
+    /// Whether scripts may run shell commands.
+    pub allow_shell: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            scale: 1,
+            scripts: Vec::new(),
+            define: BTreeMap::new(),
+            query_mode: QueryMode::default(),
+            fillfactor: 100,
+            foreign_keys: false,
+            unlogged_tables: false,
+            vacuum: true,
+            allow_shell: false,
+        }
+    }
+}

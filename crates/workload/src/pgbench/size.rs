@@ -1,0 +1,73 @@
+//! How large a data set is, before it is loaded.
+
+use std::fmt::Write as _;
+
+/// Bytes of a page, its header, and the line pointer of a row.
+const PAGE: u64 = 8192;
+const PAGE_HEADER: u64 = 24;
+const POINTER: u64 = 4;
+const ACCOUNTS: u64 = 100_000;
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Bytes that a table of `rows` rows of `width` bytes (header and alignment with it) takes.
+fn heap(rows: u64, width: u64, fillfactor: u64) -> u64 {
+    // Rows stop being put on a page when they would leave less free than the fill factor asks for.
+    let usable = (PAGE * fillfactor / 100).saturating_sub(PAGE_HEADER);
+    rows.div_ceil((usable / (width + POINTER)).max(1)) * PAGE
+}
+
+/// Bytes of a B-tree over one 4-byte column, as CREATE INDEX fills it: 90 % of its leaves.
+fn index(rows: u64) -> u64 {
+    let per_leaf = ((PAGE - PAGE_HEADER - 16) * 90 / 100) / (16 + POINTER);
+    let leaves = rows.div_ceil(per_leaf);
+    (leaves + leaves.div_ceil(285) + 1) * PAGE
+}
+
+/// Bytes of pgbench's tables and keys at this scale factor and a fill factor of 100.
+pub fn size_estimate(scale: u32) -> u64 {
+    size_with_fillfactor(scale, 100)
+}
+
+/// Bytes of pgbench's tables and keys at this scale factor and fill factor (10 to 100 percent).
+pub fn size_with_fillfactor(scale: u32, fillfactor: u8) -> u64 {
+    let (scale, fill) = (u64::from(scale), u64::from(fillfactor.clamp(10, 100)));
+    // Accounts: 24 bytes of header, three integers, 84 blanks behind one length byte, to the next multiple of
+    // 8. The filler of tellers and branches is NULL.
+    let accounts = heap(scale * ACCOUNTS, (24 + 12 + 85_u64).next_multiple_of(8), fill) + index(scale * ACCOUNTS);
+    let tellers = heap(scale * 10, 40, fill) + index(scale * 10);
+    let branches = heap(scale, 32, fill) + index(scale);
+    accounts + tellers + branches
+}
+
+/// The data's size against the server's cache and the host's memory, as a sentence. `shared_buffers` and
+/// `memory` are bytes, where they are known; `memory` is meant to be that of the server's host.
+pub fn working_set(scale: u32, fillfactor: u8, shared_buffers: Option<u64>, memory: Option<u64>) -> String {
+    let size = size_with_fillfactor(scale, fillfactor);
+    let mut text = format!("scale {scale} is {} of tables and keys", human(size));
+    match shared_buffers {
+        Some(buffers) if size <= buffers => {
+            let _ = write!(text, "; it fits in shared_buffers ({})", human(buffers));
+        }
+        Some(buffers) => {
+            let part = size as f64 / buffers as f64;
+            let _ = write!(text, ", {part:.1} times shared_buffers ({})", human(buffers));
+        }
+        None => {}
+    }
+    match memory {
+        Some(memory) if size <= memory => {
+            let _ = write!(text, "; it fits in memory ({}), so that reads seldom reach the disk", human(memory));
+        }
+        Some(memory) => {
+            let part = size as f64 / memory as f64;
+            let _ = write!(text, "; it is {part:.1} times the memory ({}), so that reads reach the disk", human(memory));
+        }
+        None => {}
+    }
+    text
+}
+
+fn human(bytes: u64) -> String {
+    let mib = bytes as f64 / MIB;
+    if mib < 1024.0 { format!("{mib:.0} MB") } else { format!("{:.1} GB", mib / 1024.0) }
+}

@@ -40,9 +40,17 @@ fn values_equal_pgbench() {
     }
     let output = pgbench(&server, &["-n", "-t", "1", "-f", script.path().to_str().unwrap()]);
     let log = String::from_utf8_lossy(&output.stderr);
-    let theirs: Vec<&str> =
-        log.lines().filter(|l| l.starts_with("debug(")).filter_map(|l| l.split_once(": ").map(|p| p.1)).collect();
-    assert_eq!(theirs.len(), expressions.len(), "{}", log.lines().rev().take(5).collect::<Vec<_>>().join("\n"));
+    let theirs: Vec<&str> = log
+        .lines()
+        .filter(|l| l.starts_with("debug("))
+        .filter_map(|l| l.split_once(": ").map(|p| p.1))
+        .collect();
+    assert_eq!(
+        theirs.len(),
+        expressions.len(),
+        "{}",
+        log.lines().rev().take(5).collect::<Vec<_>>().join("\n")
+    );
     let wrong: Vec<String> = expressions
         .iter()
         .zip(theirs)
@@ -59,17 +67,66 @@ fn values_equal_pgbench() {
 fn errors_are_errors_for_both() {
     let server = Server::start();
     let wrong = [
-        "1 / 0", "1 % 0", "mod(1, 0)", "1 + true", "true = true", "true and 1", "not 1", "1 or true",
-        "9223372036854775807 + 1", "-9223372036854775808 - 1", "9223372036854775807 * 2",
-        "-9223372036854775808 / -1", "- (-9223372036854775808)", "9223372036854775808", "int(1e19)",
-        "int(0.0 / 0.0)", "5.0 & true", "double(true)", "random(2, 1)",
-        "random(-9223372036854775808, 9223372036854775807)", "random_gaussian(1, 2, 1.9)",
-        "random_exponential(1, 2, 0)", "random_zipfian(1, 2, 1.0)", "random_zipfian(1, 2, 1000.1)",
-        "permute(1, 0, 1)", "permute(1, -1, 1)", "greatest()", "greatest(1, true)", "least(true)", "pi(1)",
-        "random(1)", "hash()", "hash(1, 2, 3)", "nosuch(1)", "1 < 2 < 3", "1 = 2 = 3", "1 +", "(1", "1)",
-        "case when 1 then 2", "case 1 when 1 then 2 end", "case when true then 1 else 2", "1 is 1", "1 is not",
-        "null is 2", ":undefined + 1", "1 ? 2", "1 2", "debug(1, 2)", "92233720368547758080", "1e400", "+ ",
-        "1 <> 2 != 3", "mod(1.5e30, 2)", "sqrt(true)", "power(1)", "5 && 3", "5 || 3", "5 ^ 2", "1 == 1",
+        "1 / 0",
+        "1 % 0",
+        "mod(1, 0)",
+        "1 + true",
+        "true = true",
+        "true and 1",
+        "not 1",
+        "1 or true",
+        "9223372036854775807 + 1",
+        "-9223372036854775808 - 1",
+        "9223372036854775807 * 2",
+        "-9223372036854775808 / -1",
+        "- (-9223372036854775808)",
+        "9223372036854775808",
+        "int(1e19)",
+        "int(0.0 / 0.0)",
+        "5.0 & true",
+        "double(true)",
+        "random(2, 1)",
+        "random(-9223372036854775808, 9223372036854775807)",
+        "random_gaussian(1, 2, 1.9)",
+        "random_exponential(1, 2, 0)",
+        "random_zipfian(1, 2, 1.0)",
+        "random_zipfian(1, 2, 1000.1)",
+        "permute(1, 0, 1)",
+        "permute(1, -1, 1)",
+        "greatest()",
+        "greatest(1, true)",
+        "least(true)",
+        "pi(1)",
+        "random(1)",
+        "hash()",
+        "hash(1, 2, 3)",
+        "nosuch(1)",
+        "1 < 2 < 3",
+        "1 = 2 = 3",
+        "1 +",
+        "(1",
+        "1)",
+        "case when 1 then 2",
+        "case 1 when 1 then 2 end",
+        "case when true then 1 else 2",
+        "1 is 1",
+        "1 is not",
+        "null is 2",
+        ":undefined + 1",
+        "1 ? 2",
+        "1 2",
+        "debug(1, 2)",
+        "92233720368547758080",
+        "1e400",
+        "+ ",
+        "1 <> 2 != 3",
+        "mod(1.5e30, 2)",
+        "sqrt(true)",
+        "power(1)",
+        "5 && 3",
+        "5 || 3",
+        "5 ^ 2",
+        "1 == 1",
     ];
     let mut different = Vec::new();
     for expression in wrong {
@@ -89,7 +146,9 @@ fn counts(expression: &str, low: i64, high: i64, draws: usize) -> Vec<f64> {
     let mut random = Random::part(42, 7, 1);
     let mut counts = vec![0.0; (high - low + 1) as usize];
     for _ in 0..draws {
-        let Value::Integer(value) = calculate(expression, &mut random).unwrap() else { panic!("{expression}") };
+        let Value::Integer(value) = calculate(expression, &mut random).unwrap() else {
+            panic!("{expression}")
+        };
         assert!((low..=high).contains(&value), "{expression} gave {value}");
         counts[(value - low) as usize] += 1.0;
     }
@@ -100,8 +159,11 @@ fn counts(expression: &str, low: i64, high: i64, draws: usize) -> Vec<f64> {
 fn assert_law(expression: &str, counts: &[f64], shares: &[f64]) {
     let draws: f64 = counts.iter().sum();
     let total: f64 = shares.iter().sum();
-    let chi: f64 =
-        counts.iter().zip(shares).map(|(n, share)| (n - draws * share / total).powi(2) / (draws * share / total)).sum();
+    let chi: f64 = counts
+        .iter()
+        .zip(shares)
+        .map(|(n, share)| (n - draws * share / total).powi(2) / (draws * share / total))
+        .sum();
     let k = (counts.len() - 1) as f64;
     let bound = k * (1.0 - 2.0 / (9.0 * k) + 3.72 * (2.0 / (9.0 * k)).sqrt()).powi(3);
     assert!(chi < bound, "{expression}: chi-square {chi} above {bound}; {counts:?}");
@@ -110,7 +172,9 @@ fn assert_law(expression: &str, counts: &[f64], shares: &[f64]) {
 /// The error function (Abramowitz and Stegun 7.1.26), good to 1.5e-7.
 fn erf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
-    let poly = t * (0.254_829_592 + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
+    let poly = t
+        * (0.254_829_592
+            + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
     (1.0 - poly * (-x * x).exp()).copysign(x)
 }
 
@@ -139,13 +203,18 @@ fn random_functions_follow_their_documented_laws() {
         let shares: Vec<f64> = (1..=20).map(|k| f64::from(k).powf(-parameter)).collect();
         assert_law(&expression, &counts(&expression, 11, 30, DRAWS), &shares);
     }
-    for expression in ["random(5, 5)", "random_gaussian(5, 5, 3)", "random_zipfian(5, 5, 1.1)", "random_exponential(5, 5, 1)"]
-    {
+    for expression in [
+        "random(5, 5)",
+        "random_gaussian(5, 5, 3)",
+        "random_zipfian(5, 5, 1.1)",
+        "random_exponential(5, 5, 1)",
+    ] {
         counts(expression, 5, 5, 100);
     }
     // Large ranges keep their bounds.
     let mut random = Random::part(1, 1, 1);
-    for expression in ["random_exponential(0, 9223372036854775806, 0.001)", "random_gaussian(-1, 9223372036854775805, 2)"]
+    for expression in
+        ["random_exponential(0, 9223372036854775806, 0.001)", "random_gaussian(-1, 9223372036854775805, 2)"]
     {
         for _ in 0..10_000 {
             let Value::Integer(value) = calculate(expression, &mut random).unwrap() else { panic!() };

@@ -37,16 +37,17 @@ pub(crate) fn judge(now: Sums, before: Option<Sums>, whole: bool) -> Vec<CheckLi
     let of = if before.is_some() { "changes since the run began" } else { "sums" };
     let history = change(|sums| sums.history);
     let hint = if before.is_some() { "" } else { "; pgbench empties the history when it starts without -n" };
-    let compare = |number, name: &str, (left, found): (&str, i64), (right, expected): (&str, i64), hint: &str| {
-        let holds = found == expected;
-        let hint = if holds { "" } else { hint };
-        CheckLine {
-            number,
-            name: name.to_owned(),
-            holds,
-            detail: format!("{of}: {left} {found}, {right} {expected}{hint}"),
-        }
-    };
+    let compare =
+        |number, name: &str, (left, found): (&str, i64), (right, expected): (&str, i64), hint: &str| {
+            let holds = found == expected;
+            let hint = if holds { "" } else { hint };
+            CheckLine {
+                number,
+                name: name.to_owned(),
+                holds,
+                detail: format!("{of}: {left} {found}, {right} {expected}{hint}"),
+            }
+        };
     let mut lines = vec![compare(
         1,
         "the accounts' balances sum to the history's deltas",

@@ -105,8 +105,10 @@ pub(crate) fn build(
 
 /// The refusal to drive or build over data of another size.
 pub(crate) fn other_scale(found: i64, asked: u32) -> Error {
-    Error::usage(format!("the database holds pgbench's tables at scale {found}, and scale {asked} was asked for"))
-        .with_help("ask for the scale that is there, or drop the tables first")
+    Error::usage(format!(
+        "the database holds pgbench's tables at scale {found}, and scale {asked} was asked for"
+    ))
+    .with_help("ask for the scale that is there, or drop the tables first")
 }
 
 fn go_on(stop: &Stop) -> Result<()> {
@@ -136,11 +138,10 @@ fn create(session: &mut dyn Session, options: &Options) -> Result<()> {
 }
 
 fn keys(options: &Options) -> Vec<String> {
-    let mut keys: Vec<String> =
-        [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")]
-            .iter()
-            .map(|(table, column)| format!("alter table pgbench_{table} add primary key ({column})"))
-            .collect();
+    let mut keys: Vec<String> = [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")]
+        .iter()
+        .map(|(table, column)| format!("alter table pgbench_{table} add primary key ({column})"))
+        .collect();
     if options.foreign_keys {
         keys.extend(
             [
@@ -193,8 +194,12 @@ fn load_accounts(engine: &dyn Engine, options: &Options, progress: &dyn Progress
     let connections = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let load = |session: &mut dyn Session| -> Result<()> {
-        let columns =
-            [("aid", key), ("bid", ColumnType::Int4), ("abalance", ColumnType::Int4), ("filler", ColumnType::Text)];
+        let columns = [
+            ("aid", key),
+            ("bid", ColumnType::Int4),
+            ("abalance", ColumnType::Int4),
+            ("filler", ColumnType::Text),
+        ];
         let table = BulkTable { name: "pgbench_accounts", columns: &columns };
         let mut load = session.bulk_load(&table)?;
         loop {

@@ -61,7 +61,10 @@ impl Pgbench {
             options.scripts.push(ScriptChoice::builtin("tpcb-like")?);
         }
         if options.scripts.len() > MOST_SCRIPTS {
-            return Err(Error::usage(format!("{} scripts: at most {MOST_SCRIPTS} are possible", options.scripts.len())));
+            return Err(Error::usage(format!(
+                "{} scripts: at most {MOST_SCRIPTS} are possible",
+                options.scripts.len()
+            )));
         }
         let mut slots = Slots::default();
         let (mut scripts, mut builtins, mut weights, mut sum) = (Vec::new(), Vec::new(), Vec::new(), 0_u64);
@@ -107,7 +110,8 @@ impl Pgbench {
 
     /// Whether only transactions run whose effect on the balances is known, and one of them writes.
     fn is_checked(&self) -> bool {
-        self.builtins.iter().all(Option::is_some) && self.builtins.iter().flatten().any(|builtin| builtin.writes)
+        self.builtins.iter().all(Option::is_some)
+            && self.builtins.iter().flatten().any(|builtin| builtin.writes)
     }
 
     /// Tells the size of the data before they are loaded, against the server's cache and, where the server

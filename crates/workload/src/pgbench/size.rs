@@ -33,7 +33,8 @@ pub fn size_with_fillfactor(scale: u32, fillfactor: u8) -> u64 {
     let (scale, fill) = (u64::from(scale), u64::from(fillfactor.clamp(10, 100)));
     // Accounts: 24 bytes of header, three integers, 84 blanks behind one length byte, to the next multiple of
     // 8. The filler of tellers and branches is NULL.
-    let accounts = heap(scale * ACCOUNTS, (24 + 12 + 85_u64).next_multiple_of(8), fill) + index(scale * ACCOUNTS);
+    let accounts =
+        heap(scale * ACCOUNTS, (24 + 12 + 85_u64).next_multiple_of(8), fill) + index(scale * ACCOUNTS);
     let tellers = heap(scale * 10, 40, fill) + index(scale * 10);
     let branches = heap(scale, 32, fill) + index(scale);
     accounts + tellers + branches
@@ -56,11 +57,16 @@ pub fn working_set(scale: u32, fillfactor: u8, shared_buffers: Option<u64>, memo
     }
     match memory {
         Some(memory) if size <= memory => {
-            let _ = write!(text, "; it fits in memory ({}), so that reads seldom reach the disk", human(memory));
+            let _ =
+                write!(text, "; it fits in memory ({}), so that reads seldom reach the disk", human(memory));
         }
         Some(memory) => {
             let part = size as f64 / memory as f64;
-            let _ = write!(text, "; it is {part:.1} times the memory ({}), so that reads reach the disk", human(memory));
+            let _ = write!(
+                text,
+                "; it is {part:.1} times the memory ({}), so that reads reach the disk",
+                human(memory)
+            );
         }
         None => {}
     }

@@ -66,7 +66,8 @@ impl User {
         for (slot, text) in &plan.defined {
             variables.set_text(*slot, text.as_bytes());
         }
-        let prepared = plan.scripts.iter().map(|script| vec![Prepared::default(); script.steps.len()]).collect();
+        let prepared =
+            plan.scripts.iter().map(|script| vec![Prepared::default(); script.steps.len()]).collect();
         Self {
             random_before: random.clone(),
             variables_before: Variables::new(&plan.slots),
@@ -134,7 +135,13 @@ impl User {
     }
 
     #[inline]
-    fn sql(&mut self, sql: &Sql, place: (usize, usize), pipeline: bool, session: &mut dyn Session) -> Result<()> {
+    fn sql(
+        &mut self,
+        sql: &Sql,
+        place: (usize, usize),
+        pipeline: bool,
+        session: &mut dyn Session,
+    ) -> Result<()> {
         if self.plan.mode == QueryMode::Simple {
             return self.simple(sql, session);
         }
@@ -228,7 +235,12 @@ impl User {
         Ok(())
     }
 
-    fn prepare_one(&mut self, sql: &Sql, (script, step): (usize, usize), session: &mut dyn Session) -> Result<Statement> {
+    fn prepare_one(
+        &mut self,
+        sql: &Sql,
+        (script, step): (usize, usize),
+        session: &mut dyn Session,
+    ) -> Result<Statement> {
         let mut names = Vec::new();
         let statement =
             session.prepare_text(&sql.numbered, self.plan.mode == QueryMode::Extended, &mut names)?;
@@ -284,13 +296,15 @@ impl User {
                 Err(refused(format!("the shell command {line:?} ended with {status}")))
             };
         };
-        let output =
-            command.output().map_err(|error| refused(format!("starting the shell command {line:?}: {error}")))?;
+        let output = command
+            .output()
+            .map_err(|error| refused(format!("starting the shell command {line:?}: {error}")))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let first = text.lines().next().unwrap_or("").trim();
         let value = first.parse().ok().filter(|_| output.status.success());
-        let value = value
-            .ok_or_else(|| refused(format!("the shell command {line:?} gave {first:?}, which is no integer")))?;
+        let value = value.ok_or_else(|| {
+            refused(format!("the shell command {line:?} gave {first:?}, which is no integer"))
+        })?;
         self.variables.set(slot, Value::Integer(value));
         Ok(())
     }

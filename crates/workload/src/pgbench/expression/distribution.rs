@@ -30,11 +30,7 @@ fn scaled(low: i64, high: i64, span: i64, at: f64) -> i64 {
 /// A truncated exponential: the larger `parameter`, the nearer to `low`.
 pub(super) fn exponential(random: &mut Random, low: i64, high: i64, parameter: f64) -> Result<i64, Fault> {
     if parameter.is_nan() || parameter <= 0.0 {
-        return Err(Fault::Parameter {
-            name: "exponential",
-            bounds: "greater than zero",
-            value: parameter,
-        });
+        return Err(Fault::Parameter { name: "exponential", bounds: "greater than zero", value: parameter });
     }
     let span = span(low, high)?;
     let cut = (-parameter).exp();
@@ -65,11 +61,7 @@ pub(super) fn gaussian(random: &mut Random, low: i64, high: i64, parameter: f64)
 /// Rejection from the law without an end (Devroye, Non-Uniform Random Variate Generation, 1986, X.6.1).
 pub(super) fn zipfian(random: &mut Random, low: i64, high: i64, parameter: f64) -> Result<i64, Fault> {
     if !(1.001..=1000.0).contains(&parameter) {
-        return Err(Fault::Parameter {
-            name: "zipfian",
-            bounds: "in range [1.001, 1000]",
-            value: parameter,
-        });
+        return Err(Fault::Parameter { name: "zipfian", bounds: "in range [1.001, 1000]", value: parameter });
     }
     let span = span(low, high)?;
     if span == 1 {

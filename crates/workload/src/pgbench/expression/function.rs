@@ -71,7 +71,10 @@ const FUNCTIONS: [(&str, Function, Arity); 21] = [
 impl Function {
     /// The function of this name, in any case.
     pub(super) fn named(name: &str) -> Option<Self> {
-        FUNCTIONS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name)).map(|&(_, function, _)| function)
+        FUNCTIONS
+            .iter()
+            .find(|(known, ..)| known.eq_ignore_ascii_case(name))
+            .map(|&(_, function, _)| function)
     }
 
     pub(super) fn arity(self) -> Arity {

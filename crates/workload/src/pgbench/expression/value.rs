@@ -93,7 +93,10 @@ impl Value {
         if is_prefix("true") || is_prefix("yes") || text.eq_ignore_ascii_case("on") {
             return Some(Self::Boolean(true));
         }
-        if is_prefix("false") || is_prefix("no") || text.eq_ignore_ascii_case("off") || text.eq_ignore_ascii_case("of")
+        if is_prefix("false")
+            || is_prefix("no")
+            || text.eq_ignore_ascii_case("off")
+            || text.eq_ignore_ascii_case("of")
         {
             return Some(Self::Boolean(false));
         }

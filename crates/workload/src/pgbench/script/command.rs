@@ -14,16 +14,27 @@ pub(crate) struct Step {
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     Sql(Sql),
-    Set { slot: u32, expression: Expression },
+    Set {
+        slot: u32,
+        expression: Expression,
+    },
     Sleep(Duration),
     /// Runs a shell command; its first line of output becomes the variable's value when there is one.
-    Shell { slot: Option<u32>, words: Vec<Word> },
+    Shell {
+        slot: Option<u32>,
+        words: Vec<Word>,
+    },
     StartPipeline,
     SyncPipeline,
     EndPipeline,
     /// Goes on at the target unless the condition holds.
-    Unless { condition: Expression, target: usize },
-    Jump { target: usize },
+    Unless {
+        condition: Expression,
+        target: usize,
+    },
+    Jump {
+        target: usize,
+    },
 }
 
 /// Where the row of a result goes.

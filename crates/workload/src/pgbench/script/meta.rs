@@ -41,9 +41,8 @@ impl<'a> Line<'a> {
         let bytes = self.text.as_bytes();
         let mut words = Vec::new();
         let mut at = from;
-        let continues = |at: usize| {
-            matches!(bytes.get(at..), Some([b'\\', b'\n', ..] | [b'\\', b'\r', b'\n', ..]))
-        };
+        let continues =
+            |at: usize| matches!(bytes.get(at..), Some([b'\\', b'\n', ..] | [b'\\', b'\r', b'\n', ..]));
         while at < self.end {
             if bytes[at].is_ascii_whitespace() || continues(at) {
                 at += 1;

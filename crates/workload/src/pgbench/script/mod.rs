@@ -70,8 +70,12 @@ impl ScriptError {
     /// The line with a caret below the place.
     pub fn caret(&self) -> String {
         // Tabs stay tabs, so that the caret stands where the terminal puts the character.
-        let indent: String =
-            self.source_line.chars().take(self.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let indent: String = self
+            .source_line
+            .chars()
+            .take(self.column - 1)
+            .map(|c| if c == '\t' { '\t' } else { ' ' })
+            .collect();
         format!("{}\n{indent}^", self.source_line)
     }
 }

@@ -14,8 +14,16 @@ pub(super) fn parse(
     allow_shell: bool,
     slots: &mut Slots,
 ) -> Result<Script, ScriptError> {
-    let mut parser =
-        Parser { name, text, allow_shell, slots, steps: Vec::new(), ifs: Vec::new(), pipeline: None, pipelines: false };
+    let mut parser = Parser {
+        name,
+        text,
+        allow_shell,
+        slots,
+        steps: Vec::new(),
+        ifs: Vec::new(),
+        pipeline: None,
+        pipelines: false,
+    };
     let mut scanner = Scanner { text, at: 0 };
     loop {
         let statement = scanner.statement().map_err(|(at, message)| parser.wrong(at, message))?;
@@ -146,9 +154,7 @@ impl Parser<'_> {
                 self.push(at, Command::EndPipeline);
                 Ok(())
             }
-            "setrandom" => {
-                Err(self.wrong(at, "\\setrandom is gone: write \\set name random(low, high)"))
-            }
+            "setrandom" => Err(self.wrong(at, "\\setrandom is gone: write \\set name random(low, high)")),
             other => Err(self.wrong(at, format!("unknown meta command \\{other}"))),
         }
     }
@@ -183,7 +189,10 @@ impl Parser<'_> {
         if variable(name.text) != name.text.len() {
             return Err(self.wrong(
                 name.at,
-                format!("\"{}\" is no variable name: letters, digits and underscores, no digit first", name.text),
+                format!(
+                    "\"{}\" is no variable name: letters, digits and underscores, no digit first",
+                    name.text
+                ),
             ));
         }
         Ok(self.slots.slot(name.text))
@@ -199,8 +208,10 @@ impl Parser<'_> {
         }
         let must_follow = format!("{what} must follow an SQL statement");
         // A branch between the two would make it depend on the way taken.
-        let jumped_here = self.ifs.last().is_some_and(|open| open.condition.is_none() && open.ends.is_empty());
-        let Some(Step { command: Command::Sql(sql), .. }) = self.steps.last_mut().filter(|_| !jumped_here) else {
+        let jumped_here =
+            self.ifs.last().is_some_and(|open| open.condition.is_none() && open.ends.is_empty());
+        let Some(Step { command: Command::Sql(sql), .. }) = self.steps.last_mut().filter(|_| !jumped_here)
+        else {
             return Err(self.wrong(at, must_follow));
         };
         if sql.store.is_some() {

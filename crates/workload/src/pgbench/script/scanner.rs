@@ -134,10 +134,12 @@ impl Scanner<'_> {
                 opaque(comment(bytes).ok_or_else(|| unfinished("the comment that begins here does not end"))?)
             }
             [b'\'', ..] => opaque(
-                quote(bytes, 0, false).ok_or_else(|| unfinished("the string that begins here does not end"))?,
+                quote(bytes, 0, false)
+                    .ok_or_else(|| unfinished("the string that begins here does not end"))?,
             ),
             [b'e' | b'E', b'\'', ..] if !before.is_some_and(is_identifier) => opaque(
-                quote(bytes, 1, true).ok_or_else(|| unfinished("the string that begins here does not end"))?,
+                quote(bytes, 1, true)
+                    .ok_or_else(|| unfinished("the string that begins here does not end"))?,
             ),
             [b'"', ..] => opaque(
                 quote(bytes, 0, false)

@@ -38,7 +38,8 @@ pub(super) fn variable(text: &str) -> usize {
 impl Sql {
     /// `quoted` holds the stretches of `text` in quotes or comments: a parameter cannot stand there.
     pub(super) fn new(text: &str, quoted: &[(usize, usize)], names: &mut dyn Names) -> Result<Self, String> {
-        let mut sql = Self { parts: Vec::new(), numbered: String::new(), parameters: Vec::new(), store: None };
+        let mut sql =
+            Self { parts: Vec::new(), numbered: String::new(), parameters: Vec::new(), store: None };
         let mut literal = String::new();
         let mut at = 0;
         while let Some(colon) = text[at..].find(':').map(|found| at + found) {

@@ -26,7 +26,10 @@ fn statements_end_at_semicolons_that_are_not_quoted() {
         ("select '\\'; x", vec!["select '\\'", "x"]),
         ("-- a; b\nselect 1 -- c; d\n+ 2;", vec!["select 1 -- c; d\n+ 2"]),
         ("select /* ; /* ; */ ; */ 1; x", vec!["select /* ; /* ; */ ; */ 1", "x"]),
-        ("create rule r as on insert to t do (a; b); x", vec!["create rule r as on insert to t do (a; b)", "x"]),
+        (
+            "create rule r as on insert to t do (a; b); x",
+            vec!["create rule r as on insert to t do (a; b)", "x"],
+        ),
         (
             "create function f() returns int begin atomic select case when true then 1 end; end; x",
             vec!["create function f() returns int begin atomic select case when true then 1 end; end", "x"],
@@ -66,10 +69,7 @@ fn conditions_become_jumps() {
             _ => "set".into(),
         })
         .collect();
-    assert_eq!(
-        shape,
-        ["set", "unless->4", "x", "jump->8", "unless->7", "y", "jump->8", "z", "w"]
-    );
+    assert_eq!(shape, ["set", "unless->4", "x", "jump->8", "unless->7", "y", "jump->8", "z", "w"]);
 }
 
 #[test]
@@ -82,10 +82,7 @@ fn lines_can_be_continued() {
 #[test]
 fn errors_show_the_place() {
     let error = parse("select 1;\n\\set x (1 +\n").unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "t.sql:2:12: unexpected end of the expression\n\\set x (1 +\n           ^"
-    );
+    assert_eq!(error.to_string(), "t.sql:2:12: unexpected end of the expression\n\\set x (1 +\n           ^");
     for (text, line, column, message) in [
         ("\\set", 1, 5, "lacks a variable"),
         ("\\set 1a 1", 1, 6, "no variable name"),

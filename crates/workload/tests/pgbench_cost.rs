@@ -1,9 +1,10 @@
 //! Costs beside pgbench's own. Not run by default: `cargo test --release -p kelvin-workload --test pgbench_cost -- --ignored --nocapture`.
 #![allow(clippy::print_stdout, reason = "the figures are the point")]
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 
 mod pgbench_support;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kelvin_database::Engine;
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
@@ -45,13 +46,13 @@ fn initialisation() {
     println!("ours is {:.2} times as fast as pgbench's faster mode", best / median(ours));
 }
 
-/// User and system time of this process's threads, and of its ended children.
-fn cpu(who: &str) -> Duration {
+/// Seconds of CPU, user and system, of this process's threads, or of its ended children.
+fn cpu(who: &str) -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<u64> =
         stat.rsplit(") ").next().unwrap().split(' ').map(|f| f.parse().unwrap_or(0)).collect();
     let at = if who == "self" { 11 } else { 13 };
-    Duration::from_millis((fields[at] + fields[at + 1]) * 10)
+    (fields[at] + fields[at + 1]) as f64 / 100.0
 }
 
 #[test]
@@ -95,10 +96,7 @@ fn transactions() {
                     user.execute(session.as_mut()).unwrap();
                 }
             });
-            ours.push((
-                (cpu("self") - before).as_secs_f64() * 1e6 / f64::from(count),
-                f64::from(count) / elapsed,
-            ));
+            ours.push(((cpu("self") - before) * 1e6 / f64::from(count), f64::from(count) / elapsed));
             let before = cpu("children");
             let elapsed = seconds(|| {
                 let output = pgbench(
@@ -107,7 +105,7 @@ fn transactions() {
                 );
                 assert!(output.status.success());
             });
-            let cost = (cpu("children") - before).as_secs_f64() * 1e6 / f64::from(count);
+            let cost = (cpu("children") - before) * 1e6 / f64::from(count);
             theirs.push((cost, f64::from(count) / elapsed));
         }
         let of = |values: &[(f64, f64)]| {

@@ -1,5 +1,7 @@
 //! Expressions give what pgbench itself gives, text for text; random functions follow the documented laws.
 
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
+
 mod pgbench_support;
 
 use std::io::Write;

@@ -1,5 +1,7 @@
 //! The workloads on a real server: tables as pgbench makes them, driven by either, scripts in every mode.
 
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
+
 mod pgbench_support;
 
 use kelvin_database::{Engine, Session, Statement};

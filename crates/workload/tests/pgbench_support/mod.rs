@@ -1,5 +1,5 @@
 //! What the tests of pgbench's workloads share: a PostgreSQL of their own, and pgbench itself.
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part")]
 
 use std::net::TcpListener;
 use std::path::PathBuf;

@@ -51,7 +51,7 @@ impl Value {
             Self::Double(value) => {
                 let rounded = value.round_ties_even();
                 // 2^63 itself is the first double that does not fit.
-                if rounded >= -9_223_372_036_854_775_808.0 && rounded < 9_223_372_036_854_775_808.0 {
+                if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded) {
                     Ok(rounded as i64)
                 } else {
                     Err(Fault::DoubleToInt(value))

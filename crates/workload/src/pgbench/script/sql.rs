@@ -65,7 +65,8 @@ impl Sql {
                 sql.numbered.push_str(written);
             } else {
                 sql.parameters.push(slot);
-                sql.numbered.push_str(&format!("${}", sql.parameters.len()));
+                sql.numbered.push('$');
+                sql.numbered.push_str(&sql.parameters.len().to_string());
             }
         }
         sql.numbered.push_str(&text[at..]);

@@ -294,3 +294,47 @@ fn shell_commands_run_only_where_they_are_allowed() {
     user.prepare(session.as_mut()).unwrap();
     run(user.as_mut(), session.as_mut(), 1);
 }
+
+#[test]
+fn the_examples_of_pgbench_s_documentation_run() {
+    let server = Server::start();
+    let engine = server.engine();
+    workload(Options::default()).build(&engine, &Quiet, &Stop::new()).unwrap();
+    let mut session = engine.connect().unwrap();
+    let text = "\
+\\set ntellers 10 * :scale
+\\set aid (1021 * random(1, 100000 * :scale)) % \\
+           (100000 * :scale) + 1
+\\set x 0
+\\set y 5
+\\set divx CASE WHEN :x <> 0 THEN :y/:x ELSE NULL END
+\\set delta random(-5000, 5000)
+\\set size 1000000
+\\set r random_zipfian(1, :size, 1.07)
+\\set k 1 + permute(:r, :size)
+\\set k1 1 + permute(:r, :size, :default_seed + 123)
+\\set k2 1 + permute(:r, :size, :default_seed + 321)
+\\set r random_zipfian(0, 100000000, 1.07)
+\\set k abs(hash(:r)) % 1000000
+\\set k1 abs(hash(:r, :default_seed + 123)) % 1000000
+\\sleep 10 ms
+UPDATE pgbench_accounts
+  SET abalance = abalance + :delta
+  WHERE aid = :aid
+  RETURNING abalance \\gset
+-- compound of two queries
+SELECT 1 \\;
+SELECT 2 AS two, 3 AS three \\gset p_
+SELECT 4 AS four \\; SELECT 5 AS five \\aset
+\\if :p_two = 2 AND :p_three = 3 AND :four = 4 AND :five = 5 AND :abalance = :delta
+\\else
+SELECT 1/0;
+\\endif
+\\if :divx IS NULL
+UPDATE pgbench_accounts SET abalance = 0 WHERE aid = :aid;
+\\endif
+";
+    let mut user = script(text, QueryMode::Simple).users(1, 8).remove(0);
+    user.prepare(session.as_mut()).unwrap();
+    run(user.as_mut(), session.as_mut(), 5);
+}

@@ -74,6 +74,12 @@ pub trait Session: Send {
         Err(text_is_unknown(self.engine()))
     }
 
+    /// [`Session::bulk_load`] whose rows are at once visible to all and need no VACUUM (COPY's FREEZE), where
+    /// the engine can: the caller has made or emptied the table in the transaction that is open.
+    fn bulk_load_frozen<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>> {
+        self.bulk_load(table)
+    }
+
     /// Begins to load rows into a table as fast as the engine can. On SQLite the caller holds a transaction.
     fn bulk_load<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>>;
 

@@ -20,13 +20,18 @@ pub(crate) struct CopyIn<'a> {
 }
 
 impl<'a> CopyIn<'a> {
-    pub(crate) fn begin(session: &'a mut PostgresSession, table: &'a BulkTable<'a>) -> Result<Self> {
+    pub(crate) fn begin(
+        session: &'a mut PostgresSession,
+        table: &'a BulkTable<'a>,
+        frozen: bool,
+    ) -> Result<Self> {
         session.check_usable()?;
         let names: Vec<String> = table.columns.iter().map(|(name, _)| quote(name)).collect();
         session.send_query(&format!(
-            "COPY {} ({}) FROM STDIN (FORMAT binary)",
+            "COPY {} ({}) FROM STDIN (FORMAT binary{})",
             quote(table.name),
-            names.join(", ")
+            names.join(", "),
+            if frozen { ", FREEZE" } else { "" }
         ))?;
         let (tag, body) = session.message()?;
         match tag {

@@ -214,7 +214,11 @@ impl Session for PostgresSession {
     }
 
     fn bulk_load<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>> {
-        Ok(Box::new(CopyIn::begin(self, table)?))
+        Ok(Box::new(CopyIn::begin(self, table, false)?))
+    }
+
+    fn bulk_load_frozen<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>> {
+        Ok(Box::new(CopyIn::begin(self, table, true)?))
     }
 
     fn in_transaction(&self) -> bool {

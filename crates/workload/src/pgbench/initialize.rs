@@ -1,7 +1,5 @@
 //! Making and loading the four tables, as pgbench leaves them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use kelvin_database::{BulkTable, ColumnType, Engine, Error, ErrorClass, Result, Session, Value};
 
 use super::options::Options;
@@ -11,7 +9,7 @@ use crate::{Progress, Stop};
 const TABLES: [&str; 4] = ["pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches"];
 const ACCOUNTS: i64 = 100_000;
 const TELLERS: i64 = 10;
-/// A connection takes this many accounts at a time.
+/// Progress is told, and a stop heard, after this many accounts.
 const CHUNK: i64 = 50_000;
 /// Beyond this the account's key no longer is a 32-bit integer (pgbench's own limit).
 const LARGEST_INT4_SCALE: u32 = 20_000;
@@ -85,7 +83,7 @@ pub(crate) fn build(
     drop_data(session)?;
     create(session, options)?;
     load_small(session, options)?;
-    load_accounts(engine, options, progress, stop)?;
+    load_accounts(session, options, progress, stop)?;
     if options.vacuum {
         for (done, table) in TABLES.iter().enumerate() {
             go_on(stop)?;
@@ -186,64 +184,34 @@ fn load_small(session: &mut dyn Session, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Loads the accounts over a connection per processor: what limits a load is the server's process.
-fn load_accounts(engine: &dyn Engine, options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<()> {
+/// Loads the accounts over one connection, frozen as they come: pages need no second visit by VACUUM, which
+/// costs more than a second connection saves.
+fn load_accounts(
+    session: &mut dyn Session,
+    options: &Options,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<()> {
     let total = i64::from(options.scale) * ACCOUNTS;
     let key = if options.scale >= LARGEST_INT4_SCALE { ColumnType::Int8 } else { ColumnType::Int4 };
-    let chunks = (total / CHUNK) as u64;
-    let connections = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    let load = |session: &mut dyn Session| -> Result<()> {
-        let columns = [
-            ("aid", key),
-            ("bid", ColumnType::Int4),
-            ("abalance", ColumnType::Int4),
-            ("filler", ColumnType::Text),
-        ];
-        let table = BulkTable { name: "pgbench_accounts", columns: &columns };
-        let mut load = session.bulk_load(&table)?;
-        loop {
-            let chunk = next.fetch_add(1, Ordering::Relaxed);
-            if chunk >= chunks {
-                break;
-            }
-            go_on(stop)?;
-            let first = chunk as i64 * CHUNK;
-            for aid in first..first + CHUNK {
-                load.row(&[
-                    Value::Int(aid + 1),
-                    Value::Int(aid / ACCOUNTS + 1),
-                    Value::Int(0),
-                    Value::Text(""),
-                ])?;
-            }
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            progress.update("accounts loaded", done * CHUNK as u64, total as u64, done * CHUNK as u64);
+    let columns = [
+        ("aid", key),
+        ("bid", ColumnType::Int4),
+        ("abalance", ColumnType::Int4),
+        ("filler", ColumnType::Text),
+    ];
+    let table = BulkTable { name: "pgbench_accounts", columns: &columns };
+    session.run("begin; truncate pgbench_accounts")?;
+    let mut load = session.bulk_load_frozen(&table)?;
+    let mut first = 0;
+    while first < total {
+        go_on(stop)?;
+        for aid in first..first + CHUNK {
+            load.row(&[Value::Int(aid + 1), Value::Int(aid / ACCOUNTS + 1), Value::Int(0), Value::Text("")])?;
         }
-        load.finish()?;
-        Ok(())
-    };
-    let mut sessions = Vec::new();
-    for _ in 0..connections {
-        let mut session = engine.connect()?;
-        set_up(session.as_mut())?;
-        sessions.push(session);
+        first += CHUNK;
+        progress.update("accounts loaded", first as u64, total as u64, first as u64);
     }
-    let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = sessions
-            .into_iter()
-            .map(|mut session| {
-                let (load, next) = (&load, &next);
-                scope.spawn(move || {
-                    load(session.as_mut()).inspect_err(|_| {
-                        // The others need not go on.
-                        next.store(chunks, Ordering::Relaxed);
-                    })
-                })
-            })
-            .collect();
-        let panicked = || Err(Error::new(ErrorClass::Server, "a loading thread panicked"));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
-    });
-    outcomes.into_iter().collect()
+    load.finish()?;
+    session.run("commit")
 }

@@ -73,6 +73,9 @@ fn transactions() {
     std::io::Write::write_all(&mut file, pipeline.as_bytes()).unwrap();
     let path = file.path().to_str().unwrap().to_owned();
     for (name, count) in [("select-only", 60_000_u32), ("tpcb-like", 8_000), ("pipeline", 20_000)] {
+        if std::env::var("ONLY").is_ok_and(|only| only != name) {
+            continue;
+        }
         let (choice, flag, value) = if name == "pipeline" {
             (ScriptChoice::file(&path).unwrap(), "-f", path.as_str())
         } else {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use kelvin_database::managed::Manager;
+use kelvin_database::Engine;
+use kelvin_database::postgres::password::{self, Password};
 use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::target::Target;
-use kelvin_database::{Engine, ErrorClass};
 use kelvin_lab::spec::TargetName;
 
 use crate::place;
@@ -52,16 +53,17 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
     Ok(Opened { engine, _scratch: scratch })
 }
 
-/// Tries to connect; when the server wants a password that nobody has told us, asks the person at the terminal.
-fn with_password(config: Config) -> Result<Config> {
-    let refused = match PostgresEngine::new(config.clone()).connect() {
-        Err(error) if error.class() == ErrorClass::Authentication => error,
-        // Any other failure is reported by the caller, who connects again.
-        _ => return Ok(config),
-    };
-    if config.password.is_some() || !std::io::stdin().is_terminal() {
-        return Err(refused).with_context(|| format!("cannot use {config}"));
+/// Looks for a password where libpq does; when the server wants one that nobody has told us, asks the person
+/// at the terminal.
+fn with_password(mut config: Config) -> Result<Config> {
+    if config.password.is_none() {
+        config.password = password::find(&config, &|name| std::env::var(name).ok())?;
     }
-    let password = rpassword::prompt_password(format!("Password for {config}: ")).context("cannot read a password")?;
-    Ok(Config { password: Some(password.into()), ..config })
+    let Err(error) = PostgresEngine::new(config.clone()).connect() else { return Ok(config) };
+    // Any other failure is reported by the caller, who connects again.
+    if password::is_missing(&error) && std::io::stdin().is_terminal() {
+        let prompt = format!("Password for {config}: ");
+        config.password = Some(Password::new(rpassword::prompt_password(prompt).context("cannot read a password")?));
+    }
+    Ok(config)
 }

@@ -46,8 +46,8 @@ pub trait Workload: Send + Sync {
     /// Name of the headline figure per minute, such as "NOPM".
     fn headline(&self) -> &'static str;
 
-    /// Number of audit counters that a user writes.
-    fn counters(&self) -> usize;
+    /// What each of the audit counters that a user writes counts.
+    fn counters(&self) -> &'static [&'static str];
 
     /// Looks at the data and refuses, in words, what this workload cannot drive: absent, half loaded, of
     /// another size or shape. Returns sentences that belong into the result (which routines are driven, what

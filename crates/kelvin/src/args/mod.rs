@@ -138,7 +138,7 @@ pub(crate) struct ReportArgs {
 /// `kelvin compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The runs, the base of the comparison first
+    /// The runs, or groups of runs such as 3,5,7; the base of the comparison first
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     pub(crate) runs: Vec<String>,
 }
@@ -153,9 +153,9 @@ pub(crate) enum ServerCommand {
     },
     /// Stop the server; its data stays
     Down {
-        /// Remove its data too
-        #[arg(long)]
-        remove: bool,
+        /// Major version [default: all that run]
+        #[arg(long, value_name = "VERSION")]
+        version: Option<u32>,
     },
     /// Say whether it runs, and where
     Status,

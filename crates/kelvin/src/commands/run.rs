@@ -1,7 +1,6 @@
 //! `kelvin run`: from the specification to the report.
 
-use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -10,7 +9,8 @@ use kelvin_lab::spec::Build;
 use kelvin_lab::{Environment, Outcome, Run, Sink, SinkError, Spec};
 use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Event};
-use kelvin_store::{KindName, NewRun, RunWriter, Store};
+use kelvin_report::Report;
+use kelvin_store::{KindName, NewRun, RunId, RunWriter, Store};
 use kelvin_workload::{Stop, Workload};
 
 use crate::args::{Global, RunArgs};
@@ -47,11 +47,11 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
     live.end();
     let outcome = outcome.with_context(|| format!("run {id} ended early"))?;
 
-    let stored = store.load(id)?;
+    let report = Report::of(&store.load(id)?)?;
     if !args.json {
-        print!("{}", kelvin_report::text::render(&stored, std::io::stdout().is_terminal()));
+        print!("{}", kelvin_report::text::render(&report, super::show::options()));
     }
-    match write_report(&store_path, &stored) {
+    match write_report(&store_path, id, &report) {
         Ok(path) if !args.json => println!("\nReport: {}\nAgain:  kelvin show {id}", path.display()),
         Ok(_) => {}
         // The figures are in the store; a report can be written again.
@@ -106,6 +106,7 @@ fn new_run(
             .map(|kind| KindName { name: kind.name.into(), headline: kind.headline })
             .collect(),
         headline: workload.headline().into(),
+        counter_names: workload.counters().iter().map(|&name| name.into()).collect(),
         notes,
         environment: serde_json::to_value(environment)?,
         started: jiff::Timestamp::now(),
@@ -123,11 +124,11 @@ fn command_line() -> String {
 }
 
 /// Writes the HTML report beside the store and returns where.
-fn write_report(store: &Path, run: &kelvin_store::StoredRun) -> Result<std::path::PathBuf> {
+fn write_report(store: &Path, id: RunId, report: &Report) -> Result<PathBuf> {
     let directory = place::reports(store);
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let path = directory.join(format!("run-{}.html", run.id));
-    std::fs::write(&path, kelvin_report::html::render(run)?)
+    let path = directory.join(format!("run-{id}.html"));
+    std::fs::write(&path, kelvin_report::html::render(report)?)
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }

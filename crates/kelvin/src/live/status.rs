@@ -11,8 +11,7 @@ pub(super) struct Status {
     /// Index of its transaction type.
     kind: usize,
     users: u32,
-    phase: Option<Phase>,
-    /// Length of the phase in seconds; none when it ends by count.
+    /// Length of the measured window in seconds; none when it ends by count.
     planned: Option<u64>,
     measured_seconds: u64,
     measured: u64,
@@ -30,9 +29,11 @@ impl Status {
         if phase == Phase::Connect {
             *self = Self { headline: std::mem::take(&mut self.headline), kind: self.kind, ..Self::default() };
         }
-        self.phase = Some(phase);
         self.users = users;
-        self.planned = planned.map(|nanos| nanos.div_ceil(1_000_000_000));
+        // The last measured second is complete a moment after the window has closed.
+        if phase == Phase::Measure {
+            self.planned = planned.map(|nanos| nanos.div_ceil(1_000_000_000));
+        }
     }
 
     /// Errors were counted.
@@ -81,7 +82,7 @@ pub(super) fn milliseconds(nanos: f64) -> String {
 }
 
 /// An integer with a comma after every three digits.
-pub(super) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {

@@ -178,7 +178,7 @@ impl Point<'_> {
         let (reporter, reports) = mpsc::channel();
         let collector = Collector::new(self.index, workload.kinds().len(), rings, open, close);
         let edges = Edges::start(Arc::clone(&shared), Arc::clone(workload), monitor)?;
-        let counters: Vec<_> = (0..self.users).map(|_| Counters::new(workload.counters())).collect();
+        let counters: Vec<_> = (0..self.users).map(|_| Counters::new(workload.counters().len())).collect();
         let books: Vec<_> = (0..self.users).map(|_| Counters::new(Book::LENGTH)).collect();
         let mut threads = Vec::with_capacity(connected.len());
         for (index, (Connected { user, session }, recorder)) in

@@ -15,6 +15,28 @@ use super::options::Mix;
 /// Number of counters; the constants below are their indexes, the first five the transaction types'.
 pub(crate) const COUNTERS: usize = 18;
 
+/// What each counter counts, as it is stored with a run.
+pub(crate) const NAMES: [&str; COUNTERS] = [
+    "New-Orders",
+    "Payments",
+    "Deliveries",
+    "Stock-Levels",
+    "Order-Statuses",
+    "New-Orders rolled back",
+    "order lines",
+    "order lines drawn by the client",
+    "remote order lines",
+    "remote Payments",
+    "Payments by last name",
+    "Order-Statuses by last name",
+    "look-ups by last name",
+    "look-ups that matched nothing",
+    "rows matched by last name",
+    "squares of the rows matched by last name",
+    "Deliveries that told what they skipped",
+    "Deliveries that skipped a district",
+];
+
 const ROLLED_BACK: usize = 5;
 /// Lines of all orders, of which the client drew [`DRAWN_LINES`] itself, with their supplying warehouses.
 const LINES: usize = 6;

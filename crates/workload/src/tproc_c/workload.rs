@@ -28,8 +28,8 @@ impl Workload for TprocC {
         "NOPM"
     }
 
-    fn counters(&self) -> usize {
-        audit::COUNTERS
+    fn counters(&self) -> &'static [&'static str] {
+        &audit::NAMES
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {

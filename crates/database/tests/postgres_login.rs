@@ -153,7 +153,7 @@ fn tls_is_as_strict_as_asked() {
 
     // All of the protocol under TLS: a batch larger than every buffer, and a cancel request.
     let mut s = connect(config("127.0.0.1", SslMode::Require, None)).unwrap();
-    s.set_timeout(Some(Duration::from_secs(60))).unwrap();
+    s.set_timeout(Some(Duration::from_mins(1))).unwrap();
     let echo = s.prepare("SELECT $1::text").unwrap();
     let text = "z".repeat(20_000);
     for _ in 0..500 {

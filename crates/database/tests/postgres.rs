@@ -1,4 +1,5 @@
 //! The PostgreSQL client against a real server.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
@@ -312,7 +313,7 @@ fn a_large_batch_does_not_lock_up() {
     let server = Lease::new();
     for config in [server.config.clone(), server.tcp.clone()] {
         let mut s = PostgresEngine::new(config).connect().unwrap();
-        s.set_timeout(Some(Duration::from_secs(60))).unwrap();
+        s.set_timeout(Some(Duration::from_mins(1))).unwrap();
         let echo = s.prepare("SELECT $1::text").unwrap();
         let text = "z".repeat(20_000);
         for _ in 0..1_000 {

@@ -1,5 +1,5 @@
 //! A PostgreSQL server for one test file: its own data, socket and port, gone afterwards.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used, clippy::format_push_string)]
 
 use std::fs;
 use std::net::TcpListener;
@@ -106,7 +106,7 @@ impl Server {
             if status.lines().nth(7).is_some_and(|line| line.trim() == "ready") {
                 return;
             }
-            assert!(began.elapsed() < Duration::from_secs(60), "the server does not start: {}", self.log());
+            assert!(began.elapsed() < Duration::from_mins(1), "the server does not start: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -1,5 +1,7 @@
 //! Loading TPROC-C into SQLite, and checking it there.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "helpers of tests")]
+
 mod load_support;
 
 use std::process::{Command, Stdio};

@@ -1,5 +1,6 @@
 //! What the tests of the load and of the checks share; each engine's test file runs the same bodies.
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(unreachable_pub, clippy::unwrap_used, clippy::type_complexity, reason = "helpers of tests")]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};

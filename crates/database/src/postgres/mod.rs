@@ -1,1 +1,33 @@
-//! PostgreSQL.
+//! PostgreSQL and what speaks its protocol: a thin blocking client.
+//!
+//! A session owns its socket and its buffers. The hot path is one `send` and one `recv` a round trip, with no
+//! poll, no allocation and no copy between the receive buffer and the decoded cells. One verb a file:
+//! `startup` connects, `prepare`, `execute`, `pipeline`, `simple` and `copy_in` talk, `cancel` interrupts.
+
+mod authentication;
+pub mod backend;
+mod cancel;
+mod config;
+mod copy_in;
+mod decode;
+mod encode;
+mod engine;
+mod error;
+mod execute;
+mod inbox;
+mod numeric;
+mod oid;
+pub mod password;
+mod pipeline;
+mod prepare;
+mod session;
+mod simple;
+mod startup;
+mod stream;
+mod text;
+mod tls;
+mod url;
+
+pub use config::{Config, Host, SslMode};
+pub use engine::PostgresEngine;
+pub use password::Password;

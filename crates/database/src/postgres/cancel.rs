@@ -1,0 +1,70 @@
+//! Interrupting a running statement, over a connection of its own.
+
+use std::time::Instant;
+
+use super::backend::Fields;
+use super::inbox::Inbox;
+use super::stream::Stream;
+use super::{Config, SslMode, startup};
+use crate::{Cancel, Error, ErrorClass, Result};
+
+/// What the server told the session for this purpose.
+#[derive(Clone)]
+pub(crate) struct Key {
+    process: i32,
+    secret: Vec<u8>,
+}
+
+impl Key {
+    pub(crate) fn parse(body: &[u8]) -> Result<Self> {
+        let mut fields = Fields(body);
+        let process = fields.int4()?;
+        // Four bytes in protocol 3.0, up to 256 since 3.2.
+        if !(4..=256).contains(&fields.0.len()) {
+            return Err(Error::protocol("the server sent a cancel key of an impossible length"));
+        }
+        Ok(Self { process, secret: fields.0.to_vec() })
+    }
+}
+
+pub(crate) struct PostgresCancel {
+    pub(crate) config: Config,
+    pub(crate) key: Option<Key>,
+    pub(crate) encrypted: bool,
+}
+
+impl Cancel for PostgresCancel {
+    fn cancel(&self) -> Result<()> {
+        self.request().map_err(|e| e.context("cannot cancel the statement"))
+    }
+}
+
+impl PostgresCancel {
+    fn request(&self) -> Result<()> {
+        let key = self
+            .key
+            .as_ref()
+            .ok_or_else(|| Error::new(ErrorClass::Server, "the server gave no cancel key"))?;
+        let deadline = Instant::now() + self.config.connect_timeout;
+        let mut stream = Stream::new(startup::open(&self.config, deadline)?, deadline);
+        let mut inbox = Inbox::new();
+        // TLS exactly if the session has it; the key is a secret.
+        let mode = match (self.encrypted, self.config.ssl_mode) {
+            (false, _) => SslMode::Disable,
+            (true, SslMode::Prefer) => SslMode::Require,
+            (true, mode) => mode,
+        };
+        startup::encrypt(&mut stream, &mut inbox, &self.config, mode, &mut false)?;
+        let mut message = Vec::with_capacity(12 + key.secret.len());
+        message.extend_from_slice(&(12 + key.secret.len() as u32).to_be_bytes());
+        message.extend_from_slice(&80_877_102_u32.to_be_bytes());
+        message.extend_from_slice(&key.process.to_be_bytes());
+        message.extend_from_slice(&key.secret);
+        stream.send(&message, &mut inbox)?;
+        // The server closes when it has passed the request on; before that the statement may not know of it.
+        match stream.receive(inbox.space()?) {
+            Err(e) if e.class() == ErrorClass::Timeout => Err(e),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Where a server is and how to enter it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Password;
+use crate::Result;
+
+/// How much TLS a connection takes, with libpq's meanings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SslMode {
+    /// Never.
+    Disable,
+    /// When the server offers it; plain otherwise. Verifies nothing unless a root certificate is given.
+    #[default]
+    Prefer,
+    /// Always. Verifies the chain when a root certificate is given.
+    Require,
+    /// Always; the chain must lead to a trusted root.
+    VerifyCa,
+    /// Always; the chain must lead to a trusted root and the certificate must name the host.
+    VerifyFull,
+}
+
+impl SslMode {
+    /// The mode of this name, as `sslmode=` writes it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "disable" => Self::Disable,
+            "prefer" => Self::Prefer,
+            "require" => Self::Require,
+            "verify-ca" => Self::VerifyCa,
+            "verify-full" => Self::VerifyFull,
+            _ => return None,
+        })
+    }
+
+    /// The name as `sslmode=` writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+            Self::VerifyCa => "verify-ca",
+            Self::VerifyFull => "verify-full",
+        }
+    }
+}
+
+/// The server's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// A host name or address without brackets.
+    Tcp(String),
+    /// The directory that holds the socket `.s.PGSQL.port`.
+    Unix(PathBuf),
+}
+
+/// Everything a connection needs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Host, or directory of the unix socket.
+    pub host: Host,
+    /// TCP port, or the number in the socket's name; never 0.
+    pub port: u16,
+    /// Role to log in as.
+    pub user: String,
+    /// Database to connect to.
+    pub database: String,
+    /// The password, when one is known. Debug prints nothing of it.
+    pub password: Option<Password>,
+    /// How much TLS; ignored on a unix socket.
+    pub ssl_mode: SslMode,
+    /// File of trusted root certificates (PEM); the system's when absent.
+    pub ssl_root_certificate: Option<PathBuf>,
+    /// Connecting, TLS and login together take no longer than this.
+    pub connect_timeout: Duration,
+    /// What `pg_stat_activity` shows.
+    pub application_name: String,
+    /// Settings for the session in the form of `postgres` options, such as `-c work_mem=64MB`.
+    pub options: Option<String>,
+}
+
+impl Config {
+    /// Reads a `postgres://` URL; what it leaves out comes from PGHOST, PGPORT, PGUSER, PGDATABASE, PGSSLMODE,
+    /// PGSSLROOTCERT, PGCONNECT_TIMEOUT and PGOPTIONS, then from libpq's defaults. A password in it is refused.
+    pub fn parse(url: &str) -> Result<Self> {
+        Self::parse_with(url, &|name| std::env::var(name).ok())
+    }
+
+    /// [`Config::parse`] with its own environment.
+    pub fn parse_with(url: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
+        super::url::parse(url, env)
+    }
+
+    /// A configuration for a server on this host reached through the unix socket in `directory`.
+    pub fn unix(directory: &Path, port: u16, user: &str, database: &str) -> Self {
+        Self::new(Host::Unix(directory.to_owned()), port, user, database)
+    }
+
+    /// A configuration with the defaults for everything but the place.
+    pub fn new(host: Host, port: u16, user: &str, database: &str) -> Self {
+        Self {
+            host,
+            port,
+            user: user.to_owned(),
+            database: database.to_owned(),
+            password: None,
+            ssl_mode: SslMode::default(),
+            ssl_root_certificate: None,
+            connect_timeout: Duration::from_secs(10),
+            application_name: "kelvin".to_owned(),
+            options: None,
+        }
+    }
+
+    /// Whether the server runs on this host, as far as the address tells.
+    pub fn is_local(&self) -> bool {
+        match &self.host {
+            Host::Unix(_) => true,
+            Host::Tcp(name) => {
+                name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            }
+        }
+    }
+
+    /// The place in a few words, for messages.
+    pub(crate) fn place(&self) -> String {
+        match &self.host {
+            Host::Tcp(name) => format!("{name}, port {}", self.port),
+            Host::Unix(_) => self.socket_path().display().to_string(),
+        }
+    }
+
+    /// The unix socket's path; meaningless for TCP.
+    pub(crate) fn socket_path(&self) -> PathBuf {
+        match &self.host {
+            Host::Unix(directory) => directory.join(format!(".s.PGSQL.{}", self.port)),
+            Host::Tcp(_) => PathBuf::new(),
+        }
+    }
+}
+
+/// The URL that means this configuration, never with a password.
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "postgres://{}@", Escaped(&self.user))?;
+        let mut separator = '?';
+        let mut parameter = |f: &mut fmt::Formatter<'_>, name: &str, value: &str| {
+            write!(f, "{separator}{name}={}", Escaped(value))?;
+            separator = '&';
+            Ok(())
+        };
+        match &self.host {
+            Host::Tcp(name) if name.contains(':') => write!(f, "[{name}]:{}", self.port)?,
+            Host::Tcp(name) => write!(f, "{}:{}", Escaped(name), self.port)?,
+            Host::Unix(_) => {}
+        }
+        write!(f, "/{}", Escaped(&self.database))?;
+        if let Host::Unix(directory) = &self.host {
+            parameter(f, "host", &directory.to_string_lossy())?;
+            parameter(f, "port", &self.port.to_string())?;
+        } else if self.ssl_mode != SslMode::default() {
+            parameter(f, "sslmode", self.ssl_mode.name())?;
+        }
+        if let Some(path) = &self.ssl_root_certificate {
+            parameter(f, "sslrootcert", &path.to_string_lossy())?;
+        }
+        if let Some(options) = &self.options {
+            parameter(f, "options", options)?;
+        }
+        Ok(())
+    }
+}
+
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for &byte in self.0.as_bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+                write!(f, "{}", byte as char)?;
+            } else {
+                write!(f, "%{byte:02X}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Rows of the server as cells.
+
+use super::backend::{Column, Fields};
+use super::oid::{self, Kind};
+use super::{numeric, text};
+use crate::{Cell, Error, Result, Rows, Timestamp};
+
+/// 2000-01-01, where PostgreSQL's time begins, in microseconds since 1970.
+pub(crate) const EPOCH: i64 = 946_684_800_000_000;
+
+/// Appends a DataRow in binary format.
+#[inline]
+pub(crate) fn row(body: &[u8], kinds: &[Kind], rows: &mut Rows) -> Result<()> {
+    let mut fields = Fields(body);
+    width(&mut fields, kinds.len())?;
+    for &kind in kinds {
+        match fields.cell()? {
+            None => rows.push(Cell::Null),
+            Some(bytes) => push(bytes, kind, rows)?,
+        }
+    }
+    fields.end()
+}
+
+/// Appends a DataRow in text format.
+pub(crate) fn text_row(body: &[u8], columns: &[Column], rows: &mut Rows) -> Result<()> {
+    let mut fields = Fields(body);
+    width(&mut fields, columns.len())?;
+    for column in columns {
+        match fields.cell()? {
+            None => rows.push(Cell::Null),
+            Some(bytes) => text::push(bytes, column.oid, rows).map_err(|e| e.context(&column.name))?,
+        }
+    }
+    fields.end()
+}
+
+#[inline]
+fn width(fields: &mut Fields<'_>, expected: usize) -> Result<()> {
+    let found = fields.int2()?;
+    if usize::try_from(found) == Ok(expected) {
+        Ok(())
+    } else {
+        Err(Error::protocol(format!(
+            "the server sent a row of {found} fields where {expected} were announced"
+        )))
+    }
+}
+
+#[inline]
+fn push(bytes: &[u8], kind: Kind, rows: &mut Rows) -> Result<()> {
+    let cell = match kind {
+        Kind::Text => {
+            rows.push_text(bytes);
+            return Ok(());
+        }
+        Kind::Int4 => Cell::Int(i32::from_be_bytes(fixed(bytes)?).into()),
+        Kind::Int8 => Cell::Int(i64::from_be_bytes(fixed(bytes)?)),
+        Kind::Int2 => Cell::Int(i16::from_be_bytes(fixed(bytes)?).into()),
+        Kind::Numeric => {
+            let (unscaled, scale) = numeric::get(bytes)?;
+            Cell::Decimal { unscaled, scale }
+        }
+        Kind::Timestamp => timestamp(i64::from_be_bytes(fixed(bytes)?), 1)?,
+        Kind::Date => timestamp(i32::from_be_bytes(fixed(bytes)?).into(), 86_400_000_000)?,
+        Kind::Bool => Cell::Int(i64::from(u8::from_be_bytes(fixed(bytes)?) != 0)),
+        Kind::Oid => Cell::Int(u32::from_be_bytes(fixed(bytes)?).into()),
+        Kind::Float4 => Cell::Float(f32::from_be_bytes(fixed(bytes)?).into()),
+        Kind::Float8 => Cell::Float(f64::from_be_bytes(fixed(bytes)?)),
+        Kind::Void => Cell::Null,
+        Kind::Array(_, element) => {
+            return Err(Error::protocol(format!("arrays of {} are not read", oid::name(element))));
+        }
+        Kind::Unsupported(unknown) => {
+            return Err(Error::protocol(format!("{} is not read", oid::name(unknown))));
+        }
+    };
+    rows.push(cell);
+    Ok(())
+}
+
+#[inline]
+fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
+    bytes.try_into().map_err(|_| wrong_size(N, bytes.len()))
+}
+
+#[cold]
+fn wrong_size(expected: usize, found: usize) -> Error {
+    Error::protocol(format!("the server sent a field of {found} bytes where its type has {expected}"))
+}
+
+#[inline]
+fn timestamp(value: i64, unit: i64) -> Result<Cell> {
+    let infinite = if unit == 1 {
+        value == i64::MAX || value == i64::MIN
+    } else {
+        value == i32::MAX.into() || value == i32::MIN.into()
+    };
+    value
+        .checked_mul(unit)
+        .and_then(|micros| micros.checked_add(EPOCH))
+        .filter(|_| !infinite)
+        .map(|micros| Cell::Timestamp(Timestamp(micros)))
+        .ok_or_else(|| Error::protocol("a timestamp is infinite or beyond the year 294276"))
+}

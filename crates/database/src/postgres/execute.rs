@@ -1,0 +1,120 @@
+//! The hot path: Bind, Execute and Sync in one `send`, the answer in one `recv`.
+
+use super::backend::{self, LONGEST};
+use super::session::{PostgresSession, SYNC};
+use super::{decode, encode};
+use crate::{Error, ErrorClass, Result, Rows, Statement, Value};
+
+/// The end of Bind (one format code for all results: binary) and Execute of the unnamed portal without a limit.
+const RESULTS_AND_EXECUTE: [u8; 14] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
+/// How many bytes of these belong to Bind.
+const RESULTS: usize = 4;
+
+impl PostgresSession {
+    pub(crate) fn execute_prepared(
+        &mut self,
+        statement: Statement,
+        params: &[Value<'_>],
+        rows: &mut Rows,
+    ) -> Result<()> {
+        if statement == Statement::ROLLBACK {
+            // A caller that gave up between queue and flush is cleaning up: nothing of the batch was sent.
+            self.queued.clear();
+        }
+        self.check_usable()?;
+        self.out.clear();
+        self.bind(statement, params)?;
+        self.out.extend_from_slice(&SYNC);
+        self.send()?;
+        match self.read_result(statement, rows) {
+            Ok(()) => self.finish(),
+            Err(e) => {
+                self.drain();
+                Err(e)
+            }
+        }
+    }
+
+    /// Appends Bind and Execute to `out`; an error leaves `out` as it was.
+    #[inline]
+    pub(crate) fn bind(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<()> {
+        let out = &mut self.out;
+        let prepared = self.statements.get(statement.0 as usize).ok_or_else(|| {
+            Error::usage(format!("statement {} was not prepared by this session", statement.0))
+        })?;
+        if params.len() != prepared.parameters.len() {
+            return Err(wrong_count(params.len(), prepared.parameters.len()));
+        }
+        let start = out.len();
+        out.extend_from_slice(&prepared.bind);
+        for (index, (&kind, &value)) in prepared.parameters.iter().zip(params).enumerate() {
+            if let Err(e) = encode::value(out, kind, value) {
+                out.truncate(start);
+                return Err(e.context(&format!("parameter ${}", index + 1)));
+            }
+        }
+        let length = out.len() - start - 1 + RESULTS;
+        if length > LONGEST {
+            out.truncate(start);
+            return Err(Error::new(ErrorClass::Statement, "the parameters take more than 1 GiB"));
+        }
+        out[start + 1..start + 5].copy_from_slice(&(length as u32).to_be_bytes());
+        out.extend_from_slice(&RESULTS_AND_EXECUTE);
+        Ok(())
+    }
+
+    /// Reads the answer to one Bind and Execute. After an error the rest up to ReadyForQuery is to be drained.
+    #[inline]
+    pub(crate) fn read_result(&mut self, statement: Statement, rows: &mut Rows) -> Result<()> {
+        let index = statement.0 as usize;
+        rows.reset(self.statements[index].columns.len(), false);
+        loop {
+            let (tag, body) = self.message()?;
+            match tag {
+                b'D' => decode::row(self.inbox.body(body), &self.statements[index].columns, rows)?,
+                b'C' => {
+                    let body = self.inbox.body(body);
+                    if statement == Statement::COMMIT && body.starts_with(b"ROLLBACK") {
+                        return Err(not_committed());
+                    }
+                    rows.set_affected(backend::affected(body));
+                    return Ok(());
+                }
+                // BindComplete, and what COPY TO sends.
+                b'2' | b'H' | b'd' | b'c' => {}
+                b'E' => return Err(self.server_error(body)),
+                b'I' => return Ok(()),
+                b'G' => self.refuse_copy(true)?,
+                other => return Err(self.unexpected(other, "executing a statement")),
+            }
+        }
+    }
+
+    /// A statement turned out to be COPY FROM STDIN. In the extended protocol the server has ignored our Sync.
+    #[cold]
+    pub(crate) fn refuse_copy(&mut self, extended: bool) -> Result<()> {
+        self.out.clear();
+        self.out.extend_from_slice(b"f\0\0\0\x21use bulk_load for COPY FROM\0");
+        let length = self.out.len() as u32 - 1;
+        self.out[1..5].copy_from_slice(&length.to_be_bytes());
+        if extended {
+            self.out.extend_from_slice(&SYNC);
+        }
+        self.send()
+    }
+}
+
+#[cold]
+fn wrong_count(given: usize, expected: usize) -> Error {
+    Error::new(
+        ErrorClass::Statement,
+        format!("{given} parameters were given where the statement has {expected}"),
+    )
+}
+
+/// PostgreSQL answers COMMIT of a failed transaction with ROLLBACK and no error: it must not count as success.
+#[cold]
+fn not_committed() -> Error {
+    Error::new(ErrorClass::Server, "the transaction had failed earlier, and its commit was a rollback")
+        .with_code("25P02")
+}

@@ -1,0 +1,204 @@
+//! PostgreSQL's numeric in binary: digits of base 10,000, the first with weight 10,000^weight.
+
+use super::backend::Fields;
+use crate::{Decimal, Error, Result};
+
+const NEGATIVE: u16 = 0x4000;
+/// The largest power of ten in an i64.
+pub(crate) const MAX_SCALE: u8 = 18;
+
+pub(crate) const POWERS: [u64; 19] = {
+    let mut powers = [1_u64; 19];
+    let mut i = 1;
+    while i < 19 {
+        powers[i] = powers[i - 1] * 10;
+        i += 1;
+    }
+    powers
+};
+
+/// Appends the length and the content of `value`.
+pub(crate) fn put(out: &mut Vec<u8>, value: Decimal) -> Result<()> {
+    if value.scale > MAX_SCALE {
+        return Err(Error::usage(format!(
+            "a decimal with {} digits after the point was given, more than 18",
+            value.scale
+        )));
+    }
+    let scale = usize::from(value.scale);
+    let magnitude = value.unscaled.unsigned_abs();
+    let (mut whole, part) = (magnitude / POWERS[scale], magnitude % POWERS[scale]);
+    // Groups of four digits, the least significant first: at most 5 of the fraction and 5 of the whole.
+    let mut groups = [0_u16; 10];
+    let mut count = 0;
+    let fraction_groups = scale.div_ceil(4);
+    let mut part = u128::from(part) * u128::from(POWERS[fraction_groups * 4 - scale]);
+    for _ in 0..fraction_groups {
+        // Fractions of up to 16 digits, all that money has, stay in one machine word.
+        let (rest, group) = match u64::try_from(part) {
+            Ok(small) => (u128::from(small / 10_000), small % 10_000),
+            Err(_) => (part / 10_000, (part % 10_000) as u64),
+        };
+        groups[count] = group as u16;
+        part = rest;
+        count += 1;
+    }
+    while whole > 0 {
+        groups[count] = (whole % 10_000) as u16;
+        whole /= 10_000;
+        count += 1;
+    }
+    let mut weight = count as i16 - fraction_groups as i16 - 1;
+    let mut used = &groups[..count];
+    while let [0, rest @ ..] = used {
+        used = rest;
+    }
+    while let [rest @ .., 0] = used {
+        used = rest;
+        weight -= 1;
+    }
+    if used.is_empty() {
+        weight = 0;
+    }
+    let mut bytes = [0_u8; 32];
+    let length = 8 + 2 * used.len();
+    let sign = if value.unscaled < 0 { NEGATIVE } else { 0 };
+    bytes[0..4].copy_from_slice(&(length as u32).to_be_bytes());
+    bytes[4..6].copy_from_slice(&(used.len() as u16).to_be_bytes());
+    bytes[6..8].copy_from_slice(&weight.to_be_bytes());
+    bytes[8..10].copy_from_slice(&sign.to_be_bytes());
+    bytes[10..12].copy_from_slice(&u16::from(value.scale).to_be_bytes());
+    for (place, group) in bytes[12..].chunks_exact_mut(2).zip(used.iter().rev()) {
+        place.copy_from_slice(&group.to_be_bytes());
+    }
+    out.extend_from_slice(&bytes[..4 + length]);
+    Ok(())
+}
+
+/// Reads a numeric that an i64 of units of its last place can hold; trailing zeros are given up for that.
+pub(crate) fn get(bytes: &[u8]) -> Result<(i64, u8)> {
+    let mut fields = Fields(bytes);
+    let count = fields.int2()?;
+    let weight = i32::from(fields.int2()?);
+    let sign = fields.int2()? as u16;
+    let scale = i32::from(fields.int2()? as u16 & 0x3fff);
+    if sign != 0 && sign != NEGATIVE {
+        let which = match sign {
+            0xc000 => "NaN",
+            0xd000 | 0xf000 => "an infinity",
+            _ => return Err(Error::protocol("the server sent a numeric with an unknown sign")),
+        };
+        return Err(Error::protocol(format!("a numeric is {which}, which a decimal cannot hold")));
+    }
+    if !(0..=32).contains(&count) {
+        return Err(too_long());
+    }
+    let mut value = 0_i128;
+    for _ in 0..count {
+        let group = fields.int2()?;
+        if !(0..10_000).contains(&group) {
+            return Err(Error::protocol("the server sent a numeric with an impossible digit"));
+        }
+        value =
+            value.checked_mul(10_000).and_then(|v| v.checked_add(i128::from(group))).ok_or_else(too_long)?;
+    }
+    fields.end()?;
+    // value × 10^exponent is the number in units of its last place.
+    let exponent = 4 * (weight + 1 - i32::from(count)) + scale;
+    fit(value, exponent, scale, sign == NEGATIVE)
+}
+
+/// Brings `value × 10^exponent`, in units of 10^-`scale`, into 64 bits and at most 18 digits after the point.
+pub(crate) fn fit(mut value: i128, mut exponent: i32, mut scale: i32, negative: bool) -> Result<(i64, u8)> {
+    if value == 0 {
+        return Ok((0, scale.clamp(0, i32::from(MAX_SCALE)) as u8));
+    }
+    if negative {
+        value = -value;
+    }
+    // The usual case, money: the last group of digits has zeros beyond the scale, and all fits a machine word.
+    if let (Some(&unit), Ok(small)) = (POWERS.get(exponent.unsigned_abs() as usize), i64::try_from(value))
+        && exponent < 0
+        && small % unit as i64 == 0
+    {
+        (value, exponent) = (i128::from(small / unit as i64), 0);
+    }
+    loop {
+        let wanted = usize::try_from(exponent).ok().and_then(|e| POWERS.get(e));
+        let unscaled =
+            wanted.and_then(|&p| value.checked_mul(i128::from(p))).and_then(|v| i64::try_from(v).ok());
+        match (unscaled, u8::try_from(scale)) {
+            (Some(unscaled), Ok(scale)) if scale <= MAX_SCALE => {
+                return Ok((unscaled, scale));
+            }
+            // Digits that the scale has no place for do not occur, except as zeros.
+            _ if exponent < 0 => {
+                if value % 10 != 0 {
+                    return Err(too_long());
+                }
+                value /= 10;
+                exponent += 1;
+            }
+            // Too many places for 64 bits: do without zeros at the end.
+            _ if scale > 0 && exponent > 0 => {
+                exponent -= 1;
+                scale -= 1;
+            }
+            _ if scale > 0 && value % 10 == 0 => {
+                value /= 10;
+                scale -= 1;
+            }
+            _ => return Err(too_long()),
+        }
+    }
+}
+
+#[cold]
+fn too_long() -> Error {
+    Error::protocol("a numeric has more digits than a decimal of 64 bits can hold")
+        .with_help("round it or cast it to double precision in the statement")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes(value: Decimal) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(&mut out, value).unwrap();
+        assert_eq!(out.len() - 4, u32::from_be_bytes(out[..4].try_into().unwrap()) as usize);
+        out.split_off(4)
+    }
+
+    #[test]
+    fn known_layouts() {
+        // As PostgreSQL's numeric_send writes 12345.6700, 0.0001, 10000 and 0.00.
+        assert_eq!(bytes(Decimal::new(123_456_700, 4)), [0, 3, 0, 1, 0, 0, 0, 4, 0, 1, 9, 41, 26, 44]);
+        assert_eq!(bytes(Decimal::new(-1, 4)), [0, 1, 255, 255, 64, 0, 0, 4, 0, 1]);
+        assert_eq!(bytes(Decimal::new(10_000, 0)), [0, 1, 0, 1, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(bytes(Decimal::new(0, 2)), [0, 0, 0, 0, 0, 0, 0, 2]);
+        assert!(put(&mut Vec::new(), Decimal::new(1, 19)).is_err());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        for sign in [0xc0, 0xd0, 0xf0, 0x01] {
+            assert!(get(&[0, 0, 0, 0, sign, 0, 0, 0]).is_err());
+        }
+        // 10^20, and 1/3 with 20 digits.
+        assert!(get(&[0, 1, 0, 5, 0, 0, 0, 0, 0, 1]).is_err());
+        assert!(get(&[0, 5, 255, 255, 0, 0, 0, 20, 13, 5, 13, 5, 13, 5, 13, 5, 13, 5]).is_err());
+        // 0.5 with 20 digits, 18 zeros of which can go.
+        assert_eq!(get(&[0, 1, 255, 255, 0, 0, 0, 20, 19, 136]).unwrap(), (500_000_000_000_000_000, 18));
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(unscaled in any::<i64>(), shift in 0_u32..63, scale in 0_u8..=18) {
+            let value = Decimal::new(unscaled >> shift, scale);
+            prop_assert_eq!(get(&bytes(value)).unwrap(), (value.unscaled, scale));
+        }
+    }
+}

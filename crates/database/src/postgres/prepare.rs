@@ -1,0 +1,108 @@
+//! Preparing statements: once a connection, outside the measured path.
+
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+
+use super::backend;
+use super::oid::{self, Kind};
+use super::session::PostgresSession;
+use crate::{Error, ErrorClass, Result};
+
+/// A statement that the server knows.
+pub(crate) struct Prepared {
+    /// The Bind message up to the parameters; bytes 1 to 4 are its length, to be filled in.
+    pub(crate) bind: Vec<u8>,
+    pub(crate) parameters: Vec<Kind>,
+    pub(crate) columns: Vec<Kind>,
+}
+
+impl Prepared {
+    fn new(name: &str, parameters: Vec<Kind>, columns: Vec<Kind>) -> Self {
+        let mut bind = vec![b'B', 0, 0, 0, 0, 0];
+        bind.extend_from_slice(name.as_bytes());
+        // End of the name; one format code for all parameters: binary.
+        bind.extend_from_slice(&[0, 0, 1, 0, 1]);
+        bind.extend_from_slice(&(parameters.len() as u16).to_be_bytes());
+        Self { bind, parameters, columns }
+    }
+}
+
+impl PostgresSession {
+    /// Prepares statements in one round trip and appends them to the session's, all or none.
+    pub(crate) fn prepare_all(&mut self, statements: &[&str]) -> Result<()> {
+        let names: Vec<String> = statements
+            .iter()
+            .map(|_| {
+                self.named += 1;
+                format!("k{}", self.named)
+            })
+            .collect();
+        let mut out = BytesMut::new();
+        for (sql, name) in statements.iter().zip(&names) {
+            frontend::parse(name, sql, [], &mut out)
+                .and_then(|()| frontend::describe(b'S', name, &mut out))
+                .map_err(|_| Error::usage("a statement cannot hold a zero byte"))?;
+        }
+        frontend::sync(&mut out);
+        self.out.clear();
+        self.out.extend_from_slice(&out);
+        self.send()?;
+        let mut prepared = Vec::with_capacity(statements.len());
+        for name in &names {
+            match self.described(name) {
+                Ok(one) => prepared.push(one),
+                Err(e) => {
+                    self.drain();
+                    return Err(e);
+                }
+            }
+        }
+        self.finish()?;
+        self.statements.append(&mut prepared);
+        Ok(())
+    }
+
+    /// Reads the answers to Parse and Describe of one statement.
+    fn described(&mut self, name: &str) -> Result<Prepared> {
+        let mut parameters = Vec::new();
+        loop {
+            let (tag, body) = self.message()?;
+            match tag {
+                b'1' => {}
+                b't' => {
+                    for (index, oid) in
+                        backend::parameter_description(self.inbox.body(body))?.into_iter().enumerate()
+                    {
+                        let kind = oid::kind(oid);
+                        if matches!(kind, Kind::Unsupported(_) | Kind::Void | Kind::Date) {
+                            return Err(unsupported(&format!("parameter ${}", index + 1), oid));
+                        }
+                        parameters.push(kind);
+                    }
+                }
+                b'n' => return Ok(Prepared::new(name, parameters, Vec::new())),
+                b'T' => {
+                    let mut columns = Vec::new();
+                    for column in backend::row_description(self.inbox.body(body))? {
+                        let kind = oid::kind(column.oid);
+                        if matches!(kind, Kind::Unsupported(_) | Kind::Array(..)) {
+                            return Err(unsupported(&format!("column {:?}", column.name), column.oid));
+                        }
+                        columns.push(kind);
+                    }
+                    return Ok(Prepared::new(name, parameters, columns));
+                }
+                b'E' => return Err(self.server_error(body)),
+                other => return Err(self.unexpected(other, "preparing a statement")),
+            }
+        }
+    }
+}
+
+fn unsupported(what: &str, oid: u32) -> Error {
+    Error::new(
+        ErrorClass::Statement,
+        format!("{what} has the type {}, which Kelvin does not handle", oid::name(oid)),
+    )
+    .with_help("cast it in the statement, for example to text")
+}

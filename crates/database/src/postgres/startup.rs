@@ -1,0 +1,184 @@
+//! Connecting: socket, TLS, startup message, login, and the statements every session has.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+
+use super::authentication::{self, not_postgres};
+use super::backend;
+use super::cancel::Key;
+use super::inbox::Inbox;
+use super::session::PostgresSession;
+use super::stream::{Socket, Stream};
+use super::{Config, Host, SslMode, error, tls};
+use crate::{Error, ErrorClass, Result, Session, Statement};
+
+/// A session that is ready for statements.
+pub(crate) fn connect(config: &Config) -> Result<PostgresSession> {
+    let deadline = Instant::now() + config.connect_timeout;
+    let first = match attempt(config, config.ssl_mode, deadline) {
+        Err((error, true)) if config.ssl_mode == SslMode::Prefer && may_be_tls(&error) => {
+            // As libpq: what fails under TLS may work without, when TLS was only preferred.
+            attempt(config, SslMode::Disable, deadline).map_err(|_| error)
+        }
+        other => other.map_err(|(error, _)| error),
+    };
+    first.map_err(|e| e.context(&format!("cannot connect to PostgreSQL at {}", config.place())))
+}
+
+fn may_be_tls(error: &Error) -> bool {
+    error.code().0 == "28000" || error.code().0.is_empty() && error.class() == ErrorClass::Protocol
+}
+
+/// One try. An error says whether TLS had been begun.
+fn attempt(
+    config: &Config,
+    mode: SslMode,
+    deadline: Instant,
+) -> std::result::Result<PostgresSession, (Error, bool)> {
+    let mut stream = Stream::new(open(config, deadline).map_err(|e| (e, false))?, deadline);
+    let mut inbox = Inbox::new();
+    let mut begun = false;
+    let encrypted = encrypt(&mut stream, &mut inbox, config, mode, &mut begun);
+    let session = encrypted.and_then(|()| start(stream, inbox, config));
+    session.map_err(|e| (e, begun))
+}
+
+/// Opens the socket.
+pub(crate) fn open(config: &Config, deadline: Instant) -> Result<Socket> {
+    let started = "is the server running, and does it listen there?";
+    match &config.host {
+        Host::Unix(_) => UnixStream::connect(config.socket_path())
+            .map(Socket::Unix)
+            .map_err(|e| Error::connection_lost(e.to_string()).with_help(started)),
+        Host::Tcp(name) => {
+            let addresses: Vec<SocketAddr> = (name.as_str(), config.port)
+                .to_socket_addrs()
+                .map_err(|e| Error::connection_lost(format!("the host name is not known: {e}")))?
+                .collect();
+            let mut last = Error::connection_lost("the host name has no address");
+            for address in addresses {
+                let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+                match TcpStream::connect_timeout(&address, left) {
+                    Ok(socket) => return tune(socket).map(Socket::Tcp),
+                    Err(e) => last = error::from_io(&e, &address.to_string()).with_help(started),
+                }
+            }
+            Err(last)
+        }
+    }
+}
+
+fn tune(socket: TcpStream) -> Result<TcpStream> {
+    let failed = |e: std::io::Error| error::from_io(&e, "setting up the socket");
+    socket.set_nodelay(true).map_err(failed)?;
+    rustix::net::sockopt::set_socket_keepalive(&socket, true).map_err(|e| failed(e.into()))?;
+    Ok(socket)
+}
+
+/// Asks for TLS where `mode` wants it. `begun` becomes true with the handshake.
+pub(crate) fn encrypt(
+    stream: &mut Stream,
+    inbox: &mut Inbox,
+    config: &Config,
+    mode: SslMode,
+    begun: &mut bool,
+) -> Result<()> {
+    if mode == SslMode::Disable || stream.is_unix() {
+        return Ok(());
+    }
+    let mut request = BytesMut::new();
+    frontend::ssl_request(&mut request);
+    stream.send(&request, inbox)?;
+    let count = stream.receive(inbox.space()?)?;
+    inbox.filled(count);
+    match inbox.unread() {
+        [] => return Err(Error::connection_lost("the server closed the connection when asked for TLS")),
+        [b'S'] => {}
+        [b'N'] if mode == SslMode::Prefer => {
+            inbox.clear();
+            return Ok(());
+        }
+        [b'N'] => {
+            return Err(Error::usage(format!(
+                "the server has no TLS, which sslmode={} demands",
+                mode.name()
+            ))
+            .with_help("switch ssl on in postgresql.conf, or use sslmode=prefer"));
+        }
+        // Anything after the one byte was not encrypted and could have been slipped in (CVE-2021-23222).
+        [b'S' | b'N', ..] => {
+            let unread = inbox.unread();
+            return Err(not_postgres(unread));
+        }
+        [b'E', ..] => {
+            let (tag, body) = inbox.next(stream)?;
+            let body = inbox.body(body);
+            return Err(if tag == b'E' { error::from_response(body).0 } else { not_postgres(body) });
+        }
+        other => return Err(not_postgres(other)),
+    }
+    inbox.clear();
+    *begun = true;
+    stream.start_tls(tls::connection(config)?)
+}
+
+fn start(mut stream: Stream, mut inbox: Inbox, config: &Config) -> Result<PostgresSession> {
+    let mut out = BytesMut::new();
+    let mut parameters = vec![
+        ("user", config.user.as_str()),
+        ("database", &config.database),
+        ("application_name", &config.application_name),
+        ("client_encoding", "UTF8"),
+        ("DateStyle", "ISO"),
+    ];
+    if let Some(options) = &config.options {
+        parameters.push(("options", options));
+    }
+    frontend::startup_message(parameters, &mut out)
+        .map_err(|_| Error::usage("user, database, application name and options cannot hold a zero byte"))?;
+    stream.send(&out, &mut inbox)?;
+    authentication::log_in(&mut stream, &mut inbox, config).map_err(|e| explain(e, &inbox))?;
+    inbox.trust();
+    let key = await_ready(&mut stream, &mut inbox)?;
+    let mut session = PostgresSession::new(stream, inbox, key, config);
+    session.prepare_all(&["BEGIN", "COMMIT", "ROLLBACK", "BEGIN READ ONLY"])?;
+    debug_assert_eq!(Statement::BEGIN_READ_ONLY.0, 3);
+    session.stream.connected()?;
+    session.set_timeout(None)?;
+    Ok(session)
+}
+
+/// An impossible message length before the login means another kind of server; what it sent tells which.
+fn explain(error: Error, inbox: &Inbox) -> Error {
+    match inbox.unread() {
+        seen @ [tag, ..] if error.class() == ErrorClass::Protocol && !b"REN".contains(tag) => {
+            not_postgres(seen)
+        }
+        _ => error,
+    }
+}
+
+/// After AuthenticationOk: settings and the key for cancel requests, until the server is ready.
+fn await_ready(stream: &mut Stream, inbox: &mut Inbox) -> Result<Option<Key>> {
+    let mut key = None;
+    loop {
+        let (tag, body) = inbox.next(stream)?;
+        let body = inbox.body(body);
+        match tag {
+            b'K' => key = Some(Key::parse(body)?),
+            b'S' | b'N' | b'A' | b'v' => {}
+            b'E' => return Err(error::from_response(body).0),
+            b'Z' => return backend::ready(body).map(|_| key),
+            other => {
+                return Err(Error::protocol(format!(
+                    "a message of type {:?} came after the login",
+                    other as char
+                )));
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The socket, plain or under TLS.
+//!
+//! Sending never blocks while the server waits for us to read: what a socket does not take at once is sent
+//! with an eye on what comes in. Without that, a large batch and its large results would wait for each other.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustls::ClientConnection;
+
+use super::error::{from_io, timeout};
+use super::inbox::Inbox;
+use crate::{Error, Result};
+
+const SENDING: &str = "sending to the server";
+const RECEIVING: &str = "waiting for the server";
+
+pub(crate) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl AsFd for Socket {
+    #[inline]
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Unix(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl Socket {
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => socket.set_read_timeout(timeout),
+            Self::Unix(socket) => socket.set_read_timeout(timeout),
+        }
+    }
+}
+
+pub(crate) struct Stream {
+    socket: Socket,
+    tls: Option<Box<ClientConnection>>,
+    timeout: Option<Duration>,
+    /// While connecting, all waiting together ends here.
+    deadline: Option<Instant>,
+}
+
+impl Stream {
+    pub(crate) fn new(socket: Socket, deadline: Instant) -> Self {
+        Self { socket, tls: None, timeout: None, deadline: Some(deadline) }
+    }
+
+    pub(crate) fn is_unix(&self) -> bool {
+        matches!(self.socket, Socket::Unix(_))
+    }
+
+    pub(crate) fn tls(&self) -> Option<&ClientConnection> {
+        self.tls.as_deref()
+    }
+
+    /// Ends the phase with a deadline; from here each wait has the session's time-out.
+    pub(crate) fn connected(&mut self) -> Result<()> {
+        self.deadline = None;
+        self.set_timeout(self.timeout)
+    }
+
+    pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
+        // The system refuses zero; the shortest wait is as good.
+        let timeout = timeout.map(|t| t.max(Duration::from_millis(1)));
+        self.socket.set_read_timeout(timeout).map_err(|e| from_io(&e, "setting the time-out"))?;
+        self.timeout = timeout;
+        Ok(())
+    }
+
+    fn remaining(&self, doing: &str) -> Result<Option<Duration>> {
+        match self.deadline {
+            None => Ok(self.timeout),
+            Some(deadline) => match deadline.checked_duration_since(Instant::now()) {
+                Some(left) if !left.is_zero() => Ok(Some(left)),
+                _ => Err(timeout(doing)),
+            },
+        }
+    }
+
+    /// Waits for bytes and stores at least one; 0 means that the server closed the connection.
+    #[inline]
+    pub(crate) fn receive(&mut self, space: &mut [u8]) -> Result<usize> {
+        if self.deadline.is_some() {
+            let left = self.remaining(RECEIVING)?;
+            self.socket.set_read_timeout(left).map_err(|e| from_io(&e, RECEIVING))?;
+        }
+        if self.tls.is_some() {
+            return self.receive_tls(space);
+        }
+        receive_raw(&self.socket, space, RecvFlags::empty()).map_err(|e| from_io(&e, RECEIVING))
+    }
+
+    fn receive_tls(&mut self, space: &mut [u8]) -> Result<usize> {
+        let Some(tls) = self.tls.as_mut() else { return Ok(0) };
+        loop {
+            match tls.reader().read(space) {
+                Ok(count) => return Ok(count),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                // The peer left without the TLS farewell, as PostgreSQL does when it is stopped.
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                Err(e) => return Err(from_io(&e, RECEIVING)),
+            }
+            let mut wire = Wire { socket: &self.socket, flags: RecvFlags::empty() };
+            tls.read_tls(&mut wire).map_err(|e| from_io(&e, RECEIVING))?;
+            process(tls, &self.socket)?;
+        }
+    }
+
+    /// Takes what has arrived already, without waiting. False when there was nothing.
+    pub(crate) fn receive_ready(&mut self, inbox: &mut Inbox) -> Result<bool> {
+        let Some(tls) = self.tls.as_mut() else {
+            return match receive_raw(&self.socket, inbox.space()?, RecvFlags::DONTWAIT) {
+                Ok(0) => Err(Error::connection_lost("the server closed the connection")),
+                Ok(count) => {
+                    inbox.filled(count);
+                    Ok(true)
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+                Err(e) => Err(from_io(&e, RECEIVING)),
+            };
+        };
+        let mut wire = Wire { socket: &self.socket, flags: RecvFlags::DONTWAIT };
+        match tls.read_tls(&mut wire) {
+            Ok(_) => process(tls, &self.socket)?,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(e) => return Err(from_io(&e, RECEIVING)),
+        }
+        loop {
+            match tls.reader().read(inbox.space()?) {
+                Ok(0) => return Err(Error::connection_lost("the server closed the connection")),
+                Ok(count) => inbox.filled(count),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(e) => return Err(from_io(&e, RECEIVING)),
+            }
+        }
+    }
+
+    /// Sends all of `data`; what the server sends meanwhile goes into `inbox`.
+    #[inline]
+    pub(crate) fn send(&mut self, data: &[u8], inbox: &mut Inbox) -> Result<()> {
+        if self.tls.is_some() {
+            return self.send_tls(data, inbox);
+        }
+        // The usual case in one call.
+        match send(&self.socket, data, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(count) if count == data.len() => Ok(()),
+            first => self.send_rest(data, first, inbox),
+        }
+    }
+
+    #[cold]
+    fn send_rest(
+        &mut self,
+        mut data: &[u8],
+        mut sent: rustix::io::Result<usize>,
+        inbox: &mut Inbox,
+    ) -> Result<()> {
+        loop {
+            match sent {
+                Ok(count) => {
+                    data = &data[count..];
+                    if data.is_empty() {
+                        return Ok(());
+                    }
+                    self.wait_for_space(inbox)?;
+                }
+                Err(Errno::AGAIN) => self.wait_for_space(inbox)?,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(from_io(&e.into(), SENDING)),
+            }
+            sent = send(&self.socket, data, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        }
+    }
+
+    fn send_tls(&mut self, mut data: &[u8], inbox: &mut Inbox) -> Result<()> {
+        loop {
+            let Some(tls) = self.tls.as_mut() else { return Ok(()) };
+            // The connection takes as much as its own buffer holds, then wants to write it.
+            let taken = tls.writer().write(data).map_err(|e| from_io(&e, SENDING))?;
+            data = &data[taken..];
+            while let Some(tls) = self.tls.as_mut().filter(|tls| tls.wants_write()) {
+                let mut wire = Wire { socket: &self.socket, flags: RecvFlags::empty() };
+                match tls.write_tls(&mut wire) {
+                    Ok(_) => {}
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.wait_for_space(inbox)?,
+                    Err(e) => return Err(from_io(&e, SENDING)),
+                }
+            }
+            if data.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until the socket takes more, and reads what comes in meanwhile.
+    fn wait_for_space(&mut self, inbox: &mut Inbox) -> Result<()> {
+        loop {
+            let events = wait(&self.socket, PollFlags::IN | PollFlags::OUT, self.remaining(SENDING)?)?;
+            if events.intersects(PollFlags::IN) {
+                self.receive_ready(inbox)?;
+            }
+            if events.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes `tls` the way of speaking, after its handshake.
+    pub(crate) fn start_tls(&mut self, mut tls: ClientConnection) -> Result<()> {
+        const DOING: &str = "negotiating TLS";
+        while tls.is_handshaking() || tls.wants_write() {
+            let left = self.remaining(DOING)?;
+            self.socket.set_read_timeout(left).map_err(|e| from_io(&e, DOING))?;
+            let mut wire = Wire { socket: &self.socket, flags: RecvFlags::empty() };
+            if tls.wants_write() {
+                match tls.write_tls(&mut wire) {
+                    Ok(_) => {}
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                        wait(&self.socket, PollFlags::OUT, left)?;
+                    }
+                    Err(e) => return Err(from_io(&e, DOING)),
+                }
+            } else {
+                if tls.read_tls(&mut wire).map_err(|e| from_io(&e, DOING))? == 0 {
+                    return Err(Error::connection_lost(format!("{DOING}: the server closed the connection")));
+                }
+                process(&mut tls, &self.socket)?;
+            }
+        }
+        self.tls = Some(Box::new(tls));
+        Ok(())
+    }
+}
+
+/// Decrypts what arrived, and answers key updates; a failed answer shows at the next send.
+fn process(tls: &mut ClientConnection, socket: &Socket) -> Result<()> {
+    let result = tls.process_new_packets();
+    if tls.wants_write() {
+        let _ = tls.write_tls(&mut Wire { socket, flags: RecvFlags::empty() });
+    }
+    result.map(drop).map_err(|e| super::tls::failure(&e))
+}
+
+fn wait(socket: &Socket, flags: PollFlags, limit: Option<Duration>) -> Result<PollFlags> {
+    let limit = limit.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+    let mut fds = [PollFd::new(socket, flags)];
+    loop {
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(0) => return Err(timeout(SENDING)),
+            Ok(_) => return Ok(fds[0].revents()),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(from_io(&e.into(), SENDING)),
+        }
+    }
+}
+
+#[inline]
+fn receive_raw(socket: &Socket, space: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
+    loop {
+        match recv(socket, &mut *space, flags) {
+            Ok((count, _)) => return Ok(count),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// The socket as TLS reads and writes it.
+struct Wire<'a> {
+    socket: &'a Socket,
+    flags: RecvFlags,
+}
+
+impl Read for Wire<'_> {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        receive_raw(self.socket, space, self.flags)
+    }
+}
+
+impl Write for Wire<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        loop {
+            match send(self.socket, data, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Err(Errno::INTR) => {}
+                other => return other.map_err(Into::into),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -37,8 +37,6 @@ struct Charts {
 /// When the template fails, which is a mistake in it.
 pub fn render(report: &Report) -> Result<String> {
     let mut environment = Environment::new();
-    environment.set_trim_blocks(true);
-    environment.set_lstrip_blocks(true);
     environment.add_filter("ms", |v: Option<f64>| ms(v));
     environment.add_filter("rate", |v: Option<f64>| rate(v));
     environment.add_filter("whole", |v: u64| whole(v));
@@ -55,13 +53,13 @@ pub fn render(report: &Report) -> Result<String> {
     let after: Vec<_> = report.checks.iter().filter(|c| c.phase != Phase::CheckBefore).collect();
     let data = serde_json::json!({ "headline": report.headline, "points": charts, "curve": curve(report) });
     let page = environment.get_template("page.html")?.render(context! {
-        report => report,
+        report => Value::from_serialize(report),
         name => report.workload_name(),
-        best => report.best(),
+        best => Value::from_serialize(report.best()),
         started => report.started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         audits,
         errors,
-        checks => vec![("before the run", before), ("after the run", after)],
+        checks => Value::from_serialize([("before the run", before), ("after the run", after)]),
         facts,
         data => in_script(&serde_json::to_string(&data)?),
         style => Value::from_safe_string(format!("{UPLOT_STYLE}\n{STYLE}")),

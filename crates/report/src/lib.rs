@@ -12,6 +12,7 @@ pub mod json;
 mod model;
 pub mod text;
 
+pub use model::SCHEMA;
 pub use model::{
     Distribution, ErrorRow, JudgedCheck, LatencyRow, PointReport, Precision, Report, SecondReport,
 };

@@ -35,7 +35,8 @@ pub fn render(report: &Report, options: Options) -> String {
     for note in &report.notes {
         page.wrapped("note: ", note);
     }
-    page.wrapped("repeat: ", &report.command);
+    // Never broken: it is there to be copied.
+    page.line(&format!("repeat: {}", report.command));
     page.out
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{Part, Phase};
-use minijinja::value::Value;
+use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 use serde::Serialize;
 
@@ -53,13 +53,13 @@ pub fn render(report: &Report) -> Result<String> {
     let after: Vec<_> = report.checks.iter().filter(|c| c.phase != Phase::CheckBefore).collect();
     let data = serde_json::json!({ "headline": report.headline, "points": charts, "curve": curve(report) });
     let page = environment.get_template("page.html")?.render(context! {
-        report => Value::from_serialize(report),
+        report => Value::from(Serde(report)),
         name => report.workload_name(),
-        best => Value::from_serialize(report.best()),
+        best => Value::from(Serde(report.best())),
         started => report.started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         audits,
         errors,
-        checks => Value::from_serialize([("before the run", before), ("after the run", after)]),
+        checks => Value::from(Serde([("before the run", before), ("after the run", after)])),
         facts,
         data => in_script(&serde_json::to_string(&data)?),
         style => Value::from_safe_string(format!("{UPLOT_STYLE}\n{STYLE}")),

@@ -37,6 +37,9 @@
   function plot(id, options, columns, height) {
     const box = document.getElementById(id);
     if (!box || columns[0].length === 0) return;
+    columns.forEach((column, k) => {
+      if (k > 0 && column.every((v) => v == null)) options.series[k].label += " (too few a second)";
+    });
     const size = () => ({ width: Math.max(260, box.clientWidth - 10), height: height || (box.clientWidth < 500 ? 200 : 250) });
     const made = new uPlot(Object.assign(options, size()), columns, box);
     plots.push([made, size]);

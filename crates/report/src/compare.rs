@@ -11,6 +11,7 @@ use kelvin_stats::student::{self, Ratio};
 use serde::Serialize;
 
 use crate::figure::{NONE, ms, rate};
+use crate::text::broken;
 use crate::{Error, PointReport, Report, Result};
 
 /// Runs a side below which no test is made: with three and three, no rank test can reach 5 %.
@@ -264,7 +265,9 @@ pub fn text(comparison: &Comparison) -> String {
     let list = |runs: &[i64]| runs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let _ = writeln!(out, "A: run {}\nB: run {}", list(&comparison.a), list(&comparison.b));
     for warning in &comparison.warnings {
-        let _ = writeln!(out, "warning: {warning}");
+        for line in broken("warning: ", warning) {
+            let _ = writeln!(out, "{line}");
+        }
     }
     for point in &comparison.points {
         let users = match point.users {
@@ -287,7 +290,9 @@ pub fn text(comparison: &Comparison) -> String {
                 "precision within each run only (95 %): A ± {a:.1} %, B ± {b:.1} %; no statement\nabout A against B"
             );
         }
-        let _ = writeln!(out, "verdict: {}", point.words);
+        for line in broken("verdict: ", &point.words) {
+            let _ = writeln!(out, "{line}");
+        }
     }
     let _ = writeln!(out);
     if comparison.differences.is_empty() {

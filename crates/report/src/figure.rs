@@ -21,10 +21,15 @@ pub(crate) fn whole(value: u64) -> String {
 /// A rate, rounded to a whole number; a small one keeps a decimal.
 pub(crate) fn rate(value: Option<f64>) -> String {
     match value {
-        Some(v) if v >= 0.0 && v < 100.0 && v.fract() != 0.0 => format!("{v:.1}"),
+        Some(v) if (0.0..100.0).contains(&v) && v.fract() != 0.0 => format!("{v:.1}"),
         Some(v) if v >= 0.0 => whole(v.round() as u64),
         _ => NONE.into(),
     }
+}
+
+/// "1 virtual user", "8 virtual users".
+pub(crate) fn users(count: u32) -> String {
+    format!("{} virtual user{}", whole(u64::from(count)), if count == 1 { "" } else { "s" })
 }
 
 /// Microseconds as milliseconds with three figures.

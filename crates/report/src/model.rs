@@ -36,7 +36,7 @@ pub struct Report {
     pub state: String,
     /// The error that ended it.
     pub error: Option<String>,
-    /// Whether every audit line, invariant and condition held; none when none was judged.
+    /// Whether every audit line, invariant and condition held; none when a point has no audit.
     pub valid: Option<bool>,
     /// What did not hold, in words with the figure.
     pub violations: Vec<String>,
@@ -253,8 +253,8 @@ impl Report {
             })
             .collect();
         let violations = violations(&points, &checks);
-        let judged =
-            !checks.is_empty() || points.iter().any(|p| !p.audit.is_empty() || !p.invariants.is_empty());
+        // Only an audit of every point makes a run valid; anything that does not hold makes it invalid.
+        let audited = !points.is_empty() && points.iter().all(|p| !p.audit.is_empty());
         let info = &run.info;
         Ok(Self {
             schema: SCHEMA,
@@ -267,7 +267,7 @@ impl Report {
             liveness: run.liveness,
             state: run.state().into(),
             error: run.error.clone(),
-            valid: judged.then_some(violations.is_empty()),
+            valid: if violations.is_empty() { audited.then_some(true) } else { Some(false) },
             violations,
             headline: info.headline.clone(),
             kinds: info.kinds.clone(),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use kelvin_measure::event::Phase;
 
-use crate::figure::{NONE, bounds, ms, rate, seconds, whole};
+use crate::figure::{NONE, bounds, ms, rate, seconds, users, whole};
 use crate::{LatencyRow, PointReport, Report};
 
 const WIDTH: usize = 80;
@@ -61,24 +61,7 @@ impl Page {
     }
 
     fn wrapped_in(&mut self, colour: &str, lead: &str, text: &str) {
-        let indent = lead.chars().count();
-        let mut line = lead.to_owned();
-        let mut used = indent;
-        let mut lines = Vec::new();
-        for word in text.split_whitespace() {
-            let length = word.chars().count();
-            if used > indent && used + 1 + length > WIDTH {
-                lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
-                used = indent;
-            }
-            if used > indent {
-                line.push(' ');
-                used += 1;
-            }
-            line.push_str(word);
-            used += length;
-        }
-        lines.push(line);
+        let lines = broken(lead, text);
         for line in lines {
             let painted = if colour.is_empty() { line } else { self.painted(colour, &line) };
             self.line(&painted);
@@ -144,8 +127,8 @@ impl Page {
         self.wrapped(
             "",
             &format!(
-                "{} virtual users, closed loop, {} measured as elapsed, ramp-up of {} excluded{open}",
-                whole(u64::from(p.users)),
+                "{}, closed loop, {} measured as elapsed, ramp-up of {} excluded{open}",
+                users(p.users),
                 seconds(p.window_s),
                 seconds(p.ramp_up_s)
             ),
@@ -289,7 +272,7 @@ impl Page {
                     self.wrapped_in(RED, "  ", violation);
                 }
             }
-            None => self.wrapped("", "nothing was judged: the run ended before its self-audit"),
+            None => self.wrapped("", "not judged: not every point has its self-audit"),
         }
     }
 }
@@ -307,4 +290,27 @@ fn cut(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// Words broken at the page's width, the following lines indented under the first.
+pub(crate) fn broken(lead: &str, text: &str) -> Vec<String> {
+    let indent = lead.chars().count();
+    let mut line = lead.to_owned();
+    let mut used = indent;
+    let mut lines = Vec::new();
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > indent && used + 1 + length > WIDTH {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            used = indent;
+        }
+        if used > indent {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += length;
+    }
+    lines.push(line);
+    lines
 }

@@ -7,13 +7,15 @@ use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 use serde::Serialize;
 
-use crate::figure::{bounds, ms, rate, seconds, whole};
+use crate::figure::{bounds, ms, rate, seconds, users, whole};
 use crate::{PointReport, Report, Result};
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const UPLOT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
+/// Every page holds a copy of uPlot, and its licence asks for the notice in every copy.
+const UPLOT_LICENSE: &str = include_str!("../../vendor/uplot/LICENSE");
 const UPLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
 
 /// What the page's charts draw of one point; columns, since they compress and parse better than rows.
@@ -40,6 +42,7 @@ pub fn render(report: &Report) -> Result<String> {
     environment.add_filter("ms", |v: Option<f64>| ms(v));
     environment.add_filter("rate", |v: Option<f64>| rate(v));
     environment.add_filter("whole", |v: u64| whole(v));
+    environment.add_filter("users", |v: u32| users(v));
     environment.add_filter("seconds", |v: f64| seconds(v));
     environment.add_filter("decimal", |v: f64| format!("{v:.1}"));
     environment.add_template("page.html", TEMPLATE)?;
@@ -63,7 +66,7 @@ pub fn render(report: &Report) -> Result<String> {
         facts,
         data => in_script(&serde_json::to_string(&data)?),
         style => Value::from_safe_string(format!("{UPLOT_STYLE}\n{STYLE}")),
-        uplot => Value::from_safe_string(UPLOT.to_owned()),
+        uplot => Value::from_safe_string(format!("/* {UPLOT_LICENSE} */\n{UPLOT}")),
         script => Value::from_safe_string(SCRIPT.to_owned()),
     })?;
     Ok(page)

@@ -5,6 +5,8 @@
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const number = (v) => (v == null ? "–" : v.toLocaleString("en-US", { maximumFractionDigits: v < 10 ? 3 : v < 1000 ? 1 : 0 }));
   const short = (v) => (v >= 1e6 ? +(v / 1e6).toPrecision(3) + " M" : v >= 1e4 ? +(v / 1e3).toPrecision(3) + " k" : number(v));
+  const narrow = innerWidth < 520;
+  const logLabel = narrow ? "ms (log scale)" : "service time, ms (log scale)";
   const font = "12px system-ui, sans-serif";
   const axis = (label, more) => Object.assign({ label, labelSize: 20, labelFont: font, font, stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line"), width: 1 } }, more);
   const line = (label, colour, more) => Object.assign({ label, stroke: () => css(colour), width: 1.6, points: { show: false }, value: (u, v) => number(v) }, more);
@@ -51,12 +53,12 @@
     const time = axis("seconds since the measured window opened", {});
     plot("throughput-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],
-      axes: [time, axis("transactions per minute", { size: 64, values: (u, v) => v.map(short) })],
+      axes: [time, axis(narrow ? "per minute" : "transactions per minute", { size: 64, values: (u, v) => v.map(short) })],
       series: [{ label: "second" }, line(data.headline, "--c0", {}), line("TPM", "--c2", {})],
     }, [point.t, point.headline, point.all]);
     plot("latency-" + i, {
       cursor, scales: { x, y: { distr: 3 } }, plugins: [marks(point)],
-      axes: [time, axis("service time, ms (log scale)", { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
+      axes: [time, axis(logLabel, { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
       series: [{ label: "second" }, line("p50", "--c0", {}), line("p95", "--c2", {}), line("p99", "--c1", {}), line("max", "--soft", { width: 0.8 })],
     }, [point.t, point.p50, point.p95, point.p99, point.max]);
 
@@ -72,8 +74,8 @@
       cursor: { drag: { x: false, y: false } },
       scales: { x: { time: false, distr: 3 }, y: { distr: 3 } },
       axes: [
-        axis("percentile", { splits: (u) => [0, 50, 90, 99, 99.9, 99.99, 99.999].map(at).filter((v) => v <= u.scales.x.max * 1.001), values: (u, v) => v.map((n) => "p" + +(100 - 100 / n).toFixed(3)), filter: (u, v) => v }),
-        axis("service time, ms (log scale)", { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) }),
+        axis("percentile", { splits: (u) => (narrow ? [50, 90, 99, 99.9, 99.99] : [0, 50, 90, 99, 99.9, 99.99, 99.999]).map(at).filter((v) => v <= u.scales.x.max * 1.001), values: (u, v) => v.map((n) => "p" + +(100 - 100 / n).toFixed(3)), filter: (u, v) => v }),
+        axis(logLabel, { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) }),
       ],
       series: [{ label: "percentile", value: (u, v) => (v == null ? "–" : (100 - 100 / v).toFixed(3)) }].concat(
         point.distributions.map(([name], k) => line(name, "--c" + (k % 5), {}))),

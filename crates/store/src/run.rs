@@ -93,7 +93,7 @@ pub struct RunSummary {
     pub points: Vec<PointSummary>,
     /// Errors counted, retried ones included.
     pub errors: u64,
-    /// Whether every audit line, invariant and consistency condition held; none when none was judged.
+    /// Whether every audit line, invariant and consistency condition held; none without an audit.
     pub valid: Option<bool>,
 }
 

@@ -128,9 +128,19 @@ impl Store {
         let mut rows = statement.query([]).map_err(to)?;
         while let Some(row) = rows.next().map_err(to)? {
             let Some(run) = runs.get_mut(&row.get(0).map_err(to)?) else { continue };
-            let mut judge = |holds: bool| run.valid = Some(run.valid.unwrap_or(true) && holds);
+            // Only an audit makes a run valid; anything that does not hold makes it invalid.
+            let mut judge = |holds: bool| {
+                if !holds {
+                    run.valid = Some(false);
+                }
+            };
             match self.event(&row.get::<_, String>(1).map_err(to)?)? {
-                Event::Audit { lines, .. } => judge(lines.iter().all(|l| l.valid)),
+                Event::Audit { lines, .. } => {
+                    judge(lines.iter().all(|l| l.valid));
+                    if !lines.is_empty() {
+                        run.valid = run.valid.or(Some(true));
+                    }
+                }
                 Event::Invariant { invariant, .. } => judge(invariant.holds),
                 Event::Check { line, .. } => judge(line.holds),
                 Event::Errors(count) => run.errors += count.count,

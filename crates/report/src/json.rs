@@ -1,0 +1,12 @@
+//! The report as JSON, schema `kelvin-report/1`: the fields of [`Report`] under their names, which carry the
+//! units (`_s` seconds, `_us` microseconds, `_per_minute`, `_percent`). A figure that the samples do not
+//! support is null. Programs should accept fields that they do not know.
+
+use crate::{Report, Result};
+
+/// The report as indented JSON, one document, with a newline at its end.
+pub fn render(report: &Report) -> Result<String> {
+    let mut text = serde_json::to_string_pretty(report)?;
+    text.push('\n');
+    Ok(text)
+}

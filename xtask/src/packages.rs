@@ -1,0 +1,116 @@
+//! What the tests need from the system, and how it gets there.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// Something that has to be installed.
+struct Need {
+    /// What it is, and for which tests.
+    what: &'static str,
+    is_there: fn() -> bool,
+    debian: &'static str,
+    elsewhere: &'static str,
+}
+
+// A C compiler is not in the list: without one, this program would not have been linked.
+const NEEDS: &[Need] = &[Need {
+    what: "PostgreSQL's server binaries, for the tests against real servers",
+    is_there: has_postgres,
+    debian: "postgresql",
+    elsewhere: "the PostgreSQL server, 13 or later (Fedora: postgresql-server; Homebrew: postgresql@17; \
+                openSUSE: postgresql-server; Arch: postgresql), with its bin directory in PATH",
+}];
+
+/// Installs what is missing; an error lists what has to be installed by hand.
+pub(crate) fn ensure() -> Result<()> {
+    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !(need.is_there)()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if in_path("apt-get")
+        && let Some(sudo) = privilege()
+    {
+        let packages: Vec<&str> = missing.iter().flat_map(|need| need.debian.split(' ')).collect();
+        println!("installing {}", packages.join(" "));
+        if let Err(error) = install(sudo, &packages) {
+            eprintln!("{error:#}");
+        }
+    }
+    let still: Vec<&Need> = missing.into_iter().filter(|need| !(need.is_there)()).collect();
+    if still.is_empty() {
+        return Ok(());
+    }
+    let mut text = String::from("the tests need what is not installed here:");
+    for need in still {
+        text.push_str("\n  ");
+        text.push_str(need.what);
+        text.push_str(":\n    Debian, Ubuntu: apt-get install ");
+        text.push_str(need.debian);
+        text.push_str("\n    elsewhere: ");
+        text.push_str(need.elsewhere);
+    }
+    bail!(text)
+}
+
+/// The words before a command that needs root: none for root, `sudo -n` where that works.
+fn privilege() -> Option<&'static [&'static str]> {
+    const SUDO: &[&str] = &["sudo", "-n"];
+    if rustix::process::geteuid().is_root() {
+        return Some(&[]);
+    }
+    let works =
+        Command::new("sudo").args(["-n", "true"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    works.is_ok_and(|status| status.success()).then_some(SUDO)
+}
+
+fn install(sudo: &[&str], packages: &[&str]) -> Result<()> {
+    // Old lists may do as well when there is no network now.
+    if let Err(error) = apt(sudo, &["update", "-q"]) {
+        eprintln!("{error:#}; going on with the lists that are there");
+    }
+    let mut arguments = vec!["install", "-q", "-y", "--no-install-recommends"];
+    arguments.extend(packages);
+    apt(sudo, &arguments)
+}
+
+fn apt(sudo: &[&str], arguments: &[&str]) -> Result<()> {
+    // `env`, since sudo does not hand the environment on. The package's own cluster, which Debian makes at
+    // installation, is neither needed nor used: the tests start their own servers from the binaries.
+    let mut words: Vec<&str> = sudo.to_vec();
+    words.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "Acquire::Retries=3"]);
+    words.extend(arguments);
+    let shown = words.join(" ");
+    let status = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).status();
+    let status = status.with_context(|| format!("failed to run {shown}"))?;
+    if !status.success() {
+        bail!("{shown} ended with {status}");
+    }
+    Ok(())
+}
+
+pub(crate) fn in_path(name: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|part| part.join(name).is_file()))
+}
+
+/// The same places as `kelvin_database::managed` looks at; with that crate among its dependencies, this program
+/// would take a minute to build.
+fn has_postgres() -> bool {
+    let complete =
+        |directory: &Path| ["postgres", "initdb", "pg_ctl"].iter().all(|name| directory.join(name).is_file());
+    let below = |root: &str| {
+        let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path().join("bin")).any(|directory| complete(&directory))
+    };
+    let configured = || {
+        let output = Command::new("pg_config").arg("--bindir").output().ok()?;
+        Some(complete(Path::new(String::from_utf8(output.stdout).ok()?.trim())))
+    };
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|part| complete(&part)))
+        || ["/usr/lib/postgresql", "/usr", "/opt", "/opt/homebrew/opt", "/usr/local"]
+            .iter()
+            .any(|root| below(root))
+        || configured().unwrap_or(false)
+}

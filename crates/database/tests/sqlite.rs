@@ -1,5 +1,7 @@
 //! SQLite through the traits, on real files.
 
+#![allow(clippy::unwrap_used)]
+
 use std::time::{Duration, Instant};
 
 use kelvin_database::sqlite::SqliteEngine;

@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use kelvin_database::managed::Manager;
 use kelvin_database::Engine;
+use kelvin_database::managed::Manager;
 use kelvin_database::postgres::password::{self, Password};
 use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_database::sqlite::SqliteEngine;
@@ -63,7 +63,8 @@ fn with_password(mut config: Config) -> Result<Config> {
     // Any other failure is reported by the caller, who connects again.
     if password::is_missing(&error) && std::io::stdin().is_terminal() {
         let prompt = format!("Password for {config}: ");
-        config.password = Some(Password::new(rpassword::prompt_password(prompt).context("cannot read a password")?));
+        config.password =
+            Some(Password::new(rpassword::prompt_password(prompt).context("cannot read a password")?));
     }
     Ok(config)
 }

@@ -164,7 +164,8 @@ fn servers_that_refuse() {
     let server = Server::start();
     let config = server.instance.config();
     let mut cases = Cases::new();
-    let at = |cases: &mut Cases, name: &str, url: &str| cases.case(name, &["run", "tproc-c", "--target", url]);
+    let at =
+        |cases: &mut Cases, name: &str, url: &str| cases.case(name, &["run", "tproc-c", "--target", url]);
     at(&mut cases, "missing database", &server.url().replace("/kelvin", "/absent"));
     let seen = cases.seen.replace(&config.to_string().replace("/kelvin", "/absent"), "URL");
     assert!(seen.contains("absent"), "{seen}");

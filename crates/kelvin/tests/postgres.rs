@@ -29,7 +29,19 @@ fn a_server_killed_and_restarted_in_the_run_costs_errors_and_no_truth() {
     let url = server.url();
     let place = Place::new();
     place.expect(0, &["build", "tproc-c", "--target", &url]);
-    let args = ["run", "tproc-c", "--target", &url, "--users", "4", "--ramp-up", "0s", "--duration", "15s", "--check"];
+    let args = [
+        "run",
+        "tproc-c",
+        "--target",
+        &url,
+        "--users",
+        "4",
+        "--ramp-up",
+        "0s",
+        "--duration",
+        "15s",
+        "--check",
+    ];
     let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(5));
     server.stop_immediately();
@@ -65,6 +77,8 @@ fn the_managed_server_is_made_used_again_and_removed() {
     assert!(run(&["server", "status"]).contains("running"));
     run(&["run", "tproc-c", "--target", "postgres", "--no-build", "--transactions", "50", "--users", "2"]);
     assert!(run(&["server", "down", "--remove"]).contains("stopped"));
-    wait_until("the server is gone", Duration::from_secs(10), || !run(&["server", "status"]).contains("running on"));
+    wait_until("the server is gone", Duration::from_secs(10), || {
+        !run(&["server", "status"]).contains("running on")
+    });
     let _ = Manager::new(servers.path().to_owned()).down(true);
 }

@@ -11,7 +11,8 @@ use support::{Place, text, wait_until};
 #[test]
 fn a_run_measures_checks_and_reports() {
     let place = Place::new();
-    let shown = place.expect(0, &["run", "tproc-c", "--ramp-up", "1s", "--duration", "3s", "--check", "--users", "2"]);
+    let shown = place
+        .expect(0, &["run", "tproc-c", "--ramp-up", "1s", "--duration", "3s", "--check", "--users", "2"]);
     for part in ["NOPM", "TPM", "New-Order", "Stock-Level", "p99.9", "Report: "] {
         assert!(shown.contains(part), "no {part} in:\n{shown}");
     }
@@ -29,7 +30,8 @@ fn several_numbers_of_users_run_in_turn() {
     let args = ["run", "tproc-c", "--ramp-up", "0s", "--duration", "1s", "--users", "1,3"];
     place.expect(0, &args);
     let run = place.report("1");
-    let users: Vec<_> = run["points"].as_array().unwrap().iter().map(|p| p["users"].as_u64().unwrap()).collect();
+    let users: Vec<_> =
+        run["points"].as_array().unwrap().iter().map(|p| p["users"].as_u64().unwrap()).collect();
     assert_eq!(users, [1, 3]);
 }
 
@@ -37,7 +39,8 @@ fn several_numbers_of_users_run_in_turn() {
 fn json_prints_events_and_nothing_else() {
     let place = Place::new();
     let out = place.expect(0, &["run", "tproc-c", "--json", "--ramp-up", "0s", "--duration", "1s"]);
-    let events: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<serde_json::Value> =
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     for kind in ["phase", "second", "window", "audit", "invariant", "finished"] {
         assert!(kinds.contains(&kind), "no {kind} among {kinds:?}");
@@ -102,7 +105,10 @@ fn built_data_is_used_again_checked_and_dropped() {
     let place = Place::new();
     let target = format!("sqlite:{}", place.path("tpcc.db").display());
     place.expect(0, &["build", "tproc-c", "--target", &target]);
-    place.expect(0, &["run", "tproc-c", "--target", &target, "--no-build", "--transactions", "100", "--users", "2"]);
+    place.expect(
+        0,
+        &["run", "tproc-c", "--target", &target, "--no-build", "--transactions", "100", "--users", "2"],
+    );
     assert!(place.expect(0, &["check", "tproc-c", "--target", &target]).contains("all 12 conditions hold"));
     place.expect(2, &["drop", "tproc-c", "--target", &target]);
     place.expect(0, &["drop", "tproc-c", "--target", &target, "--yes"]);
@@ -151,6 +157,7 @@ fn wait_for_measuring(stderr: impl std::io::Read + Send + 'static, seconds: usiz
 }
 
 fn signal(pid: u32, name: &str) {
-    let sent = std::process::Command::new("kill").args([format!("-{name}"), pid.to_string()]).status().unwrap();
+    let sent =
+        std::process::Command::new("kill").args([format!("-{name}"), pid.to_string()]).status().unwrap();
     assert!(sent.success());
 }

@@ -87,8 +87,12 @@ fn a_timed_window_counts_only_what_ended_in_it() {
                 _ => None,
             })
             .collect();
-        let measured: u64 =
-            seconds.iter().filter(|s| s.part == Part::Measured).flat_map(|s| &s.kinds).map(|k| k.good()).sum();
+        let measured: u64 = seconds
+            .iter()
+            .filter(|s| s.part == Part::Measured)
+            .flat_map(|s| &s.kinds)
+            .map(|k| k.good())
+            .sum();
         let total: u64 = point.totals.measured.iter().map(|k| k.good()).sum();
         assert_eq!(measured, total, "the events hold every counted transaction");
         assert!(seconds.iter().any(|s| s.part == Part::RampUp && s.second == -1));

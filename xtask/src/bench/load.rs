@@ -29,7 +29,15 @@ pub(crate) fn load() -> Result<()> {
     let mut costs = vec![(Vec::new(), Vec::new()); 2];
     for round in 1..=ROUNDS {
         for (target, (walls, cpus)) in [&url, &sqlite].into_iter().zip(&mut costs) {
-            let cost = bench.kelvin(&["build", "tproc-c", "--warehouses", "10", "--no-check", "--target", target])?;
+            let cost = bench.kelvin(&[
+                "build",
+                "tproc-c",
+                "--warehouses",
+                "10",
+                "--no-check",
+                "--target",
+                target,
+            ])?;
             bench.kelvin(&["drop", "tproc-c", "--warehouses", "10", "--yes", "--target", target])?;
             println!("round {round}: {target}: {:.2} s, client CPU {:.2} s", cost.wall, cost.cpu);
             walls.push(cost.wall);

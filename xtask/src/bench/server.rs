@@ -54,7 +54,8 @@ impl Bench {
     /// Runs one statement.
     pub(crate) fn psql(&self, statement: &str) -> Result<String> {
         let url = self.url.as_deref().context("no server was started")?;
-        let output = Command::new("psql").args(["-XAtqc", statement, url]).output().context("cannot run psql")?;
+        let output =
+            Command::new("psql").args(["-XAtqc", statement, url]).output().context("cannot run psql")?;
         if !output.status.success() {
             bail!("psql: {}", String::from_utf8_lossy(&output.stderr));
         }

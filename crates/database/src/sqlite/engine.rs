@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How long a session waits for a lock before it reports `SQLITE_BUSY`.
-pub const BUSY_LIMIT: Duration = Duration::from_secs(60);
+pub const BUSY_LIMIT: Duration = Duration::from_mins(1);
 
 /// Settings of every connection, in this order. `page_size` only takes effect in a new file.
 const PRAGMAS: &[(&str, &str)] = &[
@@ -53,7 +53,8 @@ pub struct SqliteEngine {
 impl SqliteEngine {
     /// Opens the file at `path`, or makes it, in WAL mode. An error says why it cannot be used: a directory,
     /// no permission, not a database.
-    pub fn open(path: PathBuf) -> Result<Self> {
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
         look_at(&path)?;
         let path = std::path::absolute(&path)
             .map_err(|error| Error::usage(format!("{} cannot be used: {error}", path.display())))?;

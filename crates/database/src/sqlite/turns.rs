@@ -191,7 +191,7 @@ mod tests {
         assert!(began.elapsed() >= Duration::from_millis(30));
         assert_eq!(waits.count(), 1);
 
-        let waits = Waits::new(Duration::from_secs(60));
+        let waits = Waits::new(Duration::from_mins(1));
         waits.start(None);
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -53,9 +53,11 @@ pub(crate) struct DataArgs {
 
 /// `kelvin run`.
 #[derive(Debug, Clone, Args)]
-#[command(after_long_help = "Examples:\n  kelvin run tproc-c\n  kelvin run tproc-c --target postgres --warehouses 10 \
+#[command(
+    after_long_help = "Examples:\n  kelvin run tproc-c\n  kelvin run tproc-c --target postgres --warehouses 10 \
     --users 8 --ramp-up 1m --duration 5m\n  kelvin run tproc-c --target postgres --users 1,2,4,8,16\n  \
-    kelvin run tproc-c --warehouses 10 --print-spec > run.toml && kelvin run run.toml")]
+    kelvin run tproc-c --warehouses 10 --print-spec > run.toml && kelvin run run.toml"
+)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
@@ -132,7 +134,9 @@ impl DataArgs {
         let mut spec = match self.what.as_str() {
             "tproc-c" => Spec::new(WorkloadName::TprocC),
             file if file.contains(['/', '.']) || Path::new(file).exists() => Spec::read(Path::new(file))?,
-            other => bail!("there is no workload \"{other}\"; there is tproc-c, or give a file such as run.toml"),
+            other => {
+                bail!("there is no workload \"{other}\"; there is tproc-c, or give a file such as run.toml")
+            }
         };
         set(&mut spec.target, self.target.as_ref());
         set(&mut spec.tproc_c.warehouses, self.warehouses.as_ref());
@@ -157,7 +161,8 @@ impl RunArgs {
         set(&mut spec.load.retries, self.retries.as_ref());
         set(&mut spec.load.timeout, self.timeout.as_ref());
         set(&mut spec.tproc_c.mix, self.mix.as_ref());
-        spec.load.transactions = if self.duration.is_some() { None } else { self.transactions.or(spec.load.transactions) };
+        spec.load.transactions =
+            if self.duration.is_some() { None } else { self.transactions.or(spec.load.transactions) };
         spec.label = self.label.clone().or(spec.label);
         spec.tproc_c.calls = self.calls.or(spec.tproc_c.calls);
         spec.tproc_c.all_warehouses |= self.all_warehouses;

@@ -22,7 +22,14 @@ pub(crate) fn check(args: &DataArgs, global: &Global) -> Result<Code> {
     let mut workload = super::workload(&spec)?;
     workload.inspect(&*opened.engine)?;
     let mut sink = Heard(&mut *live);
-    let lines = kelvin_lab::run::check(&*opened.engine, &*workload, &Clock::real(), &stop, Phase::CheckAfter, &mut sink)?;
+    let lines = kelvin_lab::run::check(
+        &*opened.engine,
+        &*workload,
+        &Clock::real(),
+        &stop,
+        Phase::CheckAfter,
+        &mut sink,
+    )?;
     live.end();
     if stop.requested() {
         return Err(Stopped(format!("interrupted after {} conditions", lines.len())).into());
@@ -41,7 +48,11 @@ pub(crate) fn check(args: &DataArgs, global: &Global) -> Result<Code> {
 }
 
 fn detail(line: &kelvin_measure::event::CheckLine) -> String {
-    if line.holds || line.detail.is_empty() { String::new() } else { format!("\n            {}", line.detail) }
+    if line.holds || line.detail.is_empty() {
+        String::new()
+    } else {
+        format!("\n            {}", line.detail)
+    }
 }
 
 /// Checks freshly loaded data; a condition that does not hold right after the load is an error.
@@ -52,13 +63,19 @@ pub(super) fn check_data(
     stop: &Stop,
 ) -> Result<()> {
     let mut sink = Heard(&mut *live);
-    let lines = kelvin_lab::run::check(engine, workload, &Clock::real(), stop, Phase::CheckBefore, &mut sink)?;
+    let lines =
+        kelvin_lab::run::check(engine, workload, &Clock::real(), stop, Phase::CheckBefore, &mut sink)?;
     live.end();
     if stop.requested() {
         return Err(Stopped("interrupted in the check after the build; the data is complete".into()).into());
     }
     if let Some(line) = lines.iter().find(|line| !line.holds) {
-        bail!("consistency condition {} ({}) does not hold after the load: {}", line.number, line.name, line.detail);
+        bail!(
+            "consistency condition {} ({}) does not hold after the load: {}",
+            line.number,
+            line.name,
+            line.detail
+        );
     }
     live.say(&format!("all {} consistency conditions hold after the load", lines.len()));
     Ok(())

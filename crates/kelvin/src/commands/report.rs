@@ -31,7 +31,8 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
         Some(file) if file != Path::new("-") => write(file, &text, global)?,
         None if !to_standard_output => {
             let directory = place::reports(&path);
-            std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+            std::fs::create_dir_all(&directory)
+                .with_context(|| format!("cannot make {}", directory.display()))?;
             write(&directory.join(format!("run-{id}.html")), &text, global)?;
         }
         _ => std::io::stdout().write_all(text.as_bytes()).context("cannot write to standard output")?,

@@ -117,7 +117,11 @@ fn new_run(
 fn command_line() -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+[]?&".contains(c);
     let quoted = |word: String| {
-        if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
     };
     let words = std::env::args().skip(1).map(quoted);
     std::iter::once("kelvin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")

@@ -77,7 +77,13 @@ impl Status {
 /// A latency in milliseconds with a precision that fits its size.
 pub(super) fn milliseconds(nanos: f64) -> String {
     let ms = nanos / 1e6;
-    let decimals = if ms < 1.0 { 3 } else if ms < 100.0 { 2 } else { 0 };
+    let decimals = if ms < 1.0 {
+        3
+    } else if ms < 100.0 {
+        2
+    } else {
+        0
+    };
     format!("{ms:.decimals$} ms")
 }
 

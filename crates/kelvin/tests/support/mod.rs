@@ -41,7 +41,10 @@ impl Place {
                 command.env_remove(name);
             }
         }
-        command.env("KELVIN_STORE", self.store()).env("HOME", self.directory.path()).env("TMPDIR", "/var/tmp");
+        command
+            .env("KELVIN_STORE", self.store())
+            .env("HOME", self.directory.path())
+            .env("TMPDIR", "/var/tmp");
         command
     }
 
@@ -97,7 +100,8 @@ impl Server {
         // The server's own user must get through.
         std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let manager = Manager::new(base.path().to_owned());
-        let instance = manager.up(None, &mut |_| {}).expect("these tests need PostgreSQL's server: cargo xtask test");
+        let instance =
+            manager.up(None, &mut |_| {}).expect("these tests need PostgreSQL's server: cargo xtask test");
         Self { manager, instance, _base: base }
     }
 

@@ -50,8 +50,11 @@ impl FromStr for Mix {
                  such as 10/10/1/1/1"
             )
         };
-        let weights: Vec<u32> =
-            text.split('/').map(|weight| weight.trim().parse()).collect::<Result<_, _>>().map_err(|_| wrong())?;
+        let weights: Vec<u32> = text
+            .split('/')
+            .map(|weight| weight.trim().parse())
+            .collect::<Result<_, _>>()
+            .map_err(|_| wrong())?;
         let weights: [u32; 5] = weights.try_into().map_err(|_| wrong())?;
         if weights.iter().all(|&weight| weight == 0) {
             return Err("a mix of five zeros does nothing; at least one weight must be above 0".into());

@@ -5,8 +5,7 @@ mod support;
 use std::process::Stdio;
 use std::time::Duration;
 
-use kelvin_database::managed::Manager;
-use support::{Place, Server, text, wait_until};
+use support::{Place, Server, text};
 
 #[test]
 fn every_way_of_calling_is_valid_with_eight_users() {
@@ -25,7 +24,7 @@ fn every_way_of_calling_is_valid_with_eight_users() {
 
 #[test]
 fn a_server_killed_and_restarted_in_the_run_costs_errors_and_no_truth() {
-    let server = Server::start();
+    let mut server = Server::start();
     let url = server.url();
     let place = Place::new();
     place.expect(0, &["build", "tproc-c", "--target", &url]);

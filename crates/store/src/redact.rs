@@ -2,7 +2,7 @@
 
 /// Removes the password from every `scheme://user:password@host` in `text`, and the value of `password=`
 /// parameters.
-pub(crate) fn redact(text: &str) -> String {
+pub fn redact(text: &str) -> String {
     parameters(&urls(text))
 }
 

@@ -11,6 +11,7 @@ use crate::args::{DataArgs, Global};
 use crate::exit::{Code, Stopped};
 use crate::live::{self, Live};
 use crate::open::{self, Purpose};
+use crate::out;
 use crate::signal;
 
 /// Checks and prints every condition.
@@ -36,14 +37,14 @@ pub(crate) fn check(args: &DataArgs, global: &Global) -> Result<Code> {
     }
     for line in &lines {
         let mark = if line.holds { "holds" } else { "FAILS" };
-        println!("{:>3}  {mark}  {}{}", line.number, line.name, detail(line));
+        out::line(&format!("{:>3}  {mark}  {}{}", line.number, line.name, detail(line)))?;
     }
     let failed = lines.iter().filter(|line| !line.holds).count();
     if failed > 0 {
-        println!("\n{failed} of {} conditions do not hold", lines.len());
+        out::line(&format!("\n{failed} of {} conditions do not hold", lines.len()))?;
         return Ok(Code::NotValid);
     }
-    println!("\nall {} conditions hold", lines.len());
+    out::line(&format!("\nall {} conditions hold", lines.len()))?;
     Ok(Code::Success)
 }
 

@@ -7,6 +7,7 @@ use kelvin_store::Store;
 
 use crate::args::{CompareArgs, Global};
 use crate::exit::Code;
+use crate::out;
 use crate::place;
 
 /// Prints ratios, what else differs, and what the figures can say.
@@ -19,9 +20,9 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Code> {
     let (base, others) = groups.split_first().context("give at least two runs")?;
     for (index, other) in others.iter().enumerate() {
         if index > 0 {
-            println!();
+            out::line("")?;
         }
-        print!("{}", text(&compared(base, other)?));
+        out::write(&text(&compared(base, other)?))?;
     }
     Ok(Code::Success)
 }

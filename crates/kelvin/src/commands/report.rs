@@ -1,6 +1,5 @@
 //! `kelvin report`: a stored run as a file.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -10,6 +9,7 @@ use kelvin_store::Store;
 
 use crate::args::{Global, ReportArgs};
 use crate::exit::Code;
+use crate::out;
 use crate::place;
 
 /// Renders and writes.
@@ -35,7 +35,7 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
                 .with_context(|| format!("cannot make {}", directory.display()))?;
             write(&directory.join(format!("run-{id}.html")), &text, global)?;
         }
-        _ => std::io::stdout().write_all(text.as_bytes()).context("cannot write to standard output")?,
+        _ => out::write(&text)?,
     }
     Ok(Code::Success)
 }

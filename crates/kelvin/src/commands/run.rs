@@ -17,13 +17,13 @@ use crate::args::{Global, RunArgs};
 use crate::exit::Code;
 use crate::live::{self, Live};
 use crate::open::{self, Opened, Purpose};
-use crate::{place, signal};
+use crate::{out, place, signal};
 
 /// Puts the load on and reports.
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
     let spec = args.spec()?;
     if args.print_spec {
-        print!("{}", spec.to_toml());
+        out::write(&spec.to_toml())?;
         return Ok(Code::Success);
     }
     let stop = signal::listen()?;
@@ -49,10 +49,12 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
 
     let report = Report::of(&store.load(id)?)?;
     if !args.json {
-        print!("{}", kelvin_report::text::render(&report, super::show::options()));
+        out::write(&kelvin_report::text::render(&report, super::show::options()))?;
     }
     match write_report(&store_path, id, &report) {
-        Ok(path) if !args.json => println!("\nReport: {}\nAgain:  kelvin show {id}", path.display()),
+        Ok(path) if !args.json => {
+            out::line(&format!("\nReport: {}\nAgain:  kelvin show {id}", path.display()))?;
+        }
         Ok(_) => {}
         // The figures are in the store; a report can be written again.
         Err(error) => eprintln!("kelvin: the HTML report could not be written: {error:#}"),

@@ -7,6 +7,7 @@ use kelvin_store::{Liveness, RunSummary, Store};
 use crate::args::{Global, RunsArgs};
 use crate::exit::Code;
 use crate::live::grouped;
+use crate::out;
 use crate::place;
 
 /// Lists them, the newest last.
@@ -15,12 +16,12 @@ pub(crate) fn runs(args: &RunsArgs, global: &Global) -> Result<Code> {
     let runs = if path.exists() { Store::open_read_only(&path)?.runs()? } else { Vec::new() };
     if args.json {
         for run in &runs {
-            println!("{}", serde_json::to_string(run)?);
+            out::line(&serde_json::to_string(run)?)?;
         }
     } else if runs.is_empty() {
-        println!("no runs yet in {}; start with: kelvin run tproc-c", path.display());
+        out::line(&format!("no runs yet in {}; start with: kelvin run tproc-c", path.display()))?;
     } else {
-        print!("{}", table(&runs));
+        out::write(&table(&runs))?;
     }
     Ok(Code::Success)
 }

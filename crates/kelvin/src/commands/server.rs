@@ -5,6 +5,7 @@ use kelvin_database::managed::{Manager, Status};
 
 use crate::args::{Global, ServerCommand};
 use crate::exit::Code;
+use crate::out;
 use crate::place;
 
 /// Starts, stops, or describes it.
@@ -21,24 +22,24 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
             if instance.was_running() {
                 tell("it was running already");
             }
-            println!("{}", instance.config());
+            out::line(&instance.config().to_string())?;
         }
         ServerCommand::Down { version } => {
             let stopped = manager.down(*version)?;
             if stopped.is_empty() {
-                println!("no server was running");
+                out::line("no server was running")?;
             }
             for major in stopped {
-                println!("stopped PostgreSQL {major}");
+                out::line(&format!("stopped PostgreSQL {major}"))?;
             }
         }
         ServerCommand::Status => {
             let all = manager.status()?;
             if all.is_empty() {
-                println!("no server was made yet; `kelvin server up` makes one");
+                out::line("no server was made yet; `kelvin server up` makes one")?;
             }
             for status in all {
-                print!("{}", described(&status));
+                out::write(&described(&status))?;
             }
         }
     }

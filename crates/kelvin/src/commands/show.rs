@@ -9,13 +9,14 @@ use kelvin_store::Store;
 
 use crate::args::{Global, ShowArgs};
 use crate::exit::Code;
+use crate::out;
 use crate::place;
 
 /// Prints what `kelvin run` printed.
 pub(crate) fn show(args: &ShowArgs, global: &Global) -> Result<Code> {
     let store = Store::open_read_only(&place::store(global.store.as_deref())?)?;
     let report = Report::of(&store.load(store.find(&args.run)?)?)?;
-    print!("{}", kelvin_report::text::render(&report, options()));
+    out::write(&kelvin_report::text::render(&report, options()))?;
     Ok(Code::Success)
 }
 

@@ -109,10 +109,23 @@ impl Server {
     pub fn url(&self) -> String {
         self.instance.config().to_string()
     }
+
+    /// Stops it as a crash would: no checkpoint, every connection cut.
+    pub fn stop_immediately(&self) {
+        let pid = self.instance.pid().to_string();
+        assert!(Command::new("kill").args(["-QUIT", &pid]).status().unwrap().success());
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        wait_until("the server is gone", Duration::from_secs(30), || !process.exists());
+    }
+
+    /// Starts it again after [`Server::stop_immediately`].
+    pub fn start_again(&mut self) {
+        self.instance = self.manager.up(None, &mut |_| {}).unwrap();
+    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.manager.down(true);
+        let _ = self.manager.down(None);
     }
 }

@@ -152,7 +152,8 @@ impl Spec {
     pub fn parse(text: &str, name: &str) -> Result<Self, SpecError> {
         let spec: Self = toml::from_str(text).map_err(|error| SpecError::Parse {
             path: name.into(),
-            message: error.to_string().trim_end().to_owned(),
+            // The message repeats the line, and the line may hold the password that it is refused for.
+            message: kelvin_store::redact(error.to_string().trim_end()),
         })?;
         spec.validate()?;
         Ok(spec)

@@ -43,7 +43,12 @@ pub(crate) fn column(out: &mut Vec<u8>, column: ColumnType, value: Value<'_>) ->
     match (column, value) {
         (ColumnType::Int4, Value::Int(v)) => int4(out, v),
         (ColumnType::Text, Value::Text(v)) => text(out, v),
-        (ColumnType::Decimal(_), Value::Decimal(v)) => numeric::put(out, v),
+        (ColumnType::Decimal(scale), Value::Decimal(v)) => {
+            if v.scale > scale {
+                exact(v, scale)?;
+            }
+            numeric::put(out, v)
+        }
         (_, value) => self::value(out, kind(column), value),
     }
 }
@@ -148,6 +153,14 @@ fn elements<T>(
         out.extend_from_slice(&1_i32.to_be_bytes());
     }
     values.iter().try_for_each(|value| each(out, value))
+}
+
+/// The server would round further digits away without a word.
+fn exact(value: Decimal, scale: u8) -> Result<()> {
+    match POWERS.get(usize::from(value.scale - scale)) {
+        Some(&unit) if value.unscaled % unit as i64 == 0 => Ok(()),
+        _ => Err(refuse(format!("a decimal has more than {scale} digits after the point"))),
+    }
 }
 
 #[cold]

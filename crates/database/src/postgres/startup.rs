@@ -152,12 +152,11 @@ fn start(mut stream: Stream, mut inbox: Inbox, config: &Config) -> Result<Postgr
     Ok(session)
 }
 
-/// An impossible message length before the login means another kind of server; what it sent tells which.
+/// What begins with no message of a login comes from another kind of server, and tells which better than the
+/// impossible length or the silence that it led to.
 fn explain(error: Error, inbox: &Inbox) -> Error {
     match inbox.unread() {
-        seen @ [tag, ..] if error.class() == ErrorClass::Protocol && !b"REN".contains(tag) => {
-            not_postgres(seen)
-        }
+        seen @ [tag, ..] if error.code().0.is_empty() && !b"RENv".contains(tag) => not_postgres(seen),
         _ => error,
     }
 }

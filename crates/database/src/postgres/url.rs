@@ -51,7 +51,7 @@ fn split(url: &str) -> Result<Parts> {
     }
     // "user:secret" without '@' would be read as host and port, and "postgres://u:a/b@h/db" as path: an '@'
     // after the authority means that a part of a password may follow.
-    if path.is_some_and(|p| p.contains('@')) || (userinfo.is_none() && query.is_some_and(|q| q.contains("@")))
+    if path.is_some_and(|p| p.contains('@')) || (userinfo.is_none() && query.is_some_and(|q| q.contains('@')))
     {
         return Err(Error::usage("the URL holds an '@' after the host")
             .with_help(format!("write it as %40; if it belongs to a password, {PASSWORD_REMEDY}")));

@@ -1,0 +1,124 @@
+//! What the client itself costs, beside pgbench on the same server. By hand:
+//! `cargo test --release -p kelvin-database --test postgres_cost -- --ignored --nocapture`
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+mod support;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use kelvin_database::{BulkTable, ColumnType, Decimal, Rows, Statement, Timestamp, Value};
+use support::Server;
+
+/// CPU seconds of this thread, user and system.
+fn cpu() -> f64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
+}
+
+fn pgbench(server: &Server, arguments: &str) -> (f64, f64) {
+    let script = format!(
+        "TIMEFORMAT='%U %S'; time {} -h {} -p {} -U kelvin -n {arguments} postgres",
+        server.binary("pgbench").display(),
+        server.socket_directory().display(),
+        server.port
+    );
+    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    let number = |line: &str| -> f64 {
+        line.split(|c: char| !c.is_ascii_digit() && c != '.').find_map(|w| w.parse().ok()).unwrap_or(f64::NAN)
+    };
+    let transactions = out.lines().find(|l| l.contains("actually processed")).map_or(f64::NAN, number);
+    assert!(transactions > 0.0, "{out}{err}");
+    let tps = out.lines().find(|l| l.starts_with("tps")).map_or(f64::NAN, number);
+    let seconds: f64 =
+        err.lines().last().unwrap_or_default().split(' ').filter_map(|w| w.parse::<f64>().ok()).sum();
+    (seconds / transactions * 1e6, tps)
+}
+
+#[test]
+#[ignore = "a measurement: needs a quiet machine and a release build"]
+fn cost() {
+    let server = Server::start();
+    let file = server.socket_directory().join("one.sql");
+    std::fs::write(&file, "SELECT 1;\n").unwrap();
+    let init = Command::new(server.binary("pgbench"))
+        .args(["-i", "-q", "-h"])
+        .arg(server.socket_directory())
+        .args(["-p", &server.port.to_string(), "-U", "kelvin", "postgres"])
+        .status()
+        .unwrap();
+    assert!(init.success());
+    let mut s = server.session();
+    let mut rows = Rows::new();
+    let one = s.prepare("SELECT 1").unwrap();
+    let account = s.prepare("SELECT abalance FROM pgbench_accounts WHERE aid = $1").unwrap();
+    for round in 0..3 {
+        for (name, statement, script) in [
+            ("select 1", one, format!("-M prepared -T 3 -f {}", file.display())),
+            ("pgbench -S", account, "-M prepared -T 3 -S".to_owned()),
+        ] {
+            let (began, used, mut count) = (Instant::now(), cpu(), 0_u64);
+            while began.elapsed() < Duration::from_secs(3) {
+                for i in 0..100 {
+                    let value = [Value::Int(i + 1)];
+                    let params = if statement == one { &[][..] } else { &value[..] };
+                    s.execute(statement, params, &mut rows).unwrap();
+                }
+                count += 100;
+            }
+            let (wall, ours) = (began.elapsed().as_secs_f64(), cpu() - used);
+            let (theirs, tps) = pgbench(&server, &script);
+            println!(
+                "{round} {name}: kelvin {:.2} µs CPU a query ({:.0}/s), pgbench {theirs:.2} µs ({tps:.0}/s)",
+                ours / count as f64 * 1e6,
+                count as f64 / wall
+            );
+        }
+    }
+    let (used, mut results) = (cpu(), Vec::new());
+    for _ in 0..5_000 {
+        s.queue(Statement::BEGIN, &[]).unwrap();
+        for i in 0..18 {
+            s.queue(account, &[Value::Int(i)]).unwrap();
+        }
+        s.queue(Statement::COMMIT, &[]).unwrap();
+        s.flush(&mut results).unwrap();
+    }
+    println!("pipeline of 20: {:.2} µs CPU a statement", (cpu() - used) / 100_000.0 * 1e6);
+
+    s.run("CREATE UNLOGGED TABLE c (a int4, b int4, n numeric(12,2), t varchar(24), at timestamptz)")
+        .unwrap();
+    let columns = [
+        ("a", ColumnType::Int4),
+        ("b", ColumnType::Int4),
+        ("n", ColumnType::Decimal(2)),
+        ("t", ColumnType::Text),
+        ("at", ColumnType::Timestamp),
+    ];
+    let table = BulkTable { name: "c", columns: &columns };
+    for _ in 0..2 {
+        let (began, used) = (Instant::now(), cpu());
+        let count = 2_000_000_i64;
+        let mut load = s.bulk_load(&table).unwrap();
+        for i in 0..count {
+            load.row(&[
+                Value::Int(i),
+                Value::Int(i % 10),
+                Value::Decimal(Decimal::new(i * 7 % 999_999, 2)),
+                Value::Text("abcdefghijklmnopqrstuvwx"),
+                Value::Timestamp(Timestamp(1_700_000_000_000_000)),
+            ])
+            .unwrap();
+        }
+        assert_eq!(load.finish().unwrap(), count as u64);
+        let (wall, ours) = (began.elapsed().as_secs_f64(), cpu() - used);
+        println!(
+            "copy: {:.3} µs CPU a row of 5 columns ({:.2} M rows/s of client CPU), {:.2} M rows/s in all",
+            ours / count as f64 * 1e6,
+            count as f64 / ours / 1e6,
+            count as f64 / wall / 1e6
+        );
+    }
+}

@@ -126,6 +126,10 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite { path: None } => f.write_str("sqlite"),
+            // A path that begins with two slashes would read as a host.
+            Self::Sqlite { path: Some(path) } if path.as_os_str().as_encoded_bytes().starts_with(b"//") => {
+                write!(f, "sqlite://{}", path.display())
+            }
             Self::Sqlite { path: Some(path) } => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(config) => config.fmt(f),
             Self::ManagedPostgres { version: None } => f.write_str("postgres"),

@@ -14,6 +14,7 @@ fn targets_are_read_and_written() {
         ("sqlite:a/b c.x", "sqlite:a/b c.x", EngineKind::Sqlite),
         ("sqlite:/a/b", "sqlite:/a/b", EngineKind::Sqlite),
         ("sqlite:///a/b", "sqlite:/a/b", EngineKind::Sqlite),
+        ("sqlite:////a/b", "sqlite:////a/b", EngineKind::Sqlite),
         ("/tmp/x.db", "sqlite:/tmp/x.db", EngineKind::Sqlite),
         ("x.SQLITE", "sqlite:x.SQLITE", EngineKind::Sqlite),
         ("a:b.sqlite3", "sqlite:a:b.sqlite3", EngineKind::Sqlite),

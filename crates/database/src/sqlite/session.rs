@@ -22,7 +22,7 @@ const STEPS_BETWEEN_LOOKS: i32 = 4_000;
 /// One connection to an SQLite file.
 ///
 /// A compiled statement borrows its connection, so the compiled ones live in the connection's own cache,
-/// found by their text. That costs about 0.1 µs a call and saves unsafe code.
+/// found by their text. That costs about 0.2 µs a call (of 0.7 for a look-up by key) and saves unsafe code.
 pub(crate) struct SqliteSession {
     // Dropped in this order: the connection rolls back before the turn at writing is given back.
     connection: Connection,

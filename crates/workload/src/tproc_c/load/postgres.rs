@@ -1,8 +1,9 @@
 //! The build on PostgreSQL: COPY over several connections, keys and indexes after the rows.
 //!
 //! Keys are made after the load although the workload's rules name them first: the state at the end is the
-//! same, and sorting once is cheaper than descending a tree five million times (see the example `load` for
-//! the measurement). A part that is rolled back leaves no rows, so no key is needed to resume.
+//! same, and sorting once is cheaper than descending a tree five million times. Ten warehouses took PostgreSQL
+//! 15 about 12 s of CPU this way and 15 s with the keys first (November 2026, two cores, example `load`). A part
+//! that is rolled back leaves no rows, so no key is needed to resume.
 
 use std::time::{Duration, Instant};
 

@@ -75,7 +75,7 @@ fn set_up(session: &mut dyn Session) -> Result<()> {
     }
     session.query("pragma locking_mode = exclusive")?;
     // Checking each row's references would double the work; they are checked at the end, all at once.
-    session.run("pragma synchronous = off; pragma foreign_keys = off; pragma cache_size = -65536")
+    session.run("pragma synchronous = off; pragma foreign_keys = off; pragma cache_size = -65536; pragma mmap_size = 0")
 }
 
 fn check_foreign_keys(session: &mut dyn Session) -> Result<()> {

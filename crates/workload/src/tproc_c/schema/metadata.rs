@@ -42,13 +42,6 @@ pub(crate) struct Metadata {
     pub(crate) built_by: BuiltBy,
 }
 
-impl Metadata {
-    /// What complete data the database holds; none when there is nothing, or only a part of a build.
-    pub(crate) fn read(session: &mut dyn Session) -> Result<Option<Self>> {
-        Ok(Build::read(session)?.filter(|build| build.complete).map(|build| build.metadata))
-    }
-}
-
 /// A build, complete or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Build {

@@ -1,0 +1,104 @@
+//! Loading TPROC-C into PostgreSQL, and checking it there.
+
+#![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "helpers of tests")]
+
+mod load_support;
+#[path = "transactions_support/mod.rs"]
+mod server;
+
+use kelvin_database::sqlite::SqliteEngine;
+use kelvin_database::{Engine, ErrorClass};
+use kelvin_workload::tproc_c::{Options, Profile, TprocC};
+use kelvin_workload::{Progress, Stop, progress::Quiet};
+use load_support::*;
+
+fn database(server: &server::Server, name: &str) -> kelvin_database::postgres::PostgresEngine {
+    server.engine("postgres").connect().unwrap().run(&format!("create database {name}")).unwrap();
+    server.engine(name)
+}
+
+fn int(engine: &dyn Engine, sql: &str) -> i64 {
+    engine.connect().unwrap().query(sql).and_then(|rows| rows.int(0, 0)).unwrap()
+}
+
+#[test]
+fn rows_follow_the_rules_are_those_of_sqlite_and_every_violation_is_found() {
+    let server = server::Server::start();
+    let one = database(&server, "one");
+    let workload = build(&one, Options { foreign_keys: true, ..options(1) });
+    initial_data_follow_the_rules(&one, 1);
+    assert_eq!(int(&one, "select count(*) from pg_constraint where contype = 'f'"), 10);
+    let frozen = "select count(*) from pg_class where relname = 'order_line' and relallvisible = relpages";
+    assert_eq!(int(&one, frozen), 1, "the visibility map is set");
+    workload.drop_data(&one).unwrap();
+    assert_eq!(int(&one, "select count(*) from pg_class where relnamespace = 'public'::regnamespace"), 0);
+
+    let two = database(&server, "two");
+    let in_parallel =
+        Options { loaders: Some(2), partitions: Some(3), profile: Profile::Hammerdb, ..options(2) };
+    let workload = build(&two, in_parallel);
+    initial_data_follow_the_rules(&two, 2);
+    assert_eq!(violated(&workload, &two), []);
+    let directory = tempfile::tempdir().unwrap();
+    let sqlite = SqliteEngine::open(directory.path().join("two.db")).unwrap();
+    build(&sqlite, options(2));
+    assert_eq!(digests(&two), digests(&sqlite));
+}
+
+#[test]
+fn each_condition_is_found_violated() {
+    let server = server::Server::start();
+    let engine = database(&server, "one");
+    let workload = build(&engine, options(1));
+    each_condition_finds_its_violation(&workload, &engine);
+}
+
+#[test]
+fn a_stopped_build_goes_on() {
+    let server = server::Server::start();
+    stopped_build_goes_on(&database(&server, "stopped"), &database(&server, "whole"));
+}
+
+/// Ends all other connections once half of the second warehouse is loaded.
+struct Cut<'a>(&'a dyn Engine);
+
+impl Progress for Cut<'_> {
+    fn update(&self, what: &str, _done: u64, _total: u64, rows: u64) {
+        if what == "warehouses loaded" && rows > 700_000 {
+            let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
+                       where datname = current_database() and pid <> pg_backend_pid()";
+            self.0.connect().unwrap().query(cut).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_build_whose_connections_were_cut_goes_on() {
+    let server = server::Server::start();
+    let engine = database(&server, "cut");
+    let workload = TprocC::new(Options { loaders: Some(2), ..options(4) }).unwrap();
+    let error = workload.build(&engine, &Cut(&engine), &Stop::new()).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::ConnectionLost, "{error}");
+    assert!(error.message().contains("loading warehouse") && error.message().contains("table "), "{error}");
+    assert!(!workload.is_built(&engine).unwrap());
+    workload.build(&engine, &Quiet, &Stop::new()).unwrap();
+    initial_data_follow_the_rules(&engine, 4);
+    assert_eq!(violated(&workload, &engine), []);
+}
+
+#[test]
+fn a_database_of_hammerdb_is_recognised_and_left_alone() {
+    let server = server::Server::start();
+    let engine = database(&server, "theirs");
+    let hammerdb = || Options { profile: Profile::Hammerdb, ..options(1) };
+    let workload = build(&engine, hammerdb());
+    engine.connect().unwrap().run("drop table kelvin_tproc_c, kelvin_tproc_c_loaded").unwrap();
+    assert!(workload.is_built(&engine).unwrap());
+    workload.build(&engine, &Quiet, &Stop::new()).unwrap();
+    let spec = TprocC::new(options(1)).unwrap();
+    let error = spec.build(&engine, &Quiet, &Stop::new()).unwrap_err();
+    assert!(error.message().contains("profile hammerdb, not spec"), "{error}");
+    let error = workload.drop_data(&engine).unwrap_err();
+    assert!(error.message().contains("HammerDB"), "{error}");
+    assert_eq!(int(&engine, "select count(*) from warehouse"), 1);
+}

@@ -33,6 +33,45 @@ fn eight_users_leave_consistent_data_by_every_way_of_calling() {
     }
 }
 
+/// Client CPU time for each New-Order, with 4 users and the rules' mix: run it alone, with --release.
+#[test]
+#[ignore = "a measurement: run it alone, with --release and --nocapture"]
+fn client_cpu_of_a_new_order() {
+    let server = Server::start();
+    server.admin().run("create database loaded").unwrap();
+    let engine = server.engine("loaded");
+    let options = |calls| Options { calls, ..Options::default() };
+    TprocC::new(options(None)).unwrap().build(&engine, &Quiet, &Stop::new()).unwrap();
+    for calls in [Calls::Functions, Calls::Pipelined, Calls::Statements] {
+        let mut workload = TprocC::new(options(Some(calls))).unwrap();
+        workload.inspect(&engine).unwrap();
+        let (orders, stop, users) = (AtomicU64::new(0), AtomicBool::new(false), workload.users(4, 7));
+        let cpu = || {
+            let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+            time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
+        };
+        let before = cpu();
+        std::thread::scope(|scope| {
+            for mut user in users {
+                let (orders, stop, engine) = (&orders, &stop, &engine);
+                scope.spawn(move || {
+                    let mut session = engine.connect().unwrap();
+                    user.prepare(session.as_mut()).unwrap();
+                    while !stop.load(Ordering::Relaxed) {
+                        let next = user.next();
+                        user.execute(session.as_mut()).unwrap();
+                        orders.fetch_add(u64::from(next.kind == 0), Ordering::Relaxed);
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_secs(8));
+            stop.store(true, Ordering::Relaxed);
+        });
+        let orders = orders.into_inner();
+        eprintln!("{calls:?}: {orders} new orders, {:.1} µs each", (cpu() - before) / orders as f64);
+    }
+}
+
 fn at_once(engine: &dyn Engine, calls: Calls) {
     let mut workload = TprocC::new(options(Some(calls))).unwrap();
     workload.inspect(engine).unwrap();

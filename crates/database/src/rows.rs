@@ -87,7 +87,7 @@ impl Rows {
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        if self.columns == 0 { 0 } else { self.cells.len() / self.columns }
+        self.cells.len().checked_div(self.columns).unwrap_or(0)
     }
 
     /// Whether there is no row.

@@ -43,8 +43,12 @@ impl Code {
 #[error("{0}")]
 pub(crate) struct Stopped(pub(crate) String);
 
-/// The chain of an error on one line (and its help on the following).
+/// The chain of an error on one line (and its help on the following); a cause that the text before it tells
+/// already is left out.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
-    let parts: Vec<String> = error.chain().map(ToString::to_string).collect();
-    parts.join(": ")
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
+        "" => cause,
+        before if before.contains(&cause) => told,
+        before => format!("{before}: {cause}"),
+    })
 }

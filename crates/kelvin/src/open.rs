@@ -27,15 +27,20 @@ pub(crate) struct Opened {
 pub(crate) enum Purpose {
     /// Run a load; a temporary database will do.
     Run,
-    /// Work on data that must be there before or after this process.
+    /// Make data that stays after this process.
     Keep,
+    /// Work on data that is there.
+    Existing,
 }
 
 /// Opens the target and makes sure that it answers, asking for a password if it wants one.
 pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&str)) -> Result<Opened> {
     let (engine, scratch): (Arc<dyn Engine>, _) = match target.target()? {
+        Target::Sqlite { path: Some(path) } if purpose == Purpose::Existing && !path.exists() => {
+            bail!("there is no file {}", path.display())
+        }
         Target::Sqlite { path: Some(path) } => (Arc::new(SqliteEngine::open(path)?), None),
-        Target::Sqlite { path: None } if purpose == Purpose::Keep => {
+        Target::Sqlite { path: None } if purpose != Purpose::Run => {
             bail!("without a file, SQLite's data ends with this command; give one with --target sqlite:FILE")
         }
         Target::Sqlite { path: None } => {

@@ -1,6 +1,8 @@
 //! Bad input of every kind ends with exit code 2 and one clear message. The messages are a snapshot: they are
 //! read, not only counted.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::fmt::Write as _;
@@ -97,6 +99,11 @@ fn command_lines_and_urls() {
     cases.case("unknown sslmode", &run("postgres://u@127.0.0.1/db?sslmode=maybe"));
     cases.case("temporary data to keep", &["build", "tproc-c"]);
     cases.case("run that is not stored", &["show", "77"]);
+    cases.case("check of a file that is not there", &["check", "tproc-c", "--target", "sqlite:absent.db"]);
+    rusqlite::Connection::open(cases.place.path("tpcc.db"))
+        .unwrap()
+        .execute_batch("create table t (a)")
+        .unwrap();
     cases.case("drop without being asked", &["drop", "tproc-c", "--target", "sqlite:tpcc.db"]);
     insta::assert_snapshot!(cases.seen);
 }

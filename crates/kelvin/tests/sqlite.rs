@@ -1,5 +1,7 @@
 //! The main job on embedded SQLite, as a user runs it.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::io::{BufRead, BufReader};
@@ -149,7 +151,7 @@ fn wait_for_measuring(stderr: impl std::io::Read + Send + 'static, seconds: usiz
         }
     });
     let mut seen = 0;
-    wait_until("the load is measured", Duration::from_secs(60), || {
+    wait_until("the load is measured", Duration::from_mins(1), || {
         seen += receiver.try_iter().count();
         seen >= seconds
     });

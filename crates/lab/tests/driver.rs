@@ -1,5 +1,7 @@
 //! The driver on a real SQLite database: windows, counts, invariants, stopping.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,7 +9,7 @@ use kelvin_database::Engine;
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_lab::spec::WorkloadName;
 use kelvin_lab::{Outcome, Run, Sink, SinkError, Spec};
-use kelvin_measure::event::{Part, Phase, Status};
+use kelvin_measure::event::{KindCounts, Part, Phase, Status};
 use kelvin_measure::{Clock, Event};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::TprocC;
@@ -91,9 +93,9 @@ fn a_timed_window_counts_only_what_ended_in_it() {
             .iter()
             .filter(|s| s.part == Part::Measured)
             .flat_map(|s| &s.kinds)
-            .map(|k| k.good())
+            .map(KindCounts::good)
             .sum();
-        let total: u64 = point.totals.measured.iter().map(|k| k.good()).sum();
+        let total: u64 = point.totals.measured.iter().map(KindCounts::good).sum();
         assert_eq!(measured, total, "the events hold every counted transaction");
         assert!(seconds.iter().any(|s| s.part == Part::RampUp && s.second == -1));
         assert!(seconds.iter().filter(|s| s.part == Part::Measured).all(|s| (0..2).contains(&s.second)));

@@ -49,6 +49,10 @@ pub trait Workload: Send + Sync {
     /// What each of the audit counters that a user writes counts.
     fn counters(&self) -> &'static [&'static str];
 
+    /// Refuses an engine that cannot carry this workload as it was asked for, whatever its data: before
+    /// anything is built.
+    fn suits(&self, engine: &dyn Engine) -> Result<()>;
+
     /// Looks at the data and refuses, in words, what this workload cannot drive: absent, half loaded, of
     /// another size or shape. Returns sentences that belong into the result (which routines are driven, what
     /// is not reproducible).

@@ -19,7 +19,7 @@ pub(crate) fn check(args: &DataArgs, global: &Global) -> Result<Code> {
     let spec = args.spec()?;
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
-    let opened = open::open(&spec.target, Purpose::Keep, &mut |text| live.say(text))?;
+    let opened = open::open(&spec.target, Purpose::Existing, &mut |text| live.say(text))?;
     let mut workload = super::workload(&spec)?;
     workload.inspect(&*opened.engine)?;
     let mut sink = Heard(&mut *live);

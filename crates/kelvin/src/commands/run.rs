@@ -70,6 +70,7 @@ fn prepare(
     stop: &Stop,
 ) -> Result<(Arc<dyn Workload>, Vec<String>)> {
     let mut workload = super::workload(spec)?;
+    workload.suits(&*opened.engine)?;
     if !workload.is_built(&*opened.engine)? {
         if spec.build == Build::Never {
             bail!(

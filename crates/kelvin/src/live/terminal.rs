@@ -92,10 +92,8 @@ impl Live for Terminal {
                 }
             }
             Event::Progress { what, done, total, rows } => self.progress(what, *done, *total, *rows),
-            Event::Check { line, .. } => {
-                if self.interactive {
-                    self.line(format!("checking the consistency conditions: {} done", line.number));
-                }
+            Event::Check { line, .. } if self.interactive => {
+                self.line(format!("checking the consistency conditions: {} done", line.number));
             }
             Event::Errors(errors) => self.status.errors(errors.count),
             Event::Second(second) => {

@@ -33,13 +33,11 @@ pub(super) fn final_count(
     workload: &dyn Workload,
     monitor: &mut Box<dyn Session>,
 ) -> kelvin_database::Result<u64> {
-    match workload.headline_count(&mut **monitor) {
-        Ok(count) => Ok(count),
-        Err(_) => {
-            *monitor = shared.connect()?;
-            workload.headline_count(&mut **monitor)
-        }
+    if let Ok(count) = workload.headline_count(&mut **monitor) {
+        return Ok(count);
     }
+    *monitor = shared.connect()?;
+    workload.headline_count(&mut **monitor)
 }
 
 /// Everything that the last figures are made of.

@@ -91,6 +91,20 @@ struct Underway {
     edges: Edges,
 }
 
+impl Underway {
+    /// Hands out what is complete.
+    fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
+        for second in self.collector.drain(now) {
+            sink.event(&Event::Second(second))?;
+        }
+        self.tally.take(&self.reports);
+        for event in self.tally.complete(self.collector.second_of(now)) {
+            sink.event(&event)?;
+        }
+        Ok(())
+    }
+}
+
 impl Point<'_> {
     /// Connects, loads, measures. An error means that the point could not start or its events could not be
     /// kept; what goes wrong with the database while it runs is part of the result.
@@ -232,7 +246,7 @@ impl Point<'_> {
                 underway.collector.close_window(close);
                 shared.close.store(close, Ordering::Release);
             }
-            self.emit(underway, now, sink)?;
+            underway.emit(now, sink)?;
             let second = underway.collector.second_of(now);
             if measuring && second > counted_until {
                 counted_until = second;
@@ -243,17 +257,6 @@ impl Point<'_> {
                 return self.phase(sink, Phase::Stop, now.min(planned), None);
             }
         }
-    }
-
-    fn emit(&self, underway: &mut Underway, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
-        for second in underway.collector.drain(now) {
-            sink.event(&Event::Second(second))?;
-        }
-        underway.tally.take(&underway.reports);
-        for event in underway.tally.complete(underway.collector.second_of(now)) {
-            sink.event(&event)?;
-        }
-        Ok(())
     }
 
     /// Waits for every user to end the transaction it is in. Whoever takes too long, or everybody once

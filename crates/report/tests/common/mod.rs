@@ -235,9 +235,9 @@ fn point_events(
             audit("deliveries skipped", 0.0, f64::NEG_INFINITY, 1.0, "%", 400, true),
         ],
     });
-    let mean = sums[2] as f64 / 1e9 / sums[1] as f64;
-    let busy = sums[2] as f64 / 1e9 / shape.seconds as f64 / f64::from(users);
-    let invariant = littles_law(users, busy, sums[1], mean, shape.seconds as f64);
+    let in_system = sums[2] as f64 / 1e9;
+    let busy = in_system / shape.seconds as f64 / f64::from(users);
+    let invariant = littles_law(users, busy, in_system, shape.seconds as f64);
     events.push(Event::Invariant { point, invariant });
     events
 }

@@ -17,11 +17,10 @@ use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 use kelvin_measure::event::CheckLine;
 
 use crate::{Progress, Stop};
+use options::MAX_WAREHOUSES;
 pub use options::{Calls, Mix, Options, Profile};
 use schema::metadata::{Build, Metadata};
 
-/// The most warehouses that can be asked for.
-const MAX_WAREHOUSES: u32 = 100_000;
 /// The most loaders and the most partitions that can be asked for.
 const MAX_PARALLEL: u32 = 1024;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The rules that a run follows. Results of different profiles are never compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -94,6 +94,7 @@ pub struct Options {
     /// Which rules.
     pub profile: Profile,
     /// Number of warehouses, 1 to 100,000.
+    #[serde(deserialize_with = "warehouses")]
     pub warehouses: u32,
     /// How transactions are executed; none chooses the fastest that the engine has.
     pub calls: Option<Calls>,
@@ -128,4 +129,15 @@ impl Default for Options {
             data_seed: 1,
         }
     }
+}
+
+/// The most warehouses that can be asked for.
+pub(super) const MAX_WAREHOUSES: u32 = 100_000;
+
+/// Refuses a bad number where it stands, so that the error has its line and column.
+fn warehouses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let number = i64::deserialize(deserializer)?;
+    u32::try_from(number).ok().filter(|n| (1..=MAX_WAREHOUSES).contains(n)).ok_or_else(|| {
+        serde::de::Error::custom(format!("{number} warehouses: 1 to {MAX_WAREHOUSES} are possible"))
+    })
 }

@@ -32,6 +32,10 @@ impl Workload for TprocC {
         &audit::NAMES
     }
 
+    fn suits(&self, engine: &dyn Engine) -> Result<()> {
+        calls::possible(&self.options, engine.kind(), engine.capabilities()).map(|_| ())
+    }
+
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         let mut session = engine.connect()?;
         let metadata = self.look(session.as_mut())?;

@@ -18,9 +18,10 @@ fn every_way_of_calling_is_valid_with_eight_users() {
         let args = ["run", "tproc-c", "--target", &url, "--calls", calls, "--users", "8"];
         place.expect(0, &[&args[..], &["--ramp-up", "1s", "--duration", "4s", "--check"]].concat());
         let run = place.report("last");
-        let window = &run["points"][0]["window"];
-        assert!(window["client_headline"].as_u64().unwrap() > 100, "{calls}: {window}");
-        assert!(window["server_headline"].as_u64().unwrap() > 100, "{calls}: {window}");
+        let point = &run["points"][0];
+        for count in ["headline_count", "server_headline_count"] {
+            assert!(point[count].as_u64().unwrap() > 100, "{calls}: {count} {}", point[count]);
+        }
     }
 }
 
@@ -56,7 +57,7 @@ fn a_server_killed_and_restarted_in_the_run_costs_errors_and_no_truth() {
     assert!(errors.iter().any(|e| e["class"] == "connection lost"), "{errors:?}");
     assert!(run["checks"].as_array().unwrap().iter().all(|c| c["holds"] == true));
     // It went on after the restart.
-    let series = run["points"][0]["series"].as_array().unwrap();
+    let series = run["points"][0]["seconds"].as_array().unwrap();
     let last = series.iter().rfind(|s| s["part"] == "measured").unwrap();
     assert!(last["second"].as_i64().unwrap() >= 13, "the last second is {last}");
 }

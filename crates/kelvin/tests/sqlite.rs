@@ -59,7 +59,7 @@ fn the_printed_specification_is_the_run() {
     assert_eq!(place.expect(0, &["run", "run.toml", "--print-spec"]), file);
     place.expect(0, &["run", "run.toml"]);
     let run = place.report("last");
-    assert_eq!(run["seed"], 9);
+    assert_eq!(run["seed"], "9");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn ctrl_c_keeps_the_window_as_it_was() {
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stdout));
     let run = place.report("last");
     assert_eq!(run["status"], "interrupted");
-    let elapsed = run["points"][0]["window"]["elapsed_s"].as_f64().unwrap();
+    let elapsed = run["points"][0]["window_s"].as_f64().unwrap();
     assert!((1.0..30.0).contains(&elapsed), "a window of {elapsed} s");
 }
 
@@ -96,7 +96,7 @@ fn kill_9_loses_at_most_the_last_second() {
     let shown = place.expect(0, &["show", "last"]);
     assert!(shown.to_lowercase().contains("partial"), "{shown}");
     let run = place.report("last");
-    let seconds = run["points"][0]["series"].as_array().unwrap().len();
+    let seconds = run["points"][0]["seconds"].as_array().unwrap().len();
     assert!(seconds + 1 >= seen, "{seconds} seconds kept of {seen} seen");
     // The store is good for more runs.
     place.expect(0, &["run", "tproc-c", "--transactions", "20", "--users", "1"]);

@@ -78,7 +78,7 @@ fn at_once(engine: &dyn Engine, calls: Calls) {
     let before = workload.headline_count(engine.connect().unwrap().as_mut()).unwrap();
     let (orders, done, retried) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
-    let counters: Vec<Counters> = (0..USERS).map(|_| Counters::new(Workload::counters(&workload))).collect();
+    let counters: Vec<Counters> = (0..USERS).map(|_| Counters::new(Workload::counters(&workload).len())).collect();
     std::thread::scope(|scope| {
         for (mut user, counters) in workload.users(USERS, 7).into_iter().zip(&counters) {
             let (orders, done, retried, stop) = (&orders, &done, &retried, &stop);

@@ -65,7 +65,7 @@ fn kelvin(bench: &Bench, url: &str, calls: &str) -> Result<(f64, f64)> {
     let cost = bench.kelvin(&[&all[..], &load[..]].concat())?;
     let report: Value = serde_json::from_str(&bench.kelvin(&["report", "last", "--json"])?.stdout)?;
     let orders =
-        report["points"][0]["window"]["client_headline"].as_f64().context("no count in the report")?;
+        report["points"][0]["headline_count"].as_f64().context("no count in the report")?;
     Ok((cost.cpu, orders))
 }
 

@@ -1,4 +1,5 @@
 //! Many users at once: no deadlock storms, no lost update, and the server counts what the clients count.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod transactions_support;
 

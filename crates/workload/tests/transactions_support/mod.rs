@@ -1,5 +1,10 @@
 //! What the tests of the transactions share: a PostgreSQL of their own, data, and digests of tables.
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part, and one is inside the crate")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test uses a part, and one is inside the crate"
+)]
 
 use std::net::TcpListener;
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 //! HammerDB's routines: ours of its interface, and ones that a fixture makes from the interface's
 //! description, as functions and as procedures.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod transactions_support;
 

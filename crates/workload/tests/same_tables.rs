@@ -1,4 +1,5 @@
 //! The same seed gives the same tables, whichever engine and whichever way of calling.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod transactions_support;
 

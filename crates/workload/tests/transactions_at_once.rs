@@ -1,4 +1,9 @@
 //! Many users at once: no deadlock storms, no lost update, and the server counts what the clients count.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, a measurement prints"
+)]
 
 mod transactions_support;
 

@@ -1,5 +1,10 @@
 //! What the tests of the transactions share: a PostgreSQL of their own, data, and digests of tables.
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part, and one is inside the crate")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test uses a part, and one is inside the crate"
+)]
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -153,7 +158,8 @@ const TABLES: [(&str, &str, &str); 9] = [
     ("item", "i_id, i_im_id, i_name, i_price:2, i_data", "1"),
     (
         "stock",
-        "s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_01, s_dist_10, s_data",
+        "s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_01, s_dist_02, s_dist_03, s_dist_04, s_dist_05, \
+         s_dist_06, s_dist_07, s_dist_08, s_dist_09, s_dist_10, s_data",
         "1, 2",
     ),
     ("new_order", "no_w_id, no_d_id, no_o_id", "1, 2, 3"),

@@ -28,6 +28,7 @@ impl Bench {
         Self { session, executor, calls }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "each call makes its own")]
     fn execute(&mut self, transaction: Transaction) -> (Outcome, Done) {
         let mut done = Done::default();
         let outcome = self.executor.execute(self.session.as_mut(), &transaction, &mut done).unwrap();

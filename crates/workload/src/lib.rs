@@ -73,12 +73,12 @@ pub trait Workload: Send + Sync {
     /// The server's own count of headline transactions since the load; a difference of two is meant.
     fn headline_count(&self, session: &mut dyn Session) -> Result<u64>;
 
-    /// Makes virtual user `index` of `users`, 0-based, whose random values come from `seed` alone.
+    /// Makes the virtual users, whose random values come from `seed` alone.
     /// [`Workload::inspect`] came before.
     fn users(&self, users: u32, seed: u64) -> Vec<Box<dyn VirtualUser>>;
 
-    /// Judges the sums of all users' counters over the measured window.
-    fn audit(&self, counters: &[u64]) -> Vec<AuditLine>;
+    /// Judges the sums of the counters of `users` users over the measured window.
+    fn audit(&self, counters: &[u64], users: u32) -> Vec<AuditLine>;
 }
 
 /// One virtual user.

@@ -14,7 +14,7 @@ use transactions_support::{Server, digests};
 const TRANSACTIONS: u32 = 2000;
 
 fn options(warehouses: u32, calls: Option<Calls>) -> Options {
-    Options { warehouses, calls, ..Options::default() }
+    Options { warehouses: Some(warehouses), calls, ..Options::default() }
 }
 
 fn build(engine: &dyn Engine, warehouses: u32) {

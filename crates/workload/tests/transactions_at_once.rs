@@ -21,7 +21,13 @@ const USERS: u32 = 8;
 
 fn options(calls: Option<Calls>) -> Options {
     // Deliveries more often than the rules have it: they are what collides.
-    Options { warehouses: 2, calls, all_warehouses: true, mix: Mix([10, 10, 3, 1, 1]), ..Options::default() }
+    Options {
+        warehouses: Some(2),
+        calls,
+        all_warehouses: true,
+        mix: Mix([10, 10, 3, 1, 1]),
+        ..Options::default()
+    }
 }
 
 #[test]
@@ -83,7 +89,8 @@ fn at_once(engine: &dyn Engine, calls: Calls) {
     let before = workload.headline_count(engine.connect().unwrap().as_mut()).unwrap();
     let (orders, done, retried) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
-    let counters: Vec<Counters> = (0..USERS).map(|_| Counters::new(Workload::counters(&workload).len())).collect();
+    let counters: Vec<Counters> =
+        (0..USERS).map(|_| Counters::new(Workload::counters(&workload).len())).collect();
     std::thread::scope(|scope| {
         for (mut user, counters) in workload.users(USERS, 7).into_iter().zip(&counters) {
             let (orders, done, retried, stop) = (&orders, &done, &retried, &stop);
@@ -123,7 +130,7 @@ fn at_once(engine: &dyn Engine, calls: Calls) {
     assert!(orders > 100, "{calls:?}: only {orders} new orders");
     assert!(retried * 1000 <= done, "{calls:?}: {retried} retries in {done} transactions");
     assert_eq!(workload.headline_count(engine.connect().unwrap().as_mut()).unwrap() - before, orders);
-    let mut sums = vec![0; Workload::counters(&workload)];
+    let mut sums = vec![0; Workload::counters(&workload).len()];
     for counters in &counters {
         counters.sum_into(&mut sums);
     }

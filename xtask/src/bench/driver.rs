@@ -64,8 +64,7 @@ fn kelvin(bench: &Bench, url: &str, calls: &str) -> Result<(f64, f64)> {
         ["run", "tproc-c", "--quiet", "--all-warehouses", "--no-build", "--calls", calls, "--target", url];
     let cost = bench.kelvin(&[&all[..], &load[..]].concat())?;
     let report: Value = serde_json::from_str(&bench.kelvin(&["report", "last", "--json"])?.stdout)?;
-    let orders =
-        report["points"][0]["headline_count"].as_f64().context("no count in the report")?;
+    let orders = report["points"][0]["headline_count"].as_f64().context("no count in the report")?;
     Ok((cost.cpu, orders))
 }
 

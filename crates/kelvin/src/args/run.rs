@@ -26,7 +26,7 @@ pub(crate) struct DataArgs {
     #[arg(long, short, value_name = "TARGET")]
     pub(crate) target: Option<TargetName>,
 
-    /// Number of warehouses, about 100 MB each [default: 1]
+    /// Number of warehouses, about 100 MB each [default: what the database holds; 1 in an empty one]
     #[arg(long, short, value_name = "N", help_heading = "TPROC-C")]
     pub(crate) warehouses: Option<u32>,
 
@@ -38,7 +38,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "N", help_heading = "TPROC-C")]
     pub(crate) loaders: Option<u32>,
 
-    /// Seed of the initial data [default: 1]
+    /// Seed of the initial data [default: what the database holds; 1 in an empty one]
     #[arg(long, value_name = "N", help_heading = "TPROC-C")]
     pub(crate) data_seed: Option<u64>,
 
@@ -139,9 +139,9 @@ impl DataArgs {
             }
         };
         set(&mut spec.target, self.target.as_ref());
-        set(&mut spec.tproc_c.warehouses, self.warehouses.as_ref());
+        spec.tproc_c.warehouses = self.warehouses.or(spec.tproc_c.warehouses);
         set(&mut spec.tproc_c.profile, self.profile.as_ref());
-        set(&mut spec.tproc_c.data_seed, self.data_seed.as_ref());
+        spec.tproc_c.data_seed = self.data_seed.or(spec.tproc_c.data_seed);
         spec.tproc_c.loaders = self.loaders.or(spec.tproc_c.loaders);
         spec.tproc_c.partitions = self.partitions.or(spec.tproc_c.partitions);
         spec.tproc_c.foreign_keys |= self.foreign_keys;

@@ -17,6 +17,8 @@ pub(super) struct Status {
     measured: u64,
     /// Errors of the point so far.
     errors: u64,
+    /// The newest second that has had its line.
+    printed: Option<i64>,
 }
 
 impl Status {
@@ -41,7 +43,8 @@ impl Status {
         self.errors += count;
     }
 
-    /// The line for a second; none for what came after the window.
+    /// The line for a second; none for what came after the window, nor for what is added to a second whose
+    /// line was printed.
     pub(super) fn second(&mut self, second: &Second, ramp_up: u64) -> Option<String> {
         let now = second.kinds.get(self.kind).map_or(0, |kind| kind.committed) * 60;
         let mut latency = Histogram::new();
@@ -64,6 +67,10 @@ impl Status {
             _ => "–".into(),
         };
         let left = total.map_or(String::new(), |total| format!(" · {} s left", total.saturating_sub(at)));
+        if self.printed.is_some_and(|printed| printed >= second.second) {
+            return None;
+        }
+        self.printed = Some(second.second);
         Some(format!(
             "{name} {clock} · {} users · {} {} now, {mean} mean · p95 {p95} · {} errors{left}",
             self.users,

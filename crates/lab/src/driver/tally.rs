@@ -109,6 +109,12 @@ impl Tally {
         events
     }
 
+    /// Says how many notes were left out, if any were.
+    pub(super) fn notes_left_out(&self) -> Option<String> {
+        let more = self.noted.saturating_sub(MOST_NOTES);
+        (more > 0).then(|| format!("{more} more notes of this kind were left out"))
+    }
+
     /// Errors so far, of any kind.
     pub(super) fn errors(&self) -> u64 {
         self.all

@@ -198,7 +198,7 @@ mod tests {
         spec.load.users = "1,2,4".parse().unwrap();
         spec.load.ramp_up = "1m30s".parse().unwrap();
         spec.load.transactions = std::num::NonZeroU64::new(7);
-        spec.tproc_c.warehouses = 10;
+        spec.tproc_c.warehouses = Some(10);
         spec.label = Some("a \"quoted\" label".into());
         assert_eq!(Spec::parse(&spec.to_toml(), "x").unwrap(), spec);
     }

@@ -76,7 +76,8 @@ impl Workload for TprocC {
         }
     }
 
-    fn audit(&self, counters: &[u64]) -> Vec<AuditLine> {
-        audit::judge(counters, self.options.warehouses, self.options.mix)
+    fn audit(&self, counters: &[u64], users: u32) -> Vec<AuditLine> {
+        let warehouses = self.metadata.as_ref().map_or(1, |metadata| metadata.warehouses);
+        audit::judge(counters, users, warehouses, self.options.mix)
     }
 }

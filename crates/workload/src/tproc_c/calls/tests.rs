@@ -357,7 +357,7 @@ fn missing_rows_are_errors(bench: &mut Bench) {
 }
 
 fn build(engine: &dyn Engine) {
-    let options = Options { warehouses: 2, ..Options::default() };
+    let options = Options { warehouses: Some(2), ..Options::default() };
     TprocC::new(options).unwrap().build(engine, &Quiet, &Stop::new()).unwrap();
 }
 

@@ -46,7 +46,7 @@ pub(super) fn build(
     let Found::Missing { parts, loaded } = prepare(session.as_mut(), options)? else { return Ok(()) };
     let loaders = options.loaders.map_or_else(default_loaders, |loaders| loaders as usize);
     let job = |what, before| Job { what, before, progress, stop };
-    let seed = options.data_seed;
+    let seed = options.seed_to_build();
 
     let (items, warehouses) = parts.split_at(parts.iter().filter(|&&part| part == 0).count());
     pool::run(engine, 1, &set_up, job("items loaded", 0), items, &|session, _, shared| {

@@ -33,7 +33,7 @@ pub(super) fn build(
         return Ok(());
     };
     let job = |what, before| Job { what, before, progress, stop };
-    let seed = options.data_seed;
+    let seed = options.seed_to_build();
 
     let (items, warehouses) = parts.split_at(parts.iter().filter(|&&part| part == 0).count());
     for (what, parts) in [(job("items loaded", 0), items), (job("warehouses loaded", loaded), warehouses)] {

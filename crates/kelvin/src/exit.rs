@@ -31,12 +31,18 @@ impl Code {
         use kelvin_lab::RunError;
         match error.downcast_ref::<RunError>() {
             Some(RunError::Sink(_)) => Self::Aborted,
+            _ if error.downcast_ref::<Kept>().is_some() => Self::Aborted,
             Some(RunError::Interrupted) => Self::Interrupted,
             _ if error.downcast_ref::<Stopped>().is_some() => Self::Interrupted,
             _ => Self::BadInput,
         }
     }
 }
+
+/// Something went wrong after the measurement, which is kept.
+#[derive(Debug, thiserror::Error)]
+#[error("the run was measured and is stored, but cannot be shown")]
+pub(crate) struct Kept;
 
 /// Somebody asked to stop while nothing was being measured.
 #[derive(Debug, thiserror::Error)]

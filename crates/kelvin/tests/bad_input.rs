@@ -8,7 +8,6 @@ mod support;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::Command;
 
 use support::{Place, Server, text};
@@ -155,14 +154,12 @@ fn a_disk_that_fills_up_during_the_load() {
     std::fs::create_dir(&disk).unwrap();
     let script = "mount -t tmpfs -o size=40m small-disk small-disk && exec \"$0\" \"$@\"";
     let kelvin = env!("CARGO_BIN_EXE_kelvin");
-    let mut command = cases.place.command(&[]);
     let mut unshared = Command::new("unshare");
     unshared.args(["--mount", "--map-root-user", "sh", "-c", script, kelvin]);
     unshared.args(["build", "tproc-c", "--quiet", "--target", "sqlite:small-disk/tpcc.db"]);
-    unshared.current_dir(command.get_current_dir().unwrap());
+    unshared.current_dir(cases.place.directory());
     unshared.env("KELVIN_STORE", cases.place.store());
     cases.command("disk full", &mut unshared);
-    let _ = &mut command;
     assert!(cases.seen.contains("full"), "{}", cases.seen);
 }
 
@@ -197,6 +194,5 @@ fn servers_that_refuse() {
     let silent_port = silent.local_addr().unwrap().port();
     let url = format!("postgres://u@127.0.0.1:{silent_port}/db?sslmode=disable&connect_timeout=2");
     at(&mut cases, "a server that never answers", &url);
-    assert!(Path::new("/").exists());
     assert_eq!(cases.count, 4);
 }

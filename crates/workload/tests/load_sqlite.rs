@@ -73,7 +73,7 @@ const CHILD: &str = "KELVIN_TEST_BUILD_HERE";
 #[ignore = "the child process of the next test"]
 fn build_until_killed() {
     let path = std::env::var(CHILD).unwrap();
-    build(&SqliteEngine::open(path.into()).unwrap(), options(3));
+    build(&SqliteEngine::open(path).unwrap(), options(3));
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn run(engine: &dyn Engine, warehouses: u32, calls: Calls) -> Vec<(&'static str,
     assert_eq!(workload.headline_count(session.as_mut()).unwrap() - before, orders);
     let mut sums = vec![0; counters.len()];
     counters.sum_into(&mut sums);
-    let audit = workload.audit(&sums);
+    let audit = workload.audit(&sums, 4);
     assert!(audit.iter().all(|line| line.valid), "{calls:?}: {audit:#?}");
     let mut numbers = Vec::new();
     let mut each = |line: kelvin_measure::event::CheckLine| {

@@ -134,7 +134,7 @@ fn at_once(engine: &dyn Engine, calls: Calls) {
     for counters in &counters {
         counters.sum_into(&mut sums);
     }
-    let wrong: Vec<_> = workload.audit(&sums).into_iter().filter(|line| !line.valid).collect();
+    let wrong: Vec<_> = workload.audit(&sums, 4).into_iter().filter(|line| !line.valid).collect();
     assert!(wrong.iter().all(|line| line.name.contains("skipped")), "{calls:?}: {wrong:#?}");
     let mut each = |line: kelvin_measure::event::CheckLine| {
         assert!(line.holds, "{calls:?}: condition {} ({}): {}", line.number, line.name, line.detail);

@@ -70,8 +70,11 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        if self.url.is_some() {
-            let _ = self.kelvin(&["server", "down", "--remove"]);
+        if self.url.is_some()
+            && let Err(error) = self.kelvin(&["server", "down"])
+        {
+            eprintln!("{error:#}; its data stays in {}", self.directory.display());
+            return;
         }
         let _ = std::fs::remove_dir_all(&self.directory);
     }

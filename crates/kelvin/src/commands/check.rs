@@ -20,8 +20,8 @@ pub(crate) fn check(args: &DataArgs, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
     let opened = open::open(&spec.target, Purpose::Existing, &mut |text| live.say(text))?;
-    let mut workload = super::workload(&spec)?;
-    workload.inspect(&*opened.engine)?;
+    let workload = super::workload(&spec)?;
+    super::must_be_built(&*workload, &*opened.engine)?;
     let mut sink = Heard(&mut *live);
     let lines = kelvin_lab::run::check(
         &*opened.engine,

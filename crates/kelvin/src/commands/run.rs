@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use kelvin_database::Engine;
 use kelvin_lab::spec::Build;
 use kelvin_lab::{Environment, Outcome, Run, Sink, SinkError, Spec};
@@ -14,7 +14,7 @@ use kelvin_store::{KindName, NewRun, RunId, RunWriter, Store};
 use kelvin_workload::{Stop, Workload};
 
 use crate::args::{Global, RunArgs};
-use crate::exit::Code;
+use crate::exit::{Code, Kept};
 use crate::live::{self, Live};
 use crate::open::{self, Opened, Purpose};
 use crate::{out, place, signal};
@@ -47,11 +47,17 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
     live.end();
     let outcome = outcome.with_context(|| format!("run {id} ended early"))?;
 
+    show(&store, &store_path, id, args).context(Kept)?;
+    Ok(code(&outcome))
+}
+
+/// Prints the stored run and writes its page.
+fn show(store: &Store, path: &Path, id: RunId, args: &RunArgs) -> Result<()> {
     let report = Report::of(&store.load(id)?)?;
     if !args.json {
         out::write(&kelvin_report::text::render(&report, super::show::options()))?;
     }
-    match write_report(&store_path, id, &report) {
+    match write_report(path, id, &report) {
         Ok(path) if !args.json => {
             out::line(&format!("\nReport: {}\nAgain:  kelvin show {id}", path.display()))?;
         }
@@ -59,7 +65,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
         // The figures are in the store; a report can be written again.
         Err(error) => eprintln!("kelvin: the HTML report could not be written: {error:#}"),
     }
-    Ok(code(&outcome))
+    Ok(())
 }
 
 /// Makes the data if it is not there and looks at it.
@@ -73,12 +79,7 @@ fn prepare(
     workload.suits(&*opened.engine)?;
     if !workload.is_built(&*opened.engine)? {
         if spec.build == Build::Never {
-            bail!(
-                "{} holds no complete {} data, and building it was ruled out; run `kelvin build {}` first",
-                opened.engine.describe(),
-                workload.name(),
-                workload.name()
-            );
+            super::must_be_built(&*workload, &*opened.engine)?;
         }
         super::build::build_data(&*opened.engine, &*workload, live, stop)?;
         super::check::check_data(&*opened.engine, &*workload, live, stop)?;

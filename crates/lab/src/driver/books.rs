@@ -105,9 +105,10 @@ impl Closing<'_> {
         let mut invariants = vec![Invariant {
             name: "every user ended in order".into(),
             holds: ended && !panicked,
-            evidence: match panicked {
-                true => "a user's thread panicked".into(),
-                false => format!("{at_work} of {} did not come back from the database", self.users),
+            evidence: if panicked {
+                "a user's thread panicked".into()
+            } else {
+                format!("{at_work} of {} did not come back from the database", self.users)
             },
         }];
         if !invariants[0].holds {

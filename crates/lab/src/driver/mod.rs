@@ -311,7 +311,9 @@ impl Point<'_> {
             underway;
         if ended {
             // A panic has its own mark, which the invariants look at.
-            threads.into_iter().for_each(|thread| drop(thread.join()));
+            for thread in threads {
+                let _ = thread.join();
+            }
         }
         let (rest, totals) = collector.finish();
         for second in rest {

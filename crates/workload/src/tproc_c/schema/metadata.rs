@@ -153,7 +153,10 @@ fn read_own(session: &mut dyn Session) -> Result<Build> {
             },
             warehouses: number("warehouses", value("warehouses")?)?,
             data_seed: number("data-seed", value("data-seed")?)?,
-            c_last_of_load: number("c-last", value("c-last")?)?,
+            c_last_of_load: match number("c-last", value("c-last")?)? {
+                c @ 0..=255 => c,
+                other => return Err(unreadable("c-last", &other.to_string())),
+            },
             built_by: BuiltBy::Kelvin,
         },
         complete: value("state")? == "complete",

@@ -37,7 +37,8 @@ fn run(engine: &dyn Engine, calls: Option<Calls>, transactions: u32) -> (Vec<Str
     assert_eq!(workload.headline_count(session.as_mut()).unwrap() - before, orders);
     let mut sums = vec![0; counters.len()];
     counters.sum_into(&mut sums);
-    let wrong = workload.audit(&sums, 4).into_iter().filter(|line| !line.valid).map(|line| line.name).collect();
+    let wrong =
+        workload.audit(&sums, 4).into_iter().filter(|line| !line.valid).map(|line| line.name).collect();
     Workload::check(&workload, engine, &Stop::new(), &mut |line| {
         assert!(line.holds, "condition {} ({}): {}", line.number, line.name, line.detail);
     })

@@ -61,6 +61,10 @@ pub(crate) enum Command {
     /// Compare stored runs
     Compare(CompareArgs),
     /// A PostgreSQL server that kelvin makes and keeps for its runs
+    ///
+    /// It is made from the newest installed binaries, listens on no network, and keeps its data in
+    /// /var/lib/kelvin for root, in the user's data directory otherwise; the environment variable
+    /// KELVIN_SERVERS names another directory. Remove that directory, with the server stopped, to remove the data.
     #[command(subcommand)]
     Server(ServerCommand),
     /// Print the completions for a shell

@@ -67,27 +67,27 @@ pub(crate) struct RunArgs {
     pub(crate) users: Option<Users>,
 
     /// Load before the measured window, in no figure [default: 5s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) ramp_up: Option<Span>,
 
     /// Length of the measured window [default: 20s]
-    #[arg(long, short, value_name = "TIME")]
+    #[arg(long, short, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) duration: Option<Span>,
 
-    /// Transactions of each user, instead of a duration
-    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    /// Transactions of each user, instead of a ramp-up and a duration
+    #[arg(long, value_name = "N", conflicts_with_all = ["duration", "ramp_up"], value_parser = at_least_one)]
     pub(crate) transactions: Option<NonZeroU64>,
 
     /// Decides every random value of the run [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
 
     /// How often a transaction is repeated after a serialization failure, a deadlock or a busy lock [default: 10]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) retries: Option<u16>,
 
     /// No statement waits longer than this for the server [default: 1m]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) timeout: Option<Span>,
 
     /// A name to find the run by
@@ -173,6 +173,14 @@ impl RunArgs {
         }
         spec.validate()?;
         Ok(spec)
+    }
+}
+
+fn at_least_one(text: &str) -> Result<NonZeroU64, String> {
+    match text.parse::<u64>().map(NonZeroU64::new) {
+        Ok(Some(number)) => Ok(number),
+        Ok(None) => Err("0 transactions measure nothing; give at least 1".into()),
+        Err(_) => Err("not a number of transactions".into()),
     }
 }
 

@@ -43,7 +43,9 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
 fn must_be_built(workload: &dyn Workload, engine: &dyn Engine) -> Result<()> {
     if !workload.is_built(engine)? {
         let (target, name) = (engine.describe(), workload.name());
-        bail!("{target} holds no complete {name} data of this kind; run `kelvin build {name}` first");
+        bail!(
+            "{target} holds no complete {name} data of this kind; make it with `kelvin build`, or leave --no-build out"
+        );
     }
     Ok(())
 }

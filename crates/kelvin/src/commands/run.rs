@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use kelvin_database::Engine;
-use kelvin_lab::spec::Build;
+use kelvin_database::{Engine, EngineKind};
+use kelvin_lab::spec::{Build, Span};
 use kelvin_lab::{Environment, Outcome, Run, Sink, SinkError, Spec};
 use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Event};
@@ -84,8 +84,32 @@ fn prepare(
         super::build::build_data(&*opened.engine, &*workload, live, stop)?;
         super::check::check_data(&*opened.engine, &*workload, live, stop)?;
     }
-    let notes = workload.inspect(&*opened.engine)?;
+    let mut notes = workload.inspect(&*opened.engine)?;
+    notes.extend(cautions(spec, &*opened.engine));
     Ok((Arc::from(workload), notes))
+}
+
+/// What a reader of the figures has to know about how they came to be.
+fn cautions(spec: &Spec, engine: &dyn Engine) -> Vec<String> {
+    let mut cautions = Vec::new();
+    if engine.kind() == EngineKind::Sqlite {
+        cautions.push(
+            "SQLite runs in WAL mode with synchronous=NORMAL: a commit survives a crash of the process, not a power \
+             cut; PostgreSQL at its defaults waits for the disk"
+                .into(),
+        );
+    }
+    let long_enough = |span: Span| span >= Span::seconds(60);
+    if spec.tproc_c.keying_and_thinking
+        && !(long_enough(spec.load.ramp_up) && long_enough(spec.load.duration))
+    {
+        cautions.push(
+            "with keying and thinking a New-Order takes 30 s on average before anything is sent: a ramp-up or a \
+             window under a minute sees the short transactions only"
+                .into(),
+        );
+    }
+    cautions
 }
 
 fn new_run(
@@ -119,7 +143,7 @@ fn new_run(
 
 /// The command line that repeats the run, quoted for a shell where it must be.
 fn command_line() -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+[]?&".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     let quoted = |word: String| {
         if !word.is_empty() && word.chars().all(plain) {
             word

@@ -61,22 +61,22 @@ impl Status {
                 ("measure", second.second as u64 + 1, self.planned)
             }
         };
-        let clock = total.map_or(format!("{at:>4} s"), |total| format!("{at:>4}/{total} s"));
+        let users = if self.users == 1 { "1 user".into() } else { format!("{} users", self.users) };
+        let errors =
+            if self.errors == 1 { "1 error".into() } else { format!("{} errors", grouped(self.errors)) };
         let mean = match (second.part, self.measured_seconds) {
             (Part::Measured, seconds @ 1..) => grouped(self.measured * 60 / seconds),
             _ => "–".into(),
         };
-        let left = total.map_or(String::new(), |total| format!(" · {} s left", total.saturating_sub(at)));
+        let clock = total.map_or(format!("{at} s"), |total| format!("{} s left", total.saturating_sub(at)));
         if self.printed.is_some_and(|printed| printed >= second.second) {
             return None;
         }
         self.printed = Some(second.second);
         Some(format!(
-            "{name} {clock} · {} users · {} {} now, {mean} mean · p95 {p95} · {} errors{left}",
-            self.users,
+            "{name} {clock} · {} {} now {mean} mean · p95 {p95} · {errors} · {users}",
             self.headline,
             grouped(now),
-            grouped(self.errors),
         ))
     }
 }
@@ -126,14 +126,14 @@ mod tests {
         let mut status = Status::new("NOPM", 0);
         status.phase(Phase::RampUp, 4, Some(5_000_000_000));
         let line = status.second(&second(-5, Part::RampUp, 100), 5).unwrap();
-        assert_eq!(line, "ramp-up    1/5 s · 4 users · NOPM 6,000 now, – mean · p95 – · 0 errors · 4 s left");
+        assert_eq!(line, "ramp-up 4 s left · NOPM 6,000 now – mean · p95 – · 0 errors · 4 users");
         status.phase(Phase::Measure, 4, Some(20_000_000_000));
         status.second(&second(0, Part::Measured, 1000), 5);
         status.errors(3);
         let line = status.second(&second(1, Part::Measured, 500), 5).unwrap();
         assert_eq!(
             line,
-            "measure    2/20 s · 4 users · NOPM 30,000 now, 45,000 mean · p95 1.50 ms · 3 errors · 18 s left"
+            "measure 18 s left · NOPM 30,000 now 45,000 mean · p95 1.50 ms · 3 errors · 4 users"
         );
         assert!(status.second(&second(20, Part::Tail, 1), 5).is_none());
     }

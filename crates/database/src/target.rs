@@ -112,11 +112,16 @@ fn is_database_file(text: &str) -> bool {
         })
 }
 
-/// What may be repeated of the user's words: not what could be a password in a URL of another database.
+/// What may be repeated of the user's words: not what could be a password in a URL, however mistyped. Whatever
+/// stands before an `@` or after a `?` may hold one.
 fn shown(text: &str) -> String {
-    let without = match (text.find("://"), text.rfind('@')) {
-        (Some(start), Some(at)) if start + 3 <= at => format!("{}…{}", &text[..start + 3], &text[at..]),
-        _ => text.to_owned(),
+    let (before_query, query) = text.split_once('?').map_or((text, None), |(a, b)| (a, Some(b)));
+    let without = match (before_query.rfind('@'), query) {
+        // The '?' may be a character of the password itself.
+        (_, Some(query)) if query.contains('@') => "…".to_owned(),
+        (Some(at), _) => format!("…{}", &before_query[at..]),
+        (None, Some(_)) => format!("{before_query}?…"),
+        (None, None) => before_query.to_owned(),
     };
     without.chars().take(100).collect()
 }

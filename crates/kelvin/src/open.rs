@@ -58,15 +58,17 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
     Ok(Opened { engine, _scratch: scratch })
 }
 
-/// Looks for a password where libpq does; when the server wants one that nobody has told us, asks the person
-/// at the terminal.
+/// When the server wants a password that nobody has told us, looks where libpq does, then asks the person at
+/// the terminal. A server that wants none is entered without a look: nothing wrong with a file of passwords is
+/// to stop that.
 fn with_password(mut config: Config) -> Result<Config> {
-    if config.password.is_none() {
-        config.password = password::find(&config, &|name| std::env::var(name).ok())?;
-    }
     let Err(error) = PostgresEngine::new(config.clone()).connect() else { return Ok(config) };
     // Any other failure is reported by the caller, who connects again.
-    if password::is_missing(&error) && std::io::stdin().is_terminal() {
+    if !password::is_missing(&error) {
+        return Ok(config);
+    }
+    config.password = password::find(&config, &|name| std::env::var(name).ok())?;
+    if config.password.is_none() && std::io::stdin().is_terminal() {
         let prompt = format!("Password for {config}: ");
         config.password =
             Some(Password::new(rpassword::prompt_password(prompt).context("cannot read a password")?));

@@ -165,3 +165,13 @@ impl Drop for Server {
         }
     }
 }
+
+/// Waits until a session of the watcher's server runs this statement.
+pub fn await_statement(watcher: &mut dyn Session, sql: &str) {
+    let ask = format!("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = '{sql}'");
+    let began = Instant::now();
+    while watcher.query(&ask).unwrap().int(0, 0).unwrap() == 0 {
+        assert!(began.elapsed() < Duration::from_mins(1), "nobody runs {sql}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -158,7 +158,7 @@ impl fmt::Display for Config {
         };
         match &self.host {
             Host::Tcp(name) if name.parse::<std::net::Ipv6Addr>().is_ok() => {
-                write!(f, "[{name}]:{}", self.port)?
+                write!(f, "[{name}]:{}", self.port)?;
             }
             Host::Tcp(name) => write!(f, "{}:{}", Escaped(name, ""), self.port)?,
             Host::Unix(_) => {}

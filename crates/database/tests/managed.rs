@@ -120,6 +120,57 @@ fn a_crash_leaves_nothing_in_the_way() {
 }
 
 #[test]
+fn what_was_kept_can_be_lost_damaged_or_wrong() {
+    let Some(place) = Place::new() else { return };
+    let instance = place.up();
+    let base = place.manager.base_dir();
+    let state = base.join(format!("postgres-{}.toml", instance.major()));
+    // An instance of which little is left, and whose binaries are gone.
+    std::fs::create_dir_all(base.join("postgres-99/data")).unwrap();
+    std::fs::write(base.join("postgres-99/data/PG_VERSION"), "99\n").unwrap();
+    let kept = std::fs::read_to_string(&state).unwrap();
+    let elsewhere = kept.replace("/run\"", "/nowhere\"");
+    assert_ne!(kept, elsewhere);
+    for damage in [None, Some(&kept[..kept.len() / 2]), Some("port = \"x\""), Some(elsewhere.as_str())] {
+        match damage {
+            None => std::fs::remove_file(&state).unwrap(),
+            Some(text) => std::fs::write(&state, text).unwrap(),
+        }
+        let status = place.manager.status().unwrap();
+        assert_eq!(status.len(), 2, "{status:?}");
+        assert_eq!((status[0].pid, status[0].answers), (Some(instance.pid()), true), "{damage:?}");
+        assert!(status[0].version.contains("PostgreSQL"));
+        assert_eq!((status[1].major, status[1].pid, status[1].version.as_str()), (99, None, ""));
+        let again = place.manager.up(None, &mut |step| panic!("it runs already: {step}")).unwrap();
+        assert_eq!(ask(&again, "SELECT 'well'"), "well");
+        if damage != Some(elsewhere.as_str()) {
+            assert_eq!(std::fs::read_to_string(&state).unwrap(), kept, "written anew");
+        }
+    }
+    std::fs::remove_file(&state).unwrap();
+    assert_eq!(place.manager.down(None).unwrap(), [instance.major()]);
+    assert!(is_gone(instance.pid()));
+}
+
+#[test]
+fn the_configuration_is_replaced_and_its_text_is_no_error() {
+    let Some(place) = Place::new() else { return };
+    let first = place.up();
+    place.manager.down(None).unwrap();
+    let file = first.data_directory().join("postgresql.conf");
+    let mut text = std::fs::read_to_string(&file).unwrap();
+    text.push_str("# ERROR: FATAL: only words\n");
+    std::fs::write(&file, &text).unwrap();
+    let before = std::fs::metadata(&file).unwrap();
+    place.manager.up_with_settings(None, &[("work_mem", "5MB")], &mut |_| ()).unwrap();
+    let after = std::fs::metadata(&file).unwrap();
+    assert_ne!(before.ino(), after.ino(), "another file under the same name");
+    assert_eq!((after.uid(), after.mode() & 0o777), (before.uid(), 0o600));
+    assert!(std::fs::read_to_string(&file).unwrap().ends_with("# ERROR: FATAL: only words\n"));
+    assert!(!first.data_directory().join("postgresql.conf.new").exists());
+}
+
+#[test]
 fn two_starts_at_once_make_one_server() {
     let Some(place) = Place::new() else { return };
     let pids: Vec<u32> = std::thread::scope(|scope| {

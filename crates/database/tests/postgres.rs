@@ -548,6 +548,8 @@ fn the_engine_tells_about_the_server() {
     assert_eq!(of("fsync"), Some("off"));
     assert_eq!(of("shared_buffers"), Some("64MB"));
     assert_eq!(of("wal_level"), Some("replica"));
+    assert_eq!((of("block_size"), of("wal_segment_size")), (Some("8192"), Some("16MB")));
+    assert!(matches!(of("data_checksums"), Some("on" | "off")));
     let before = engine.counters(s.as_mut()).unwrap().unwrap();
     for _ in 0..10 {
         s.run("BEGIN").unwrap();

@@ -1,7 +1,5 @@
 //! One instance: its directory, its life.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -9,10 +7,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::account::Account;
-use super::binaries::Installation;
-use super::{postmaster, settings};
+use super::binaries::{self, Installation};
+use super::postmaster::{self, Postmaster};
+use super::settings;
 use crate::{Error, ErrorClass, Result, postgres};
 
 /// Role and database that every instance has.
@@ -129,19 +129,44 @@ impl Places {
         if near.as_os_str().as_bytes().len() <= LONGEST_SOCKET_DIRECTORY {
             return near;
         }
-        let mut hasher = DefaultHasher::new();
-        self.directory.hash(&mut hasher);
-        PathBuf::from(format!("/tmp/kelvin-{}-{:016x}", account.uid, hasher.finish()))
+        let digest = Sha256::digest(self.directory.as_os_str().as_bytes());
+        let short = digest.iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+        PathBuf::from(format!("/tmp/kelvin-{}-{short:016x}", account.uid))
     }
 
-    fn read_state(&self) -> Result<State> {
-        let shown = self.state.display();
-        let text = std::fs::read_to_string(&self.state)
-            .map_err(|error| Error::usage(format!("{shown} cannot be read: {error}")))?;
-        toml::from_str(&text).map_err(|error| {
-            Error::usage(format!("{shown} is damaged: {error}"))
-                .with_help("remove that file; the next start writes it anew")
-        })
+    /// What was kept of the instance; `None` when that is lost or damaged. The next [`up`] writes it anew, and
+    /// until then it can be made up for.
+    fn read_state(&self) -> Option<State> {
+        toml::from_str(&std::fs::read_to_string(&self.state).ok()?).ok()
+    }
+
+    /// Completely or not at all.
+    fn write_state(&self, state: &State) -> Result<()> {
+        let text = toml::to_string(state).map_err(|error| Error::usage(error.to_string()))?;
+        let unfinished = self.state.with_extension("toml.new");
+        std::fs::write(&unfinished, text).map_err(|error| io_error(&unfinished, &error))?;
+        std::fs::rename(&unfinished, &self.state).map_err(|error| io_error(&self.state, &error))
+    }
+
+    /// Where a server that runs has its socket: what the server itself says, then what was kept, since the
+    /// place computed today need not be the one of its start.
+    fn socket_of(&self, server: Option<&Postmaster>, account: Option<&Account>) -> (PathBuf, u16) {
+        server
+            .and_then(|server| server.socket.clone())
+            .or_else(|| self.read_state().map(|state| (state.socket_directory, state.port)))
+            .unwrap_or_else(|| {
+                let near = || self.directory.join("run");
+                (account.map_or_else(near, |account| self.socket_directory(account)), PORT)
+            })
+    }
+
+    /// Directory of the instance's binaries: those it was started with, or installed ones of its version.
+    fn binaries(&self, major: u32) -> Result<PathBuf> {
+        let kept = self.read_state().map(|state| state.binaries);
+        match kept.filter(|directory| directory.join("pg_ctl").exists()) {
+            Some(directory) => Ok(directory),
+            None => Ok(binaries::choose(Some(major))?.directory),
+        }
     }
 }
 
@@ -159,8 +184,6 @@ pub(super) fn up(
     let account = Account::for_data(&places.data)?;
     account.make_private_directory(&places.directory)?;
     can_work_in(&account, installation, &places.directory)?;
-    let socket_directory = places.socket_directory(&account);
-    account.make_private_directory(&socket_directory)?;
     if !places.data.join("PG_VERSION").exists() {
         progress(&format!(
             "making a PostgreSQL {} instance in {}",
@@ -169,23 +192,28 @@ pub(super) fn up(
         ));
         create(&account, installation, &places)?;
     }
-    let host = settings::Host::look(&places.data);
-    let section = settings::section(installation.major, host, &socket_directory, PORT, extra)?;
-    let socket = socket_directory.join(format!(".s.PGSQL.{PORT}"));
     let ready = |reused| -> Option<Instance> {
-        let pid = postmaster::running(&places.data)?.pid;
-        postmaster::answers(&socket).then(|| Instance {
-            config: postgres::Config::unix(&socket_directory, PORT, NAME, NAME),
+        let server = postmaster::running(&places.data)?;
+        let (directory, port) = places.socket_of(Some(&server), Some(&account));
+        postmaster::answers(&socket_path(&directory, port)).then(|| Instance {
+            config: postgres::Config::unix(&directory, port, NAME, NAME),
             major: installation.major,
             data: places.data.clone(),
             log: places.log.clone(),
-            pid,
+            pid: server.pid,
             reused,
         })
     };
+    let state =
+        |socket_directory, port| State { socket_directory, port, binaries: installation.directory.clone() };
     let file = places.data.join("postgresql.conf");
     let configuration = std::fs::read_to_string(&file).map_err(|error| io_error(&file, &error))?;
     if let Some(instance) = ready(true) {
+        if places.read_state().is_none() {
+            let (directory, port) =
+                places.socket_of(postmaster::running(&places.data).as_ref(), Some(&account));
+            places.write_state(&state(directory, port))?;
+        }
         if extra.iter().any(|(name, value)| !configuration.contains(&format!("\n{name} = '{value}'\n"))) {
             return Err(Error::usage("the managed server already runs with other settings")
                 .with_help("stop it first: kelvin server down"));
@@ -193,18 +221,16 @@ pub(super) fn up(
         return Ok(instance);
     }
     if postmaster::running(&places.data).is_none() {
-        clear_crash(&places, &socket)?;
+        let socket_directory = places.socket_directory(&account);
+        account.make_private_directory(&socket_directory)?;
+        let host = settings::Host::look(&places.data);
+        let section = settings::section(installation.major, host, &socket_directory, PORT, extra)?;
+        clear_crash(&places, &socket_path(&socket_directory, PORT))?;
         let wanted = settings::with_section(&configuration, &section);
         if wanted != configuration {
             write_as(&account, &file, &wanted, &places)?;
         }
-        let state = State {
-            socket_directory: socket_directory.clone(),
-            port: PORT,
-            binaries: installation.directory.clone(),
-        };
-        let text = toml::to_string(&state).map_err(|error| Error::usage(error.to_string()))?;
-        std::fs::write(&places.state, text).map_err(|error| io_error(&places.state, &error))?;
+        places.write_state(&state(socket_directory, PORT))?;
         progress(&format!("starting PostgreSQL {}", installation.major));
         start(&account, installation, &places)?;
     } else {
@@ -248,12 +274,19 @@ fn clear_crash(places: &Places, socket: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file in the server's directory as the server's user: root following a link there could be led to
-/// overwrite anything.
+/// Replaces a file in the server's directory as the server's user: root following a link there could be led to
+/// overwrite anything. The file changes completely or not at all, whatever is killed or full meanwhile.
 fn write_as(account: &Account, file: &Path, text: &str, places: &Places) -> Result<()> {
-    let mut tee = account.command(Path::new("tee"), &places.directory);
-    tee.arg("--").arg(file);
-    run(tee, Some(text), &format!("writing {}", file.display()))
+    // The length tells a text that was cut off from one that has ended.
+    const REPLACE: &str =
+        r#"umask 077 && cat > "$1.new" && [ "$(wc -c < "$1.new")" -eq "$2" ] && mv -f "$1.new" "$1""#;
+    let mut shell = account.command(Path::new("sh"), &places.directory);
+    shell.args(["-c", REPLACE, "sh"]).arg(file).arg(text.len().to_string());
+    run(shell, Some(text), &format!("writing {}", file.display())).map(drop)
+}
+
+fn socket_path(directory: &Path, port: u16) -> PathBuf {
+    directory.join(format!(".s.PGSQL.{port}"))
 }
 
 fn io_error(path: &Path, error: &std::io::Error) -> Error {
@@ -294,7 +327,12 @@ fn create(account: &Account, installation: &Installation, places: &Places) -> Re
     // A single-user server makes the database: no client is needed, nor a port.
     let mut single = account.command(&installation.directory.join("postgres"), &places.directory);
     single.args(["--single", "-D"]).arg(&unfinished).arg("postgres");
-    run(single, Some(&format!("CREATE DATABASE {NAME}\n")), "creating the database")?;
+    let doing = "creating the database";
+    let said = run(single, Some(&format!("CREATE DATABASE {NAME}\n")), doing)?;
+    // A single-user server ends well even when its statement failed.
+    if said.contains("ERROR:") || said.contains("FATAL:") {
+        return Err(Error::new(ErrorClass::Server, format!("{doing} failed")).with_help(last_lines(&said)));
+    }
     std::fs::rename(&unfinished, &places.data).map_err(|error| io_error(&places.data, &error))
 }
 
@@ -302,14 +340,16 @@ fn start(account: &Account, installation: &Installation, places: &Places) -> Res
     let mut command = account.command(&installation.directory.join("pg_ctl"), &places.directory);
     command.arg("start").arg("--pgdata").arg(&places.data).arg("--log").arg(&places.log);
     command.args(["--wait", "--timeout", PATIENCE, "--silent"]);
-    run(command, None, "starting PostgreSQL").map_err(|error| error.with_help(log_tail(&places.log)))
+    run(command, None, "starting PostgreSQL")
+        .map(drop)
+        .map_err(|error| error.with_help(log_tail(&places.log)))
 }
 
 pub(super) fn down(base: &Path, major: u32) -> Result<bool> {
     let places = Places::new(base, major);
     let Some(server) = postmaster::running(&places.data) else { return Ok(false) };
     let account = Account::for_data(&places.data)?;
-    let pg_ctl = places.read_state()?.binaries.join("pg_ctl");
+    let pg_ctl = places.binaries(major)?.join("pg_ctl");
     let mut command = account.command(&pg_ctl, &places.directory);
     command.arg("stop").arg("--pgdata").arg(&places.data);
     command.args(["--mode", "fast", "--wait", "--timeout", PATIENCE, "--silent"]);
@@ -324,26 +364,29 @@ pub(super) fn down(base: &Path, major: u32) -> Result<bool> {
     Ok(true)
 }
 
-pub(super) fn status(base: &Path, major: u32) -> Result<Status> {
+/// Never fails: what is lost or damaged is made up for or left out, so that it hides no other instance.
+pub(super) fn status(base: &Path, major: u32) -> Status {
     let places = Places::new(base, major);
-    let state = places.read_state()?;
     let running = postmaster::running(&places.data);
-    let version = Command::new(state.binaries.join("postgres"))
-        .arg("--version")
-        .output()
+    let account = Account::for_data(&places.data).ok();
+    let (socket_directory, port) = places.socket_of(running.as_ref(), account.as_ref());
+    let version = places
+        .binaries(major)
+        .ok()
+        .and_then(|directory| Command::new(directory.join("postgres")).arg("--version").output().ok())
         .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         .unwrap_or_default();
-    Ok(Status {
+    Status {
         major,
         version,
-        pid: running.map(|found| found.pid),
+        pid: running.as_ref().map(|found| found.pid),
         uptime: running.map(|found| SystemTime::now().duration_since(found.since).unwrap_or_default()),
-        answers: postmaster::answers(&state.socket_directory.join(format!(".s.PGSQL.{}", state.port))),
-        socket_directory: state.socket_directory,
-        port: state.port,
+        answers: postmaster::answers(&socket_path(&socket_directory, port)),
+        socket_directory,
+        port,
         size: size(&places.data),
         data_directory: places.data,
-    })
+    }
 }
 
 /// Bytes of the files below `directory`; what cannot be read, or vanishes meanwhile, counts nothing.
@@ -358,8 +401,8 @@ fn size(directory: &Path) -> u64 {
         .sum()
 }
 
-/// Runs a command to its end and turns a failure into what it said.
-fn run(mut command: Command, input: Option<&str>, doing: &str) -> Result<()> {
+/// Runs a command to its end and returns what it said; a failure becomes an error with that.
+fn run(mut command: Command, input: Option<&str>, doing: &str) -> Result<String> {
     let failed = |error: std::io::Error| Error::new(ErrorClass::Server, format!("{doing}: {error}"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     if input.is_some() {
@@ -373,9 +416,8 @@ fn run(mut command: Command, input: Option<&str>, doing: &str) -> Result<()> {
     let output = child.wait_with_output().map_err(failed)?;
     let said =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // A single-user server ends well even when its statement failed.
-    if output.status.success() && !said.contains("ERROR:") && !said.contains("FATAL:") {
-        return Ok(());
+    if output.status.success() {
+        return Ok(said);
     }
     Err(Error::new(ErrorClass::Server, format!("{doing} failed ({})", output.status))
         .with_help(last_lines(&said)))

@@ -67,23 +67,27 @@ impl Manager {
     }
 
     /// Stops the instance of `version`, or all of them; running transactions are rolled back. Returns the major
-    /// versions that were running.
+    /// versions that were running. One that cannot be stopped keeps no other from it; its error is returned.
     pub fn down(&self, version: Option<u32>) -> Result<Vec<u32>> {
         let mut stopped = Vec::new();
+        let mut failed = None;
         for major in self.majors() {
             if version.is_none_or(|asked| asked == major) {
-                let _lock = self.lock(major, &mut |_| ())?;
-                if instance::down(&self.base, major)? {
-                    stopped.push(major);
+                let outcome =
+                    self.lock(major, &mut |_| ()).and_then(|_lock| instance::down(&self.base, major));
+                match outcome {
+                    Ok(true) => stopped.push(major),
+                    Ok(false) => {}
+                    Err(error) => failed = failed.or(Some(error.context(&format!("PostgreSQL {major}")))),
                 }
             }
         }
-        Ok(stopped)
+        failed.map_or(Ok(stopped), Err)
     }
 
     /// What instances there are, oldest version first, running or not.
     pub fn status(&self) -> Result<Vec<Status>> {
-        self.majors().into_iter().map(|major| instance::status(&self.base, major)).collect()
+        Ok(self.majors().into_iter().map(|major| instance::status(&self.base, major)).collect())
     }
 
     /// Major versions of the instances that were made, ascending.

@@ -2,15 +2,17 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// A running server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Postmaster {
     pub(crate) pid: u32,
     /// When it started.
     pub(crate) since: SystemTime,
+    /// Directory of its unix socket and the number in the socket's name; not known while it starts.
+    pub(crate) socket: Option<(PathBuf, u16)>,
 }
 
 /// The server that runs on `data`; `None` when there is none, whatever an old `postmaster.pid` says.
@@ -20,13 +22,19 @@ pub(crate) fn running(data: &Path) -> Option<Postmaster> {
     is_ours(postmaster.pid, data).then_some(postmaster)
 }
 
-/// The process number is the first line (negative for a single-user backend) and its start the third, in
-/// seconds since 1970.
+/// The process number is the first line (negative for a single-user backend), its start the third, in
+/// seconds since 1970, its port the fourth and its first socket's directory the fifth.
 fn parse(text: &str) -> Option<Postmaster> {
     let mut lines = text.lines();
     let pid = lines.next()?.trim().parse().ok().filter(|pid| *pid > 1)?;
     let since = lines.nth(1)?.trim().parse().ok()?;
-    Some(Postmaster { pid, since: SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(since))? })
+    let port = lines.next().and_then(|line| line.trim().parse().ok());
+    let directory = lines.next().map(PathBuf::from).filter(|directory| directory.is_absolute());
+    Some(Postmaster {
+        pid,
+        since: SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(since))?,
+        socket: directory.zip(port),
+    })
 }
 
 /// Whether the process is a server in that data directory, and not another one that got the same number after
@@ -83,6 +91,9 @@ mod tests {
             std::fs::write(data.path().join("postmaster.pid"), text).unwrap();
             assert_eq!(running(data.path()), None, "{text:?}");
         }
-        assert_eq!(parse("12\n/data\n1700000000\n5432\n").unwrap().pid, 12);
+        let starting = parse("12\n/data\n1700000000\n5432\n").unwrap();
+        assert_eq!((starting.pid, starting.socket), (12, None));
+        let ready = parse("12\n/data\n1700000000\n5432\n/run/x\n\n  1  2\nready   \n").unwrap();
+        assert_eq!(ready.socket, Some(("/run/x".into(), 5432)));
     }
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::alive::{self, Writer};
 use crate::error::{Error, Result};
-use crate::redact::redact;
+use crate::redact::{redact, redact_json};
 use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
 use crate::stored::{self, StoredRun};
 use crate::writer::RunWriter;
@@ -56,6 +56,9 @@ impl Store {
         {
             return Err(Error::Label(label.clone()));
         }
+        let notes: Vec<String> = run.notes.iter().map(|note| redact(note)).collect();
+        let mut environment = run.environment.clone();
+        redact_json(&mut environment);
         let json = |value: serde_json::Result<String>| value.map_err(|e| Error::Event(e.to_string()));
         let conn = schema::open(&self.path)?;
         conn.execute(
@@ -65,7 +68,7 @@ impl Store {
             params![
                 run.workload,
                 redact(&run.target),
-                run.label,
+                run.label.as_deref().map(redact),
                 redact(&run.spec_toml),
                 redact(&run.command),
                 run.seed.to_string(),
@@ -74,8 +77,8 @@ impl Store {
                 json(serde_json::to_string(&run.kinds))?,
                 run.headline,
                 json(serde_json::to_string(&run.counter_names))?,
-                redact(&json(serde_json::to_string(&run.notes))?),
-                redact(&json(serde_json::to_string(&run.environment))?),
+                json(serde_json::to_string(&notes))?,
+                environment.to_string(),
                 run.started.to_string(),
                 json(serde_json::to_string(&Writer::this()))?,
                 alive::now_ms(),

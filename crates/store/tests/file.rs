@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{new_run, whole_run};
-use kelvin_measure::event::{Part, Status};
+use kelvin_measure::event::{Event, Part, Status};
 use kelvin_store::{Error, Liveness, RunId, Store};
 
 fn filled(path: &Path) {
@@ -143,12 +143,47 @@ fn no_password_reaches_the_file() {
     run.environment = serde_json::json!({"target": "postgres://joe:S3cr3t@h/db"});
     run.notes = vec!["driving postgres://joe:S3cr3t@h/db".into()];
     let store = Store::open(&path).unwrap();
-    drop(store.begin(&run).unwrap());
+    let mut writer = store.begin(&run).unwrap();
+    let text = "x://joe:S3cr3t@h, password = \"S3cr3t\"";
+    writer.consume(&Event::Note { point: 0, second: 0, text: text.into() }).unwrap();
+    writer.consume(&Event::Finished { status: Status::Failed, error: Some(text.into()) }).unwrap();
+    drop(writer);
     let back = store.load(RunId(1)).unwrap().info;
     drop(store);
     assert_eq!(back.spec_toml, "target = \"postgres://joe@h/db\"\n");
     let bytes = std::fs::read(&path).unwrap();
     assert!(!bytes.windows(6).any(|w| w == b"S3cr3t"));
+}
+
+#[test]
+fn a_password_with_a_quote_leaves_the_run_readable() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path().join("kelvin.db")).unwrap();
+    let mut run = new_run(None);
+    run.environment = serde_json::json!({"env": "PGPASSWORD=a\"b", "url": "x://joe:a\"b@h"});
+    run.notes = vec!["password=a\"b and \"more\"".into()];
+    let mut writer = store.begin(&run).unwrap();
+    writer.set_notes(&run.notes).unwrap();
+    writer.set_environment(&run.environment).unwrap();
+    drop(writer);
+    let back = store.load(RunId(1)).unwrap().info;
+    assert_eq!(back.notes, ["password=*** and \"more\""]);
+    assert_eq!(back.environment, serde_json::json!({"env": "PGPASSWORD=***", "url": "x://joe@h"}));
+}
+
+#[test]
+fn a_deleted_run_is_not_written_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kelvin.db");
+    let store = Store::open(&path).unwrap();
+    let mut writer = store.begin(&new_run(None)).unwrap();
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute("DELETE FROM run", []).unwrap();
+    let end = Event::Finished { status: Status::Complete, error: None };
+    assert!(writer.consume(&end).unwrap_err().to_string().contains("was deleted"));
+    drop(writer);
+    let events: i64 = conn.query_row("SELECT count(*) FROM event", [], |row| row.get(0)).unwrap();
+    assert_eq!(events, 0);
 }
 
 #[test]

@@ -95,6 +95,23 @@ fn damage_inside_is_an_error_or_the_truth_and_never_a_panic() {
 }
 
 #[test]
+fn numbers_that_no_run_can_have_are_damage() {
+    for change in [
+        "UPDATE second SET second = 4611686018427387904 WHERE rowid = 3",
+        "UPDATE second SET point = -1 WHERE rowid = 3",
+        "UPDATE second SET committed = -1 WHERE rowid = 3",
+        "UPDATE event SET body = json_set(body, '$.elapsed', 9000000000000000000) WHERE name = 'window'",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("k.db");
+        filled(&path);
+        rusqlite::Connection::open(&path).unwrap().execute(change, []).unwrap();
+        let read = Store::open(&path).unwrap().load(RunId(1)).and_then(|run| run.figures(0));
+        assert!(matches!(read, Err(Error::Damaged { .. })), "{change}");
+    }
+}
+
+#[test]
 fn version_1_still_opens() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("v1.db");

@@ -11,7 +11,7 @@ use kelvin_stats::student::{self, Ratio};
 use serde::Serialize;
 
 use crate::figure::{NONE, ms, rate};
-use crate::text::broken;
+use crate::text::{broken, printable};
 use crate::{Error, PointReport, Report, Result};
 
 /// Runs a side below which no test is made: with three and three, no rank test can reach 5 %.
@@ -89,6 +89,10 @@ pub enum Verdict {
 /// Runs of different workloads, sides without a run, and sides without a common number of users cannot be
 /// compared.
 pub fn compare(a: &[&Report], b: &[&Report]) -> Result<Comparison> {
+    let (a, b) = (&once(a)[..], &once(b)[..]);
+    if let Some(both) = a.iter().find(|x| b.iter().any(|y| x.run == y.run)) {
+        return Err(Error::Compare(format!("run {} is on both sides; name it on one", both.run)));
+    }
     let (Some(first_a), Some(first_b)) = (a.first(), b.first()) else {
         return Err(Error::Compare("each side needs a run".into()));
     };
@@ -115,6 +119,12 @@ pub fn compare(a: &[&Report], b: &[&Report]) -> Result<Comparison> {
     })
 }
 
+/// Each run once: a run named twice is no second observation.
+fn once<'a>(side: &[&'a Report]) -> Vec<&'a Report> {
+    let mut seen = BTreeSet::new();
+    side.iter().copied().filter(|r| seen.insert(r.run)).collect()
+}
+
 /// Users that both sides measured; where each side has one point only, these two whatever their users.
 fn pairs(a: &[&Report], b: &[&Report]) -> Vec<(u32, u32)> {
     let users = |side: &[&Report]| -> BTreeSet<u32> {
@@ -128,8 +138,9 @@ fn pairs(a: &[&Report], b: &[&Report]) -> Vec<(u32, u32)> {
 }
 
 fn compare_point(a: &[&Report], b: &[&Report], users: (u32, u32)) -> ComparedPoint {
-    let of = |side: &[&Report], users: u32| -> Vec<PointReport> {
-        side.iter().flat_map(|r| &r.points).filter(|p| p.users == users).cloned().collect()
+    let of = |side: &[&Report], users: u32| -> Vec<Vec<PointReport>> {
+        let points = |r: &&Report| r.points.iter().filter(|p| p.users == users).cloned().collect();
+        side.iter().map(points).filter(|points: &Vec<_>| !points.is_empty()).collect()
     };
     let (left, right) = (of(a, users.0), of(b, users.1));
     let headline = a.first().map_or("", |r| r.headline.as_str());
@@ -137,9 +148,10 @@ fn compare_point(a: &[&Report], b: &[&Report], users: (u32, u32)) -> ComparedPoi
         figure(headline, "per minute", &left, &right, |p| p.headline_per_minute),
         figure("TPM", "per minute", &left, &right, |p| p.transactions_per_minute),
     ];
-    let kinds = left.first().map_or(0, |p| p.latency.len());
-    for kind in 0..kinds {
-        let name = left[0].latency[kind].kind.clone();
+    let first = left.first().and_then(|points| points.first());
+    let kinds: &[crate::LatencyRow] = first.map_or(&[], |p| &p.latency);
+    for (kind, row) in kinds.iter().enumerate() {
+        let name = &row.kind;
         for (percentile, pick) in PICKS {
             let value = move |p: &PointReport| p.latency.get(kind).and_then(pick);
             figures.push(figure(&format!("{name} {percentile}"), "us", &left, &right, value));
@@ -147,7 +159,8 @@ fn compare_point(a: &[&Report], b: &[&Report], users: (u32, u32)) -> ComparedPoi
     }
     let (verdict, words) = judge(headline, &figures[0], left.len(), right.len());
     let within = match (&left[..], &right[..]) {
-        ([x], [y]) => {
+        ([x], [y]) if x.len() == 1 && y.len() == 1 => {
+            let (x, y) = (&x[0], &y[0]);
             x.within_run.zip(y.within_run).map(|(x, y)| (x.half_width_percent, y.half_width_percent))
         }
         _ => None,
@@ -162,12 +175,18 @@ const PICKS: [(&str, Pick); 4] =
 fn figure(
     name: &str,
     unit: &'static str,
-    a: &[PointReport],
-    b: &[PointReport],
+    a: &[Vec<PointReport>],
+    b: &[Vec<PointReport>],
     value: impl Fn(&PointReport) -> Option<f64>,
 ) -> ComparedFigure {
     // A side counts only when every run of it has the figure.
-    let all = |side: &[PointReport]| side.iter().map(&value).collect::<Option<Vec<f64>>>();
+    // Points of one run with the same users are one observation, their mean: they share what differs between
+    // runs.
+    let of_run = |points: &Vec<PointReport>| {
+        let values = points.iter().map(&value).collect::<Option<Vec<f64>>>()?;
+        Some(values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let all = |side: &[Vec<PointReport>]| side.iter().map(of_run).collect::<Option<Vec<f64>>>();
     let (a, b) = (all(a).unwrap_or_default(), all(b).unwrap_or_default());
     let mean = |values: &[f64]| {
         (!values.is_empty() && values.iter().all(|v| *v > 0.0))
@@ -300,7 +319,8 @@ pub fn text(comparison: &Comparison) -> String {
     } else {
         let _ = writeln!(out, "what differs between the first runs of A and B");
         for (name, a, b) in &comparison.differences {
-            let _ = writeln!(out, "  {name}\n      A: {a}\n      B: {b}");
+            let _ =
+                writeln!(out, "  {}\n      A: {}\n      B: {}", printable(name), printable(a), printable(b));
         }
     }
     out

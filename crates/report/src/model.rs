@@ -5,7 +5,7 @@ use kelvin_measure::event::{AuditLine, KindCounts, Part, Phase, Status};
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::{Histogram, LatencySummary};
 use kelvin_stats::ess;
-use kelvin_store::{ErrorGroup, Figures, KindName, Liveness, Point, StoredRun};
+use kelvin_store::{ErrorGroup, Figures, KindName, Liveness, Point, StoredRun, verdict};
 use serde::Serialize;
 
 use crate::Result;
@@ -87,7 +87,8 @@ pub struct PointReport {
     pub server_headline_count: Option<u64>,
     /// Commits and rollbacks per minute by the server's own statistics, all its work included.
     pub server_transactions_per_minute: Option<f64>,
-    /// CPU time of the client per transaction.
+    /// CPU time of the client's process per transaction of the window. With an engine that runs inside the
+    /// process, such as SQLite, it contains the database's own.
     pub client_cpu_us_per_transaction: Option<f64>,
     /// Precision of the headline figure within this run.
     pub within_run: Option<Precision>,
@@ -97,7 +98,7 @@ pub struct PointReport {
     pub latency_all: LatencyRow,
     /// Percentile curves, one per transaction type.
     pub distributions: Vec<Distribution>,
-    /// Errors by class and code.
+    /// Errors by class and code, over the whole point: ramp-up and stop included, unlike the other figures.
     pub errors: Vec<ErrorRow>,
     /// The self-audit.
     pub audit: Vec<AuditLine>,
@@ -253,8 +254,7 @@ impl Report {
             })
             .collect();
         let violations = violations(&points, &checks);
-        // Only an audit of every point makes a run valid; anything that does not hold makes it invalid.
-        let audited = !points.is_empty() && points.iter().all(|p| !p.audit.is_empty());
+        let valid = verdict(points.iter().map(|p| !p.audit.is_empty()), violations.is_empty());
         let info = &run.info;
         Ok(Self {
             schema: SCHEMA,
@@ -267,7 +267,7 @@ impl Report {
             liveness: run.liveness,
             state: run.state().into(),
             error: run.error.clone(),
-            valid: if violations.is_empty() { audited.then_some(true) } else { Some(false) },
+            valid,
             violations,
             headline: info.headline.clone(),
             kinds: info.kinds.clone(),
@@ -296,9 +296,14 @@ impl Report {
 }
 
 impl PointReport {
+    /// Whether the point ended before its window opened.
+    pub(crate) fn never_opened(&self) -> bool {
+        !self.closed && self.seconds.iter().all(|s| s.part == Part::RampUp)
+    }
+
     fn of(run: &StoredRun, point: Point) -> Result<Self> {
         let figures = run.figures(point.point)?;
-        let errors_by_second = run.errors_by_second(point.point);
+        let mut errors_by_second = run.errors_by_second(point.point);
         let mut invariants = point.invariants;
         invariants.extend(run.cross_checks(point.point, &figures));
         let kinds = &run.info.kinds;
@@ -351,7 +356,8 @@ impl PointReport {
                     good: r.good.clone(),
                     failed: r.failed,
                     retries: r.retries,
-                    errors: errors_by_second.get(&r.second).copied().unwrap_or(0),
+                    // The window's last second and the tail's first may have one number: counted once.
+                    errors: errors_by_second.remove(&r.second).unwrap_or(0),
                     mean_us: r.all.mean.map(|ns| ns / 1e3),
                     p50_us: us(&r.all, 0),
                     p95_us: us(&r.all, 1),

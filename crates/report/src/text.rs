@@ -8,6 +8,8 @@ use crate::figure::{NONE, bounds, ms, rate, seconds, users, whole};
 use crate::{LatencyRow, PointReport, Report};
 
 const WIDTH: usize = 80;
+/// Notes of one point that are printed.
+const NOTES: usize = 10;
 const RED: &str = "\x1b[1;31m";
 const GREEN: &str = "\x1b[32m";
 const BOLD: &str = "\x1b[1m";
@@ -36,7 +38,7 @@ pub fn render(report: &Report, options: Options) -> String {
         page.wrapped("note: ", note);
     }
     // Never broken: it is there to be copied.
-    page.line(&format!("repeat: {}", report.command));
+    page.line(&format!("repeat: {}", printable(&report.command)));
     page.out
 }
 
@@ -46,6 +48,7 @@ struct Page {
 }
 
 impl Page {
+    /// Adds a line; `text` has only escape sequences of our own.
     fn line(&mut self, text: &str) {
         self.out.push_str(text.trim_end());
         self.out.push('\n');
@@ -123,14 +126,20 @@ impl Page {
         );
         let figures = self.painted(BOLD, &figures);
         self.line(&figures);
+        let ramp_up = if p.ramp_up_s > 0.0 {
+            format!("ramp-up of {} excluded", seconds(p.ramp_up_s))
+        } else if p.never_opened() {
+            "ended before its window opened".into()
+        } else {
+            "no ramp-up".into()
+        };
         let open = if p.closed { "" } else { "; the window did not close: figures of a part" };
         self.wrapped(
             "",
             &format!(
-                "{}, closed loop, {} measured as elapsed, ramp-up of {} excluded{open}",
+                "{}, closed loop, {} measured as elapsed, {ramp_up}{open}",
                 users(p.users),
-                seconds(p.window_s),
-                seconds(p.ramp_up_s)
+                seconds(p.window_s)
             ),
         );
         if let Some(server) = p.server_headline_count {
@@ -160,8 +169,12 @@ impl Page {
                 ),
             );
         }
+        if let Some(cpu) = p.client_cpu_us_per_transaction {
+            self.line(&format!("client CPU {} µs a transaction", rate(Some(cpu))));
+        }
         self.latency(p);
         self.errors(p);
+        self.timeline(p);
         self.judgements(p);
     }
 
@@ -199,10 +212,14 @@ impl Page {
     fn errors(&mut self, p: &PointReport) {
         self.line("");
         if p.errors.is_empty() {
-            self.line("no errors");
+            self.line("no errors (ramp-up and stop included)");
             return;
         }
-        self.line(&format!("{:<13}{:<22}{:<9}{:>8}{:>9}", "errors", "class", "code", "count", "retried"));
+        self.line("errors (ramp-up and stop included)");
+        self.line(&format!(
+            "{:<13}{:<22}{:<9}{:>8}{:>9}",
+            "transaction", "class", "code", "count", "retried"
+        ));
         for e in &p.errors {
             self.line(&format!(
                 "{:<13}{:<22}{:<9}{:>8}{:>9}",
@@ -213,6 +230,20 @@ impl Page {
                 whole(e.retried)
             ));
             self.wrapped("    ", &e.message);
+        }
+    }
+
+    fn timeline(&mut self, p: &PointReport) {
+        if p.timeline.is_empty() {
+            return;
+        }
+        self.line("");
+        self.line("notes on the timeline");
+        for (second, text) in p.timeline.iter().take(NOTES) {
+            self.wrapped("  ", &format!("{second} s: {text}"));
+        }
+        if p.timeline.len() > NOTES {
+            self.line(&format!("  and {} more, in the JSON report", p.timeline.len() - NOTES));
         }
     }
 
@@ -287,7 +318,13 @@ fn latency_line(row: &LatencyRow) -> String {
     line
 }
 
+/// Blanks for control characters: a label or a server's message must not steer the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 fn cut(text: &str, most: usize) -> String {
+    let text = &printable(text);
     if text.chars().count() <= most {
         return text.to_owned();
     }
@@ -296,6 +333,7 @@ fn cut(text: &str, most: usize) -> String {
 
 /// Words broken at the page's width, the following lines indented under the first.
 pub(crate) fn broken(lead: &str, text: &str) -> Vec<String> {
+    let text = &printable(text);
     let indent = lead.chars().count();
     let mut line = lead.to_owned();
     let mut used = indent;

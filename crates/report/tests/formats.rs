@@ -77,7 +77,8 @@ fn json_has_its_schema() {
 #[test]
 fn one_run_each_is_not_testable() {
     let a = report(GOOD);
-    let b = report(Shape { seed: 2, errors: true, users: &[16], ..GOOD });
+    let mut b = report(Shape { seed: 2, errors: true, users: &[16], ..GOOD });
+    b.run = 2;
     let found = compare::compare(&[&a], &[&b]).unwrap();
     assert_eq!(found.points[0].verdict, compare::Verdict::NotTestable);
     insta::assert_snapshot!(compare::text(&found));
@@ -91,13 +92,23 @@ fn several_runs_get_an_interval_and_a_verdict() {
     let (a, b, c) = (runs(200, 1), runs(220, 50), runs(200, 90));
     let refs = |side: &'static Vec<Report>| side.iter().collect::<Vec<_>>();
     let (a, b, c) = (Box::leak(Box::new(a)), Box::leak(Box::new(b)), Box::leak(Box::new(c)));
+    let numbered = |side: &mut Vec<Report>, from: i64| {
+        side.iter_mut().zip(from..).for_each(|(report, number)| report.run = number);
+    };
+    numbered(a, 1);
+    numbered(b, 11);
+    numbered(c, 21);
     let (a, b, c) = (refs(a), refs(b), refs(c));
     let verdict = |x: &[&Report], y: &[&Report]| compare::compare(x, y).unwrap().points[0].verdict;
     assert_eq!(verdict(&a, &b), compare::Verdict::Higher);
     assert_eq!(verdict(&b, &a), compare::Verdict::Lower);
     assert_eq!(verdict(&a, &c), compare::Verdict::NoDifferenceShown);
     assert_eq!(verdict(&a[..3], &b), compare::Verdict::NotTestable);
+    // The same run again adds nothing, and no run can stand on both sides.
+    assert_eq!(verdict(&[a[0]; 6], &b), compare::Verdict::NotTestable);
+    assert!(compare::compare(&a, &a[..1]).unwrap_err().to_string().contains("both sides"));
     let mut other = a[0].clone();
+    other.run = 99;
     other.workload = "pgbench".into();
     assert!(compare::compare(&[a[0]], &[&other]).unwrap_err().to_string().contains("pgbench"));
 }

@@ -115,6 +115,16 @@ pub struct PointSummary {
     pub seconds: f64,
 }
 
+/// Whether a run is valid: not when anything did not hold, and only when every point was audited; none when it
+/// was not judged. `audited` says of each point whether it has its self-audit.
+pub fn verdict(audited: impl IntoIterator<Item = bool>, all_hold: bool) -> Option<bool> {
+    if !all_hold {
+        return Some(false);
+    }
+    let mut audited = audited.into_iter().peekable();
+    (audited.peek().is_some() && audited.all(|a| a)).then_some(true)
+}
+
 /// How a run stands, in words.
 pub(crate) fn state_words(status: Status, liveness: Liveness) -> &'static str {
     match (status, liveness) {

@@ -8,7 +8,7 @@ use kelvin_measure::{Histogram, Totals};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::{Error, Result};
-use crate::redact::redact;
+use crate::redact::{redact, redact_json};
 use crate::run::RunId;
 use crate::{alive, blob, body};
 
@@ -138,7 +138,9 @@ impl RunWriter {
             {
                 self.waiting.pop();
             }
-            let body = serde_json::to_string(event).map_err(|e| Error::Event(e.to_string()))?;
+            let mut body = serde_json::to_value(event).map_err(|e| Error::Event(e.to_string()))?;
+            redact_json(&mut body);
+            let body = body.to_string();
             self.waiting.push(Waiting::Event { seq, name: body::name(event), body });
         }
         self.seq += 1;
@@ -155,6 +157,13 @@ impl RunWriter {
         self.last_commit = Instant::now();
         let to = |e| Error::sqlite(&self.path, e);
         let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
+        let changed = transaction
+            .prepare_cached("UPDATE run SET committed_ms = ? WHERE id = ?")
+            .and_then(|mut s| s.execute(params![alive::now_ms(), self.id.0]))
+            .map_err(to)?;
+        if changed != 1 {
+            return Err(deleted(self.id));
+        }
         for waiting in &self.waiting {
             match waiting {
                 Waiting::Event { seq, name, body } => {
@@ -166,10 +175,6 @@ impl RunWriter {
                 Waiting::Kind(row) => write_kind(&transaction, &self.path, self.id, row)?,
             }
         }
-        transaction
-            .prepare_cached("UPDATE run SET committed_ms = ? WHERE id = ?")
-            .and_then(|mut s| s.execute(params![alive::now_ms(), self.id.0]))
-            .map_err(to)?;
         transaction.commit().map_err(to)?;
         self.waiting.clear();
         Ok(())
@@ -177,8 +182,8 @@ impl RunWriter {
 
     /// Replaces the sentences that belong to the result.
     pub fn set_notes(&mut self, notes: &[String]) -> Result<()> {
-        let json = json(&notes)?;
-        self.update("UPDATE run SET notes = ?1 WHERE id = ?2", &redact(&json))
+        let notes: Vec<String> = notes.iter().map(|note| redact(note)).collect();
+        self.update("UPDATE run SET notes = ?1 WHERE id = ?2", &json(&notes)?)
     }
 
     /// Adds a sentence that belongs to the result.
@@ -188,8 +193,9 @@ impl RunWriter {
 
     /// Replaces the description of the environment.
     pub fn set_environment(&mut self, environment: &serde_json::Value) -> Result<()> {
-        let json = json(environment)?;
-        self.update("UPDATE run SET environment = ?1 WHERE id = ?2", &redact(&json))
+        let mut environment = environment.clone();
+        redact_json(&mut environment);
+        self.update("UPDATE run SET environment = ?1 WHERE id = ?2", &environment.to_string())
     }
 
     /// Stores the collector's own sums over a point, against which the stored seconds are checked on reading.
@@ -225,7 +231,7 @@ impl RunWriter {
         if changed == 1 {
             return Ok(());
         }
-        Err(Error::Event(format!("run {} was deleted while it was written", self.id)))
+        Err(deleted(self.id))
     }
 
     fn close(&mut self) -> Result<()> {
@@ -247,6 +253,10 @@ impl Drop for RunWriter {
         // Nobody is left to be told; the run then shows as killed, which it as good as was.
         let _ = self.close();
     }
+}
+
+fn deleted(id: RunId) -> Error {
+    Error::Event(format!("run {id} was deleted while it was written"))
 }
 
 fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String> {

@@ -56,6 +56,7 @@ fn state(run: &RunSummary) -> &'static str {
         (Status::Interrupted, ..) => "interrupted",
         (Status::Failed, ..) => "failed",
         (Status::Complete, _, Some(false)) => "NOT VALID",
+        (Status::Complete, _, None) => "not judged",
         (Status::Complete, ..) if run.errors > 0 => "with errors",
         (Status::Complete, ..) => "valid",
     }

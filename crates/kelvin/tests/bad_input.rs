@@ -99,10 +99,16 @@ fn command_lines_and_urls() {
     cases.case("temporary data to keep", &["build", "tproc-c"]);
     cases.case("run that is not stored", &["show", "77"]);
     cases.case("check of a file that is not there", &["check", "tproc-c", "--target", "sqlite:absent.db"]);
-    rusqlite::Connection::open(cases.place.path("tpcc.db"))
+    rusqlite::Connection::open(cases.place.path("foreign.db"))
         .unwrap()
         .execute_batch("create table t (a)")
         .unwrap();
+    cases.case("another program's database", &["build", "tproc-c", "--target", "sqlite:foreign.db"]);
+    cases.place.expect(0, &["build", "tproc-c", "--quiet", "--no-check", "--target", "sqlite:tpcc.db"]);
+    cases.case("count and ramp-up", &["run", "tproc-c", "--transactions", "5", "--ramp-up", "5s"]);
+    cases.case("negative duration", &["run", "tproc-c", "--duration", "-5s"]);
+    cases.case("no transactions", &["run", "tproc-c", "--transactions", "0"]);
+    cases.case("the same number of users twice", &["run", "tproc-c", "--users", "4,4"]);
     cases.case("drop without being asked", &["drop", "tproc-c", "--target", "sqlite:tpcc.db"]);
     insta::assert_snapshot!(cases.seen);
 }

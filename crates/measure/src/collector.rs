@@ -157,7 +157,7 @@ impl Collector {
 }
 
 /// The second, counted from `window_start`, that holds `at`; negative before the window.
-pub(crate) fn second_from(window_start: Nanos, at: Nanos) -> i64 {
+pub fn second_from(window_start: Nanos, at: Nanos) -> i64 {
     (at as i64 - window_start as i64).div_euclid(SECOND as i64)
 }
 

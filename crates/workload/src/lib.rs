@@ -43,6 +43,11 @@ pub trait Workload: Send + Sync {
     /// Its transaction types; the index is the `kind` everywhere.
     fn kinds(&self) -> &'static [Kind];
 
+    /// Index of the transaction type that the headline figure counts.
+    fn headline_kind(&self) -> usize {
+        self.kinds().iter().position(|kind| kind.headline).unwrap_or(0)
+    }
+
     /// Name of the headline figure per minute, such as "NOPM".
     fn headline(&self) -> &'static str;
 

@@ -30,10 +30,7 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
     match args.output.as_deref() {
         Some(file) if file != Path::new("-") => write(file, &text, global)?,
         None if !to_standard_output => {
-            let directory = place::reports(&path);
-            std::fs::create_dir_all(&directory)
-                .with_context(|| format!("cannot make {}", directory.display()))?;
-            write(&directory.join(format!("run-{id}.html")), &text, global)?;
+            write(&place::report(&path, id)?, &text, global)?;
         }
         _ => out::write(&text)?,
     }

@@ -157,9 +157,7 @@ fn command_line() -> String {
 
 /// Writes the HTML report beside the store and returns where.
 fn write_report(store: &Path, id: RunId, report: &Report) -> Result<PathBuf> {
-    let directory = place::reports(store);
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let path = directory.join(format!("run-{id}.html"));
+    let path = place::report(store, id)?;
     std::fs::write(&path, kelvin_report::html::render(report)?)
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)

@@ -78,8 +78,7 @@ impl Terminal {
 
 impl Live for Terminal {
     fn begin(&mut self, workload: &dyn Workload, spec: &Spec) {
-        let kind = workload.kinds().iter().position(|kind| kind.headline).unwrap_or(0);
-        self.status = Status::new(workload.headline(), kind);
+        self.status = Status::new(workload.headline(), workload.headline_kind());
         self.ramp_up = spec.load.ramp_up.nanos().div_ceil(1_000_000_000);
     }
 

@@ -12,11 +12,6 @@ use super::edges::{Edge, Readings};
 use super::tally::Tally;
 use super::user::{Book, Shared};
 
-/// Index of the transaction type that the headline figure counts.
-pub(super) fn headline(workload: &dyn Workload) -> usize {
-    workload.kinds().iter().position(|kind| kind.headline).unwrap_or(0)
-}
-
 /// The sums of all users' counters.
 pub(super) fn sums(counters: &[Counters]) -> Vec<u64> {
     let mut sums = vec![0; counters.first().map_or(0, Counters::len)];

@@ -216,7 +216,7 @@ impl Point<'_> {
                 counters: counters[index].clone(),
                 book: books[index].clone(),
                 reports: reporter.clone(),
-                headline: books::headline(&**workload) as u8,
+                headline: workload.headline_kind() as u8,
             };
             let spawned = std::thread::Builder::new()
                 .name(format!("user-{}", index + 1))
@@ -339,7 +339,7 @@ impl Point<'_> {
             books: &books,
             tally: &tally,
             readings: readings.as_ref(),
-            headline: books::headline(workload),
+            headline: workload.headline_kind(),
             busiest,
         };
         let window = closing.window();

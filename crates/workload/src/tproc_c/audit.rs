@@ -11,6 +11,8 @@ use kelvin_stats::proportion::accepted_counts;
 use super::calls::Done;
 use super::inputs::{self, Transaction};
 use super::options::Mix;
+use super::workload::KINDS;
+use crate::Kind;
 
 /// Number of counters; the constants below are their indexes, the first five the transaction types'.
 pub(crate) const COUNTERS: usize = 18;
@@ -58,9 +60,6 @@ const DELIVERIES_SKIPPING: usize = 17;
 const Z: f64 = 3.29;
 /// The same as the probability of each tail, for counts.
 const TAIL: f64 = 0.0005;
-
-/// Names of the transaction types, by their index.
-const KINDS: [&str; 5] = ["New-Order", "Payment", "Delivery", "Stock-Level", "Order-Status"];
 
 /// Counts one transaction that ended well.
 pub(crate) fn count(
@@ -110,7 +109,7 @@ pub(crate) fn judge(counters: &[u64], users: u32, warehouses: u32, mix: Mix) -> 
     let mut lines = Vec::new();
     let total: u64 = (0..KINDS.len()).map(at).sum();
     let weights: u64 = mix.0.iter().map(|&weight| u64::from(weight)).sum();
-    for (kind, name) in KINDS.iter().enumerate() {
+    for (kind, Kind { name, .. }) in KINDS.iter().enumerate() {
         let expected = f64::from(mix.0[kind]) / weights.max(1) as f64;
         // The rules give no range around the shares; a twentieth of the share is ours.
         let range = (expected * 0.95, expected * 1.05);

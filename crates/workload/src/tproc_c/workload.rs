@@ -7,7 +7,7 @@ use super::{TprocC, audit, calls, user};
 use crate::{Kind, Progress, Stop, VirtualUser, Workload};
 
 /// The transaction types, in the order of [`super::Mix`].
-const KINDS: [Kind; 5] = [
+pub(super) const KINDS: [Kind; 5] = [
     Kind { name: "New-Order", headline: true },
     Kind { name: "Payment", headline: false },
     Kind { name: "Delivery", headline: false },

@@ -136,6 +136,11 @@ fn not_there(engine: EngineKind, calls: &str, what: &str) -> Error {
         .with_help("choose --calls statements, or leave the option out")
 }
 
+/// The driver prepares a user on every new connection before it executes; this says that it did not.
+pub(super) fn not_prepared() -> Error {
+    Error::usage("transactions were executed before they were prepared")
+}
+
 /// Makes the executor of one user.
 pub(crate) fn executor(
     profile: Profile,

@@ -22,4 +22,4 @@
 \set q8 random(1, 10)
 \set q9 random(1, 10)
 \set q10 random(1, 10)
-select order_number, total, branded from kelvin_new_order(:w, :d, :c, 1, 1, array[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], array[:i1, :i2, :i3, :i4, :i5, :i6, :i7, :i8, :i9, :i10], array[:w, :w, :w, :w, :w, :w, :w, :w, :w, :w], array[:q1, :q2, :q3, :q4, :q5, :q6, :q7, :q8, :q9, :q10], array[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+select order_number, total, branded from kelvin_new_order(:w, :d, :c, 1, 1, array[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]::int[], array[:i1, :i2, :i3, :i4, :i5, :i6, :i7, :i8, :i9, :i10]::int[], array[:w, :w, :w, :w, :w, :w, :w, :w, :w, :w]::int[], array[:q1, :q2, :q3, :q4, :q5, :q6, :q7, :q8, :q9, :q10]::int[], array[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]::int[]);

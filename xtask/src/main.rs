@@ -1,6 +1,5 @@
-//! The project's own chores: `cargo xtask test | bench NAME`.
+//! The project's own chores, one file each: `cargo xtask CHORE`.
 
-// A chore talks to the person who runs it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
@@ -10,24 +9,36 @@ mod test;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test          install what the tests need, then formatting, lints, every test
-cargo xtask bench NAME    the published figures: driver, load";
+The project's chores.
+
+Usage: cargo xtask CHORE
+
+Chores:
+  test    install what the tests need, then check the format, the lints, the tests and the dependencies
+  bench   make the published figures: `bench driver`, `bench load`
+  help    print this
+";
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let result = match args.split_first() {
-        Some((chore, [])) if chore == "test" => test::test(),
-        Some((chore, rest)) if chore == "bench" => bench::bench(rest),
-        _ => {
-            eprintln!("{HELP}");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["test"] => test::run(),
+        ["bench", name] => bench::run(name).map(|()| ExitCode::SUCCESS),
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        other => {
+            if !other.is_empty() {
+                eprintln!("error: there is no chore {:?}\n", other.join(" "));
+            }
+            eprint!("{HELP}");
             return ExitCode::from(2);
         }
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
 }

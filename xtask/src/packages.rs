@@ -1,81 +1,124 @@
-//! What the tests need from outside, and how it gets here.
+//! What the tests need from the system, and how it gets there.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Something that the tests run, and the Debian package that has it.
+/// Something that has to be installed.
 struct Need {
+    /// What it is, and for which tests.
     what: &'static str,
-    package: &'static str,
-    there: fn() -> bool,
+    is_there: fn() -> bool,
+    debian: &'static str,
+    elsewhere: &'static str,
 }
 
-const NEEDS: [Need; 2] = [
-    Need { what: "PostgreSQL's server and pgbench (13 or newer)", package: "postgresql", there: postgres },
-    Need { what: "openssl, to make the tests' certificates", package: "openssl", there: || on_path("openssl") },
+// A C compiler is not in the list: without one, this program would not have been linked.
+const NEEDS: &[Need] = &[
+    Need {
+        what: "PostgreSQL's server binaries, for the tests against real servers",
+        is_there: has_postgres,
+        debian: "postgresql",
+        elsewhere: "the PostgreSQL server, 13 or later (Fedora: postgresql-server; Homebrew: postgresql@17; \
+                openSUSE: postgresql-server; Arch: postgresql), with its bin directory in PATH",
+    },
+    Need {
+        what: "the openssl command, for the certificates of the TLS tests",
+        is_there: || in_path("openssl"),
+        debian: "openssl",
+        elsewhere: "openssl",
+    },
 ];
 
-/// Installs what is missing on Debian and its relatives; elsewhere says what to install.
+/// Installs what is missing; an error lists what has to be installed by hand.
 pub(crate) fn ensure() -> Result<()> {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !(need.there)()).collect();
+    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !(need.is_there)()).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let list: Vec<&str> = missing.iter().map(|need| need.what).collect();
-    let Some(apt) = apt() else {
-        bail!("the tests need {}; install that and try again", list.join(", and "));
-    };
-    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
-    println!("installing {}", packages.join(" "));
-    run(apt(&["update", "-qq"]))?;
-    run(apt(&[&["install", "-y", "-qq", "--no-install-recommends"], packages.as_slice()].concat()))?;
-    match missing.iter().find(|need| !(need.there)()) {
-        Some(need) => bail!("{} was installed, but {} is still not there", need.package, need.what),
-        None => Ok(()),
+    if in_path("apt-get")
+        && let Some(sudo) = privilege()
+    {
+        let packages: Vec<&str> = missing.iter().flat_map(|need| need.debian.split(' ')).collect();
+        println!("installing {}", packages.join(" "));
+        if let Err(error) = install(sudo, &packages) {
+            eprintln!("{error:#}");
+        }
     }
+    let still: Vec<&Need> = missing.into_iter().filter(|need| !(need.is_there)()).collect();
+    if still.is_empty() {
+        return Ok(());
+    }
+    let mut text = String::from("the tests need what is not installed here:");
+    for need in still {
+        text.push_str("\n  ");
+        text.push_str(need.what);
+        text.push_str(":\n    Debian, Ubuntu: apt-get install ");
+        text.push_str(need.debian);
+        text.push_str("\n    elsewhere: ");
+        text.push_str(need.elsewhere);
+    }
+    bail!(text)
 }
 
-/// How to call apt-get: directly as root, else by a sudo that asks for nothing.
-fn apt() -> Option<fn(&[&str]) -> Command> {
-    if !on_path("apt-get") {
-        return None;
+/// The words before a command that needs root: none for root, `sudo -n` where that works.
+fn privilege() -> Option<&'static [&'static str]> {
+    const SUDO: &[&str] = &["sudo", "-n"];
+    if rustix::process::geteuid().is_root() {
+        return Some(&[]);
     }
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout.trim_ascii() == b"0");
-    if is_root {
-        return Some(|args| {
-            let mut command = Command::new("apt-get");
-            command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
-            command
-        });
-    }
-    let may_sudo = Command::new("sudo").args(["-n", "true"]).stderr(Stdio::null()).status();
-    may_sudo.is_ok_and(|status| status.success()).then_some(|args: &[&str]| {
-        let mut command = Command::new("sudo");
-        command.args(["-n", "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]).args(args);
-        command
-    })
+    let works =
+        Command::new("sudo").args(["-n", "true"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    works.is_ok_and(|status| status.success()).then_some(SUDO)
 }
 
-fn run(mut command: Command) -> Result<()> {
-    let status = command.stdout(Stdio::null()).status().with_context(|| format!("cannot run {command:?}"))?;
+fn install(sudo: &[&str], packages: &[&str]) -> Result<()> {
+    // Old lists may do as well when there is no network now.
+    if let Err(error) = apt(sudo, &["update", "-q"]) {
+        eprintln!("{error:#}; going on with the lists that are there");
+    }
+    let mut arguments = vec!["install", "-q", "-y", "--no-install-recommends"];
+    arguments.extend(packages);
+    apt(sudo, &arguments)
+}
+
+fn apt(sudo: &[&str], arguments: &[&str]) -> Result<()> {
+    // `env`, since sudo does not hand the environment on. The package's own cluster, which Debian makes at
+    // installation, is neither needed nor used: the tests start their own servers from the binaries.
+    let mut words: Vec<&str> = sudo.to_vec();
+    words.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "Acquire::Retries=3"]);
+    words.extend(arguments);
+    let shown = words.join(" ");
+    let status = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).status();
+    let status = status.with_context(|| format!("failed to run {shown}"))?;
     if !status.success() {
-        bail!("{command:?} ended with {status}");
+        bail!("{shown} ended with {status}");
     }
     Ok(())
 }
 
-fn on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+pub(crate) fn in_path(name: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|part| part.join(name).is_file()))
 }
 
-/// Debian keeps the server's programs off the PATH, in a directory for each version.
-fn postgres() -> bool {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut directories: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
-    directories.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
-    let has = |directory: &Path| ["initdb", "postgres", "pgbench"].iter().all(|name| directory.join(name).is_file());
-    directories.iter().any(|directory| has(directory))
+/// The same places as `kelvin_database::managed` looks at; with that crate among its dependencies, this program
+/// would take a minute to build.
+fn has_postgres() -> bool {
+    let complete =
+        |directory: &Path| ["postgres", "initdb", "pg_ctl"].iter().all(|name| directory.join(name).is_file());
+    let below = |root: &str| {
+        let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path().join("bin")).any(|directory| complete(&directory))
+    };
+    let configured = || {
+        let output = Command::new("pg_config").arg("--bindir").output().ok()?;
+        Some(complete(Path::new(String::from_utf8(output.stdout).ok()?.trim())))
+    };
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|part| complete(&part)))
+        || ["/usr/lib/postgresql", "/usr", "/opt", "/opt/homebrew/opt", "/usr/local"]
+            .iter()
+            .any(|root| below(root))
+        || configured().unwrap_or(false)
 }

@@ -6,6 +6,7 @@
 
 mod engine;
 mod error;
+pub mod managed;
 pub mod postgres;
 mod rows;
 mod session;

@@ -1,6 +1,6 @@
 //! Rows on their way back from the database.
 
-use crate::{Error, Result, Timestamp};
+use crate::{Error, ErrorClass, Result, Timestamp};
 
 /// One field of a row, already decoded.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,11 +68,13 @@ impl Rows {
         self.cells.push(cell);
     }
 
-    /// Appends a text field.
-    pub fn push_text(&mut self, text: &[u8]) {
-        let start = self.text.len() as u32;
+    /// Appends a text field. An error, and no field, when the result's texts exceed 4 GiB together.
+    #[inline]
+    pub fn push_text(&mut self, text: &[u8]) -> Result<()> {
+        let Some(range) = text_range(self.text.len(), text.len()) else { return Err(too_much_text()) };
         self.text.extend_from_slice(text);
-        self.cells.push(Cell::Text { start, end: self.text.len() as u32 });
+        self.cells.push(range);
+        Ok(())
     }
 
     /// Appends a column's name; they come after `reset` and before the rows.
@@ -114,7 +116,7 @@ impl Rows {
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        if self.columns == 0 { 0 } else { self.cells.len() / self.columns }
+        self.cells.len().checked_div(self.columns).unwrap_or(0)
     }
 
     /// Whether there is no row.
@@ -197,6 +199,33 @@ impl Rows {
     }
 }
 
+#[inline]
+fn text_range(start: usize, length: usize) -> Option<Cell> {
+    let end = u32::try_from(start.checked_add(length)?).ok()?;
+    // No larger than the end.
+    Some(Cell::Text { start: start as u32, end })
+}
+
+#[cold]
+fn too_much_text() -> Error {
+    Error::new(ErrorClass::Statement, "the texts of one result exceed 4 GiB")
+        .with_help("read fewer rows at a time")
+}
+
 fn mismatch(wanted: &str, found: Cell, row: usize, column: usize) -> Error {
     Error::protocol(format!("row {row}, column {column}: expected {wanted}, found {found:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_beyond_4_gib_is_refused_and_not_wrapped() {
+        let limit = u32::MAX as usize;
+        assert_eq!(text_range(limit - 1, 1), Some(Cell::Text { start: u32::MAX - 1, end: u32::MAX }));
+        assert_eq!(text_range(limit, 1), None);
+        assert_eq!(text_range(limit + 1, 0), None);
+        assert_eq!(text_range(usize::MAX, 1), None);
+    }
 }

@@ -89,8 +89,13 @@ pub trait Session: Send {
     /// Whether the connection can no longer be used.
     fn is_broken(&self) -> bool;
 
-    /// No call waits longer than this for the server; `None` waits for ever. A call that exceeds it ends
-    /// with [`crate::ErrorClass::Timeout`] and the session is broken.
+    /// A call that waits longer than this for the server, or for a lock, ends with
+    /// [`crate::ErrorClass::Timeout`], and the session is broken; `None` waits for ever.
+    ///
+    /// SQLite measures the whole call (of a load: each call of [`BulkLoad`]; of a batch: each statement).
+    /// PostgreSQL measures each wait for the next bytes of an answer, so a result that keeps coming, and a load
+    /// that is being taken, may last longer. What belongs to no answer (notices, notifications, changed
+    /// settings) does not prolong a call: after the first of these it has this long, once more, to end.
     fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()>;
 
     /// A handle with which another thread can interrupt the statement this session is running.
@@ -135,6 +140,11 @@ pub struct BulkTable<'a> {
     pub name: &'a str,
     /// Names, quoted by the session, and types, in the order of the values.
     pub columns: &'a [(&'a str, ColumnType)],
+}
+
+/// An identifier as SQL, in both engines.
+pub(crate) fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// A load under way. Dropping it without [`BulkLoad::finish`] abandons the load with an error at the server.

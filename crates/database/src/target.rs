@@ -1,1 +1,152 @@
 //! Targets: what a user writes to name a database.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::{EngineKind, Error, Result, postgres};
+
+/// A database as the user named it.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// An SQLite file.
+    Sqlite {
+        /// The file; absent when Kelvin chooses one.
+        path: Option<PathBuf>,
+    },
+    /// A PostgreSQL server that runs somewhere.
+    Postgres(Box<postgres::Config>),
+    /// A PostgreSQL instance that Kelvin makes and starts ([`crate::managed`]).
+    ManagedPostgres {
+        /// Major version; absent for the newest.
+        version: Option<u32>,
+    },
+}
+
+/// Schemes of databases that people know and this build does not.
+const NOT_YET: &[(&str, &str)] = &[
+    ("mysql", "MySQL"),
+    ("mariadb", "MariaDB"),
+    ("sqlserver", "SQL Server"),
+    ("mssql", "SQL Server"),
+    ("oracle", "Oracle"),
+    ("db2", "Db2"),
+];
+
+const ACCEPTED: &str = "accepted are:\n\
+    sqlite                            a file of kelvin's choosing\n\
+    sqlite:PATH, PATH.db, PATH.sqlite an SQLite file\n\
+    postgres, postgres:16             a PostgreSQL server that kelvin makes and starts itself\n\
+    postgres://user@host:port/db      a PostgreSQL server that runs";
+
+impl Target {
+    /// Reads what the user wrote: `sqlite`, `sqlite:PATH`, `sqlite:///PATH`, a path that ends in `.db`,
+    /// `.sqlite` or `.sqlite3`, `postgres`, `postgres:VERSION`, `postgres://…` or `postgresql://…`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let scheme_end = text.find(':');
+        let scheme = scheme_end.map_or(text, |end| &text[..end]).to_ascii_lowercase();
+        let rest = scheme_end.map(|end| &text[end + 1..]);
+        match (scheme.as_str(), rest) {
+            ("sqlite", None) => Ok(Self::Sqlite { path: None }),
+            ("sqlite", Some(rest)) => sqlite(text, rest),
+            ("postgres" | "postgresql", None) => Ok(Self::ManagedPostgres { version: None }),
+            ("postgres" | "postgresql", Some(rest)) if rest.starts_with("//") => {
+                Ok(Self::Postgres(Box::new(postgres::Config::parse(text)?)))
+            }
+            ("postgres" | "postgresql", Some(version)) => managed(version),
+            (other, _) => {
+                if let Some((_, name)) = NOT_YET.iter().find(|(known, _)| *known == other) {
+                    return Err(Error::usage(format!("{name} is not supported yet")).with_help(ACCEPTED));
+                }
+                if is_database_file(text) {
+                    return Ok(Self::Sqlite { path: Some(text.into()) });
+                }
+                Err(Error::usage(format!("{:?} names no database", shown(text))).with_help(ACCEPTED))
+            }
+        }
+    }
+
+    /// The engine that drives it.
+    pub fn engine(&self) -> EngineKind {
+        match self {
+            Self::Sqlite { .. } => EngineKind::Sqlite,
+            Self::Postgres(_) | Self::ManagedPostgres { .. } => EngineKind::Postgres,
+        }
+    }
+}
+
+fn sqlite(text: &str, rest: &str) -> Result<Target> {
+    let path = match rest.strip_prefix("//") {
+        // As in a file URL: nothing between the second and the third slash, the path from the third on.
+        Some(absolute) if absolute.starts_with('/') => absolute,
+        Some(_) => {
+            return Err(Error::usage(format!("{:?} names a host, and SQLite has none", shown(text)))
+                .with_help("write sqlite:PATH, or sqlite:///PATH for an absolute path"));
+        }
+        None => rest,
+    };
+    if path.is_empty() || path.ends_with('/') || path.contains('\0') {
+        return Err(Error::usage(format!("{:?} names no file", shown(text))).with_help(ACCEPTED));
+    }
+    if path == ":memory:" {
+        return Err(Error::usage("an SQLite database in memory cannot be shared by virtual users")
+            .with_help("name a file; in /dev/shm it is in memory"));
+    }
+    Ok(Target::Sqlite { path: Some(path.into()) })
+}
+
+fn managed(version: &str) -> Result<Target> {
+    // A major version of two digits: nobody runs 9.6 with this, and 5432 is a port in the wrong place.
+    match version.parse::<u32>() {
+        Ok(version @ 10..=99) => Ok(Target::ManagedPostgres { version: Some(version) }),
+        _ => Err(Error::usage(format!("{:?} is not a major version of PostgreSQL", shown(version)))
+            .with_help("write postgres:16, or postgres://user@host:port/db for a server that runs")),
+    }
+}
+
+fn is_database_file(text: &str) -> bool {
+    let extension = std::path::Path::new(text).extension().and_then(|extension| extension.to_str());
+    !text.contains("://")
+        && !text.contains('\0')
+        && extension.is_some_and(|found| {
+            ["db", "sqlite", "sqlite3"].iter().any(|known| found.eq_ignore_ascii_case(known))
+        })
+}
+
+/// What may be repeated of the user's words: not what could be a password in a URL, however mistyped. Whatever
+/// stands before an `@` or after a `?` may hold one.
+fn shown(text: &str) -> String {
+    let (before_query, query) = text.split_once('?').map_or((text, None), |(a, b)| (a, Some(b)));
+    let without = match (before_query.rfind('@'), query) {
+        // The '?' may be a character of the password itself.
+        (_, Some(query)) if query.contains('@') => "…".to_owned(),
+        (Some(at), _) => format!("…{}", &before_query[at..]),
+        (None, Some(_)) => format!("{before_query}?…"),
+        (None, None) => before_query.to_owned(),
+    };
+    without.chars().take(100).collect()
+}
+
+/// The target as it can be written, never with a password.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite { path: None } => f.write_str("sqlite"),
+            // A path that begins with two slashes would read as a host.
+            Self::Sqlite { path: Some(path) } if path.as_os_str().as_encoded_bytes().starts_with(b"//") => {
+                write!(f, "sqlite://{}", path.display())
+            }
+            Self::Sqlite { path: Some(path) } => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres(config) => config.fmt(f),
+            Self::ManagedPostgres { version: None } => f.write_str("postgres"),
+            Self::ManagedPostgres { version: Some(version) } => write!(f, "postgres:{version}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Target {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text)
+    }
+}

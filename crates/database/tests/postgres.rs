@@ -10,7 +10,7 @@ use kelvin_database::postgres::{Config, Host, PostgresEngine};
 use kelvin_database::{
     BulkTable, ColumnType, Decimal, Engine, Error, ErrorClass, Rows, Session, Statement, Timestamp, Value,
 };
-use support::Server;
+use support::{Server, await_statement};
 
 /// One server for all tests of this file: they use their own tables. Statics are never dropped, so the guard
 /// of the last test ends it.
@@ -313,7 +313,7 @@ fn a_large_batch_does_not_lock_up() {
     let server = Lease::new();
     for config in [server.config.clone(), server.tcp.clone()] {
         let mut s = PostgresEngine::new(config).connect().unwrap();
-        s.set_timeout(Some(Duration::from_secs(60))).unwrap();
+        s.set_timeout(Some(Duration::from_mins(1))).unwrap();
         let echo = s.prepare("SELECT $1::text").unwrap();
         let text = "z".repeat(20_000);
         for _ in 0..1_000 {
@@ -426,15 +426,16 @@ fn a_statement_is_cancelled_from_another_thread() {
     for config in [server.config.clone(), server.tcp.clone()] {
         let mut s = PostgresEngine::new(config).connect().unwrap();
         let cancel = s.cancel();
+        let mut watcher = server.session();
         let began = Instant::now();
         let thread = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(200));
+            await_statement(watcher.as_mut(), "SELECT pg_sleep(31)");
             cancel.cancel().unwrap();
         });
-        let error = s.run("SELECT pg_sleep(30)").unwrap_err();
+        let error = s.run("SELECT pg_sleep(31)").unwrap_err();
         thread.join().unwrap();
         assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::Timeout, "57014"));
-        assert!(began.elapsed() < Duration::from_secs(10));
+        assert!(began.elapsed() < Duration::from_secs(30));
         assert!(!s.is_broken());
         s.run("SELECT 1").unwrap();
     }
@@ -451,6 +452,25 @@ fn a_wait_ends_with_its_timeout() {
     assert!(began.elapsed() < Duration::from_secs(5));
     assert!(s.is_broken());
     assert_eq!(class(s.run("SELECT 1")), ErrorClass::ConnectionLost);
+}
+
+#[test]
+fn notices_do_not_prolong_a_call() {
+    let server = Lease::new();
+    let endless = "DO 'BEGIN LOOP RAISE NOTICE $x$more$x$; PERFORM pg_sleep(0.02); END LOOP; END'";
+    let mut s = server.session();
+    s.set_timeout(Some(Duration::from_millis(500))).unwrap();
+    let began = Instant::now();
+    assert_eq!(class(s.run(endless)), ErrorClass::Timeout);
+    assert!(began.elapsed() >= Duration::from_millis(500) && began.elapsed() < Duration::from_secs(20));
+    assert!(s.is_broken());
+
+    // What one call heard does not count against the next.
+    let mut s = server.session();
+    s.set_timeout(Some(Duration::from_secs(2))).unwrap();
+    for _ in 0..3 {
+        s.run("DO 'BEGIN RAISE NOTICE $x$once$x$; PERFORM pg_sleep(0.8); END'").unwrap();
+    }
 }
 
 #[test]
@@ -475,8 +495,8 @@ fn a_terminated_session_is_a_lost_connection() {
         let mut s = PostgresEngine::new(config).connect().unwrap();
         let pid = s.query("SELECT pg_backend_pid()").unwrap().int(0, 0).unwrap();
         let thread =
-            std::thread::spawn(move || s.run("SELECT pg_sleep(30)").map_err(|e| (e.class(), s.is_broken())));
-        std::thread::sleep(Duration::from_millis(200));
+            std::thread::spawn(move || s.run("SELECT pg_sleep(32)").map_err(|e| (e.class(), s.is_broken())));
+        await_statement(killer.as_mut(), "SELECT pg_sleep(32)");
         killer.run(&format!("SELECT pg_terminate_backend({pid}, 10000)")).unwrap();
         assert_eq!(thread.join().unwrap(), Err((ErrorClass::ConnectionLost, true)));
     }
@@ -528,6 +548,8 @@ fn the_engine_tells_about_the_server() {
     assert_eq!(of("fsync"), Some("off"));
     assert_eq!(of("shared_buffers"), Some("64MB"));
     assert_eq!(of("wal_level"), Some("replica"));
+    assert_eq!((of("block_size"), of("wal_segment_size")), (Some("8192"), Some("16MB")));
+    assert!(matches!(of("data_checksums"), Some("on" | "off")));
     let before = engine.counters(s.as_mut()).unwrap().unwrap();
     for _ in 0..10 {
         s.run("BEGIN").unwrap();

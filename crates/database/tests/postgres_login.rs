@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use kelvin_database::postgres::{Config, Host, Password, PostgresEngine, SslMode, password};
 use kelvin_database::{Engine, Error, ErrorClass, Session};
-use support::Server;
+use support::{Server, await_statement};
 
 fn connect(config: Config) -> Result<Box<dyn Session>, Error> {
     PostgresEngine::new(config).connect()
@@ -153,7 +153,7 @@ fn tls_is_as_strict_as_asked() {
 
     // All of the protocol under TLS: a batch larger than every buffer, and a cancel request.
     let mut s = connect(config("127.0.0.1", SslMode::Require, None)).unwrap();
-    s.set_timeout(Some(Duration::from_secs(60))).unwrap();
+    s.set_timeout(Some(Duration::from_mins(1))).unwrap();
     let echo = s.prepare("SELECT $1::text").unwrap();
     let text = "z".repeat(20_000);
     for _ in 0..500 {
@@ -171,8 +171,9 @@ fn tls_is_as_strict_as_asked() {
     }
     assert_eq!(load.finish().unwrap(), 100_000);
     let cancel = s.cancel();
+    let mut watcher = server.session();
     let thread = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(200));
+        await_statement(watcher.as_mut(), "SELECT pg_sleep(30)");
         cancel.cancel().unwrap();
     });
     assert_eq!(s.run("SELECT pg_sleep(30)").unwrap_err().code().0, "57014");

@@ -1,10 +1,12 @@
 //! SQLite through the traits, on real files.
 
+#![allow(clippy::unwrap_used)]
+
 use std::time::{Duration, Instant};
 
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{
-    BulkTable, ColumnType, Decimal, Engine, ErrorClass, Rows, Session, Statement, Timestamp, Value,
+    BulkLoad, BulkTable, ColumnType, Decimal, Engine, ErrorClass, Rows, Session, Statement, Timestamp, Value,
 };
 
 fn engine() -> (tempfile::TempDir, SqliteEngine) {
@@ -228,15 +230,16 @@ fn another_engine_on_the_file_is_waited_for_and_counted() {
     let mut holder = other.connect().unwrap();
     holder.run("BEGIN IMMEDIATE").unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(move || {
-            std::thread::sleep(Duration::from_millis(100));
-            holder.run("COMMIT").unwrap();
+        let waiter = scope.spawn(move || {
+            session.execute(Statement::BEGIN, &[], &mut Rows::new()).unwrap();
+            session.busy_waits()
         });
-        let began = Instant::now();
-        session.execute(Statement::BEGIN, &[], &mut Rows::new()).unwrap();
-        assert!(began.elapsed() >= Duration::from_millis(50));
+        // However slow the machine is, the waiter cannot end before the holder does.
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!waiter.is_finished());
+        holder.run("COMMIT").unwrap();
+        assert!(waiter.join().unwrap() <= 1);
     });
-    assert_eq!(session.busy_waits(), 1);
     // A reader is never kept waiting.
     let mut reader = other.connect().unwrap();
     reader.execute(Statement::BEGIN_READ_ONLY, &[], &mut Rows::new()).unwrap();
@@ -365,4 +368,102 @@ fn the_engine_tells_settings_size_and_place() {
     let mut session = engine.connect().unwrap();
     assert_eq!(session.query("PRAGMA journal_mode").unwrap().text(0, 0).unwrap(), "wal");
     assert_eq!(session.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap(), 2);
+}
+
+/// A table whose every insert computes for ever, or nearly so.
+const SLOW: &str = "CREATE TABLE slow (k INTEGER); CREATE TRIGGER slowly AFTER INSERT ON slow BEGIN
+    SELECT count(*) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT new.k) SELECT i FROM n);
+    END";
+
+#[test]
+fn a_load_that_fails_gives_its_turn_at_writing_back() {
+    let (_directory, engine) = engine();
+    engine.connect().unwrap().run(SLOW).unwrap();
+    let table = BulkTable { name: "slow", columns: &[("k", ColumnType::Int8)] };
+    let fill = |load: &mut dyn BulkLoad| (0..64).try_for_each(|_| load.row(&[Value::Int(i64::MAX)]));
+    for (cancelled, at_the_end) in [(false, false), (false, true), (true, false)] {
+        let mut loader = engine.connect().unwrap();
+        let cancel = loader.cancel();
+        loader.set_timeout(Some(Duration::from_secs(if cancelled { 60 } else { 1 }))).unwrap();
+        loader.execute(Statement::BEGIN, &[], &mut Rows::new()).unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let error = std::thread::scope(|scope| {
+            if cancelled {
+                scope.spawn(|| {
+                    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(20));
+                        cancel.cancel().unwrap();
+                    }
+                });
+            }
+            let mut load = loader.bulk_load(&table).unwrap();
+            let error = if at_the_end {
+                load.row(&[Value::Int(i64::MAX)]).unwrap();
+                load.finish().unwrap_err()
+            } else {
+                let error = fill(load.as_mut()).unwrap_err();
+                assert!(load.row(&[Value::Int(1)]).is_err(), "the load has failed");
+                error
+            };
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            error
+        });
+        assert_eq!(error.class(), ErrorClass::Timeout, "{error}");
+        assert_eq!(loader.is_broken(), !cancelled);
+        assert!(!loader.in_transaction(), "SQLite rolls an interrupted write back by itself");
+        // Another session writes while the first is still there.
+        let mut other = engine.connect().unwrap();
+        other.set_timeout(Some(Duration::from_secs(20))).unwrap();
+        other.execute(Statement::BEGIN, &[], &mut Rows::new()).unwrap();
+        other.execute(Statement::COMMIT, &[], &mut Rows::new()).unwrap();
+        loader.execute(Statement::ROLLBACK, &[], &mut Rows::new()).unwrap();
+    }
+}
+
+#[test]
+fn the_time_out_of_a_load_is_one_of_each_call() {
+    let (_directory, engine) = engine();
+    let mut session = engine.connect().unwrap();
+    session.run(SLOW).unwrap();
+    session.set_timeout(Some(Duration::from_secs(2))).unwrap();
+    session.execute(Statement::BEGIN, &[], &mut Rows::new()).unwrap();
+    let table = BulkTable { name: "slow", columns: &[("k", ColumnType::Int8)] };
+    let mut load = session.bulk_load(&table).unwrap();
+    std::thread::sleep(Duration::from_millis(2_100));
+    for _ in 0..65 {
+        load.row(&[Value::Int(500)]).unwrap();
+    }
+    assert_eq!(load.finish().unwrap(), 65);
+    session.execute(Statement::COMMIT, &[], &mut Rows::new()).unwrap();
+}
+
+#[test]
+fn files_that_somebody_else_needs_are_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, sql: &str| {
+        let path = directory.path().join(name);
+        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        path
+    };
+    let before = |path: &std::path::Path| std::fs::read(path).unwrap();
+
+    let store = file("results.db", "PRAGMA application_id = 0x4b4c564e; CREATE TABLE run (id)");
+    let bytes = before(&store);
+    let error = SqliteEngine::open(&store).unwrap_err();
+    assert!(error.class() == ErrorClass::Usage && error.message().contains("results"), "{error}");
+    assert_eq!(before(&store), bytes);
+
+    let foreign = file("foreign.db", "CREATE TABLE mine (id)");
+    let bytes = before(&foreign);
+    let error = SqliteEngine::open(&foreign).unwrap_err();
+    assert!(error.class() == ErrorClass::Usage && error.message().contains("wal"), "{error}");
+    assert_eq!(before(&foreign), bytes);
+
+    for (name, sql) in [
+        ("ours.db", "CREATE TABLE kelvin_tproc_c (id)"),
+        ("empty.db", "PRAGMA user_version = 1"),
+        ("log.db", "PRAGMA journal_mode = WAL; CREATE TABLE mine (id)"),
+    ] {
+        SqliteEngine::open(file(name, sql)).unwrap();
+    }
 }

@@ -31,6 +31,7 @@ impl Code {
         use kelvin_lab::RunError;
         match error.downcast_ref::<RunError>() {
             Some(RunError::Sink(_)) => Self::Aborted,
+            _ if error.downcast_ref::<Kept>().is_some() => Self::Aborted,
             Some(RunError::Interrupted) => Self::Interrupted,
             _ if error.downcast_ref::<Stopped>().is_some() => Self::Interrupted,
             _ => Self::BadInput,
@@ -38,13 +39,22 @@ impl Code {
     }
 }
 
+/// Something went wrong after the measurement, which is kept.
+#[derive(Debug, thiserror::Error)]
+#[error("the run was measured and is stored, but cannot be shown")]
+pub(crate) struct Kept;
+
 /// Somebody asked to stop while nothing was being measured.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Stopped(pub(crate) String);
 
-/// The chain of an error on one line (and its help on the following).
+/// The chain of an error on one line (and its help on the following); a cause that the text before it tells
+/// already is left out.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
-    let parts: Vec<String> = error.chain().map(ToString::to_string).collect();
-    parts.join(": ")
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
+        "" => cause,
+        before if before.contains(&cause) => told,
+        before => format!("{before}: {cause}"),
+    })
 }

@@ -8,6 +8,7 @@ mod commands;
 mod exit;
 mod live;
 mod open;
+mod out;
 mod place;
 mod signal;
 
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // `--help` and `--version` arrive here too and are no errors.
             let code = if error.use_stderr() { exit::Code::BadInput } else { exit::Code::Success };
-            let _ = error.print();
+            show(&error);
             return code.into();
         }
     };
@@ -31,5 +32,19 @@ fn main() -> ExitCode {
             eprintln!("kelvin: {}", exit::describe(&error));
             exit::Code::of_error(&error).into()
         }
+    }
+}
+
+/// Prints what clap has to say. It repeats the words that it refuses, and an URL may hold a password.
+fn show(error: &clap::Error) {
+    use std::io::IsTerminal;
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let styled = error.render();
+    let text = kelvin_store::redact(&if colour { styled.ansi().to_string() } else { styled.to_string() });
+    if error.use_stderr() {
+        eprint!("{text}");
+    } else {
+        // A reader of `--help` may have seen enough.
+        let _ = out::write(&text);
     }
 }

@@ -4,11 +4,12 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use kelvin_database::Engine;
 use kelvin_database::managed::Manager;
+use kelvin_database::postgres::password::{self, Password};
 use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::target::Target;
-use kelvin_database::{Engine, ErrorClass};
 use kelvin_lab::spec::TargetName;
 
 use crate::place;
@@ -26,15 +27,20 @@ pub(crate) struct Opened {
 pub(crate) enum Purpose {
     /// Run a load; a temporary database will do.
     Run,
-    /// Work on data that must be there before or after this process.
+    /// Make data that stays after this process.
     Keep,
+    /// Work on data that is there.
+    Existing,
 }
 
 /// Opens the target and makes sure that it answers, asking for a password if it wants one.
 pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&str)) -> Result<Opened> {
     let (engine, scratch): (Arc<dyn Engine>, _) = match target.target()? {
+        Target::Sqlite { path: Some(path) } if purpose == Purpose::Existing && !path.exists() => {
+            bail!("there is no file {}", path.display())
+        }
         Target::Sqlite { path: Some(path) } => (Arc::new(SqliteEngine::open(path)?), None),
-        Target::Sqlite { path: None } if purpose == Purpose::Keep => {
+        Target::Sqlite { path: None } if purpose != Purpose::Run => {
             bail!("without a file, SQLite's data ends with this command; give one with --target sqlite:FILE")
         }
         Target::Sqlite { path: None } => {
@@ -52,16 +58,20 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
     Ok(Opened { engine, _scratch: scratch })
 }
 
-/// Tries to connect; when the server wants a password that nobody has told us, asks the person at the terminal.
-fn with_password(config: Config) -> Result<Config> {
-    let refused = match PostgresEngine::new(config.clone()).connect() {
-        Err(error) if error.class() == ErrorClass::Authentication => error,
-        // Any other failure is reported by the caller, who connects again.
-        _ => return Ok(config),
-    };
-    if config.password.is_some() || !std::io::stdin().is_terminal() {
-        return Err(refused).with_context(|| format!("cannot use {config}"));
+/// When the server wants a password that nobody has told us, looks where libpq does, then asks the person at
+/// the terminal. A server that wants none is entered without a look: nothing wrong with a file of passwords is
+/// to stop that.
+fn with_password(mut config: Config) -> Result<Config> {
+    let Err(error) = PostgresEngine::new(config.clone()).connect() else { return Ok(config) };
+    // Any other failure is reported by the caller, who connects again.
+    if !password::is_missing(&error) {
+        return Ok(config);
     }
-    let password = rpassword::prompt_password(format!("Password for {config}: ")).context("cannot read a password")?;
-    Ok(Config { password: Some(password.into()), ..config })
+    config.password = password::find(&config, &|name| std::env::var(name).ok())?;
+    if config.password.is_none() && std::io::stdin().is_terminal() {
+        let prompt = format!("Password for {config}: ");
+        config.password =
+            Some(Password::new(rpassword::prompt_password(prompt).context("cannot read a password")?));
+    }
+    Ok(config)
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use kelvin_store::RunId;
 
 /// The user's data directory for Kelvin: `$XDG_DATA_HOME/kelvin`, or `~/.local/share/kelvin`.
 pub(crate) fn data_directory() -> Result<PathBuf> {
@@ -21,9 +22,12 @@ pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf> {
     Ok(directory.join("kelvin.db"))
 }
 
-/// The directory of the HTML reports: `reports` beside the results file.
-pub(crate) fn reports(store: &Path) -> PathBuf {
-    store.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).join("reports")
+/// The file of a run's HTML report, in the directory `reports` beside the results file, which is made if need be.
+pub(crate) fn report(store: &Path, run: RunId) -> Result<PathBuf> {
+    let parent = store.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = parent.join("reports");
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    Ok(directory.join(format!("run-{run}.html")))
 }
 
 /// Where managed servers live. The server's unprivileged user must be able to reach it, which it cannot under

@@ -9,8 +9,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 pub(crate) fn listen() -> Result<Stop> {
     let stop = Stop::new();
     let asked = stop.clone();
-    let mut signals =
-        signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot listen for signals")?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .context("cannot listen for signals")?;
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
@@ -21,7 +21,9 @@ pub(crate) fn listen() -> Result<Stop> {
                 if asked.requested() {
                     eprintln!("\nkelvin: stopping now");
                 } else {
-                    eprintln!("\nkelvin: stopping after the transactions under way; Ctrl-C again to stop now");
+                    eprintln!(
+                        "\nkelvin: stopping after the transactions under way; Ctrl-C again to stop now"
+                    );
                 }
                 asked.request();
             }

@@ -1,12 +1,13 @@
 //! Bad input of every kind ends with exit code 2 and one clear message. The messages are a snapshot: they are
 //! read, not only counted.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::Command;
 
 use support::{Place, Server, text};
@@ -97,6 +98,17 @@ fn command_lines_and_urls() {
     cases.case("unknown sslmode", &run("postgres://u@127.0.0.1/db?sslmode=maybe"));
     cases.case("temporary data to keep", &["build", "tproc-c"]);
     cases.case("run that is not stored", &["show", "77"]);
+    cases.case("check of a file that is not there", &["check", "tproc-c", "--target", "sqlite:absent.db"]);
+    rusqlite::Connection::open(cases.place.path("foreign.db"))
+        .unwrap()
+        .execute_batch("create table t (a)")
+        .unwrap();
+    cases.case("another program's database", &["build", "tproc-c", "--target", "sqlite:foreign.db"]);
+    cases.place.expect(0, &["build", "tproc-c", "--quiet", "--no-check", "--target", "sqlite:tpcc.db"]);
+    cases.case("count and ramp-up", &["run", "tproc-c", "--transactions", "5", "--ramp-up", "5s"]);
+    cases.case("negative duration", &["run", "tproc-c", "--duration", "-5s"]);
+    cases.case("no transactions", &["run", "tproc-c", "--transactions", "0"]);
+    cases.case("the same number of users twice", &["run", "tproc-c", "--users", "4,4"]);
     cases.case("drop without being asked", &["drop", "tproc-c", "--target", "sqlite:tpcc.db"]);
     insta::assert_snapshot!(cases.seen);
 }
@@ -148,14 +160,12 @@ fn a_disk_that_fills_up_during_the_load() {
     std::fs::create_dir(&disk).unwrap();
     let script = "mount -t tmpfs -o size=40m small-disk small-disk && exec \"$0\" \"$@\"";
     let kelvin = env!("CARGO_BIN_EXE_kelvin");
-    let mut command = cases.place.command(&[]);
     let mut unshared = Command::new("unshare");
     unshared.args(["--mount", "--map-root-user", "sh", "-c", script, kelvin]);
     unshared.args(["build", "tproc-c", "--quiet", "--target", "sqlite:small-disk/tpcc.db"]);
-    unshared.current_dir(command.get_current_dir().unwrap());
+    unshared.current_dir(cases.place.directory());
     unshared.env("KELVIN_STORE", cases.place.store());
     cases.command("disk full", &mut unshared);
-    let _ = &mut command;
     assert!(cases.seen.contains("full"), "{}", cases.seen);
 }
 
@@ -164,7 +174,8 @@ fn servers_that_refuse() {
     let server = Server::start();
     let config = server.instance.config();
     let mut cases = Cases::new();
-    let at = |cases: &mut Cases, name: &str, url: &str| cases.case(name, &["run", "tproc-c", "--target", url]);
+    let at =
+        |cases: &mut Cases, name: &str, url: &str| cases.case(name, &["run", "tproc-c", "--target", url]);
     at(&mut cases, "missing database", &server.url().replace("/kelvin", "/absent"));
     let seen = cases.seen.replace(&config.to_string().replace("/kelvin", "/absent"), "URL");
     assert!(seen.contains("absent"), "{seen}");
@@ -189,6 +200,5 @@ fn servers_that_refuse() {
     let silent_port = silent.local_addr().unwrap().port();
     let url = format!("postgres://u@127.0.0.1:{silent_port}/db?sslmode=disable&connect_timeout=2");
     at(&mut cases, "a server that never answers", &url);
-    assert!(Path::new("/").exists());
     assert_eq!(cases.count, 4);
 }

@@ -1,8 +1,28 @@
 //! Everything about a run's surroundings that could decide its figures.
 
+use std::collections::BTreeMap;
+
 use kelvin_database::{Engine, EngineKind, Fingerprint, Session};
 use kelvin_observe::host::{Filesystem, Host};
 use serde::{Deserialize, Serialize};
+
+/// The database's own description of itself. Settings stand under their names, so that two runs compare by
+/// name whatever else one of them has set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Database {
+    /// Product and version.
+    pub version: String,
+    /// Value, and in brackets where it comes from, by name.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl From<Fingerprint> for Database {
+    fn from(fingerprint: Fingerprint) -> Self {
+        let settings = fingerprint.settings.into_iter();
+        let settings = settings.map(|one| (one.name, format!("{} ({})", one.value, one.source))).collect();
+        Self { version: fingerprint.version, settings }
+    }
+}
 
 /// The surroundings, read just before the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,7 +36,7 @@ pub struct Environment {
     /// Where, without a password.
     pub target: String,
     /// The database's version and settings.
-    pub database: Fingerprint,
+    pub database: Database,
     /// Bytes of the database before the load; none when it could not be told.
     pub database_bytes: Option<u64>,
     /// The file system under the database, when it is on this host.
@@ -32,7 +52,7 @@ impl Environment {
             client_host: Host::read(),
             engine: engine.kind(),
             target: engine.describe(),
-            database: engine.fingerprint(session)?,
+            database: engine.fingerprint(session)?.into(),
             database_bytes: engine.size(session).ok(),
             data_filesystem: data_directory.and_then(|path| Filesystem::of(&path)),
         })

@@ -31,8 +31,8 @@ pub enum RunError {
     /// An event could not be kept.
     #[error("a result could not be kept: {0}")]
     Sink(#[from] SinkError),
-    /// Somebody asked to stop before anything was measured.
-    #[error("interrupted before the measured window opened")]
+    /// Somebody asked to stop where nothing is being measured: while connecting, or in a check.
+    #[error("interrupted")]
     Interrupted,
 }
 
@@ -62,7 +62,10 @@ impl Outcome {
 
     /// Whether every invariant, audit line and consistency condition holds.
     pub fn is_valid(&self) -> bool {
-        let point = |p: &PointResult| p.invariants.iter().all(|i| i.holds) && p.audit.iter().all(|a| a.valid);
+        let point = |p: &PointResult| {
+            let checked = !p.invariants.is_empty() && p.invariants.iter().all(|i| i.holds);
+            checked && p.audit.iter().all(|a| a.valid)
+        };
         self.points.iter().all(point) && self.checks.iter().all(|c| c.holds)
     }
 }
@@ -148,12 +151,16 @@ pub fn check(
     sink.event(&Event::Phase { point: 0, phase, at: clock.now(), users: 0, planned: None })?;
     let mut lines = Vec::new();
     let mut refused = None;
-    workload.check(engine, stop, &mut |line| {
+    let checked = workload.check(engine, stop, &mut |line| {
         if refused.is_none() {
             refused = sink.event(&Event::Check { phase, line: line.clone() }).err();
         }
         lines.push(line);
-    })?;
+    });
+    match checked {
+        Err(_) if stop.requested() => return Err(RunError::Interrupted),
+        checked => checked?,
+    }
     match refused {
         Some(error) => Err(error.into()),
         None => Ok(lines),

@@ -22,6 +22,8 @@ pub struct Collector {
     window_start: Nanos,
     window_end: Option<Nanos>,
     open: BTreeMap<(i64, u8), Second>,
+    /// The seconds before this one were handed out.
+    complete: i64,
     totals: Totals,
 }
 
@@ -71,17 +73,19 @@ impl Totals {
 }
 
 impl Collector {
-    /// A collector for `point` whose measured window opens at `window_start` and closes at `window_end`, or
-    /// when [`Collector::close_window`] says so.
+    /// A collector for `point` whose load begins at `begin` and whose measured window opens at `window_start`
+    /// and closes at `window_end`, or when [`Collector::close_window`] says so.
     pub fn new(
         point: u32,
         kinds: usize,
         rings: Vec<Consumer<Sample>>,
+        begin: Nanos,
         window_start: Nanos,
         window_end: Option<Nanos>,
     ) -> Self {
         let totals = Totals::new(kinds);
-        Self { point, kinds, rings, window_start, window_end, open: BTreeMap::new(), totals }
+        let complete = second_from(window_start, begin);
+        Self { point, kinds, rings, window_start, window_end, open: BTreeMap::new(), complete, totals }
     }
 
     /// Closes the window at `end` if it was to close later. `end` must be the clock's time now, read in the
@@ -90,10 +94,20 @@ impl Collector {
         self.window_end = Some(self.window_end.map_or(end, |planned| planned.min(end)));
     }
 
-    /// Takes what the users have recorded; returns the seconds that are complete at `now`.
+    /// Takes what the users have recorded; returns the seconds that are complete at `now`, also those in which
+    /// nothing ended: a stall is something to see.
     pub fn drain(&mut self, now: Nanos) -> Vec<Second> {
         self.take_samples();
         let complete_before = self.second_of(now.saturating_sub(GRACE));
+        for second in self.complete..complete_before {
+            let start = self.window_start as i64 + second * SECOND as i64;
+            let part = part_of(self.window_start, self.window_end, start.max(0) as u64);
+            if part != Part::Tail && self.open.range((second, 0)..(second + 1, 0)).next().is_none() {
+                self.open
+                    .insert((second, part_key(part)), empty_second(self.point, second, part, self.kinds));
+            }
+        }
+        self.complete = self.complete.max(complete_before);
         let still_open = self.open.split_off(&(complete_before, 0));
         std::mem::replace(&mut self.open, still_open).into_values().collect()
     }
@@ -127,12 +141,8 @@ impl Collector {
                 let Ok(sample) = ring.pop() else { break };
                 let part = part_of(self.window_start, self.window_end, sample.end);
                 let second = second_from(self.window_start, sample.end);
-                let entry = self.open.entry((second, part_key(part))).or_insert_with(|| Second {
-                    point: self.point,
-                    second,
-                    part,
-                    kinds: vec![KindCounts::default(); self.kinds],
-                });
+                let empty = || empty_second(self.point, second, part, self.kinds);
+                let entry = self.open.entry((second, part_key(part))).or_insert_with(empty);
                 let kind = usize::from(sample.kind);
                 count(&mut entry.kinds[kind], &sample);
                 count(&mut self.totals.all[kind], &sample);
@@ -147,8 +157,12 @@ impl Collector {
 }
 
 /// The second, counted from `window_start`, that holds `at`; negative before the window.
-pub(crate) fn second_from(window_start: Nanos, at: Nanos) -> i64 {
+pub fn second_from(window_start: Nanos, at: Nanos) -> i64 {
     (at as i64 - window_start as i64).div_euclid(SECOND as i64)
+}
+
+fn empty_second(point: u32, second: i64, part: Part, kinds: usize) -> Second {
+    Second { point, second, part, kinds: vec![KindCounts::default(); kinds] }
 }
 
 fn part_of(window_start: Nanos, window_end: Option<Nanos>, end: Nanos) -> Part {
@@ -194,7 +208,7 @@ mod tests {
     #[test]
     fn a_sample_counts_in_the_part_and_second_in_which_it_ended() {
         let (mut user, ring) = recorder(16);
-        let mut collector = Collector::new(0, 1, vec![ring], 5 * SECOND, Some(7 * SECOND));
+        let mut collector = Collector::new(0, 1, vec![ring], 0, 5 * SECOND, Some(7 * SECOND));
         for end in [SECOND, 5 * SECOND - 1, 5 * SECOND, 6 * SECOND, 7 * SECOND - 1, 7 * SECOND] {
             user.record(sample(end, Outcome::Committed));
         }
@@ -206,7 +220,10 @@ mod tests {
         assert_eq!(
             found,
             [
+                (-5, Part::RampUp, 0, 0),
                 (-4, Part::RampUp, 1, 0),
+                (-3, Part::RampUp, 0, 0),
+                (-2, Part::RampUp, 0, 0),
                 (-1, Part::RampUp, 1, 0),
                 (0, Part::Measured, 1, 0),
                 (1, Part::Measured, 2, 1),
@@ -223,7 +240,7 @@ mod tests {
     #[test]
     fn a_window_closed_early_keeps_what_ended_before() {
         let (mut user, ring) = recorder(16);
-        let mut collector = Collector::new(0, 1, vec![ring], 0, Some(60 * SECOND));
+        let mut collector = Collector::new(0, 1, vec![ring], 0, 0, Some(60 * SECOND));
         user.record(sample(SECOND / 2, Outcome::Committed));
         collector.drain(SECOND);
         collector.close_window(SECOND);

@@ -14,7 +14,7 @@ mod random;
 mod recorder;
 
 pub use clock::{Clock, Nanos};
-pub use collector::{Collector, Totals};
+pub use collector::{Collector, Totals, second_from};
 pub use event::Event;
 pub use histogram::{Histogram, HistogramError, LatencySummary, MAX_LATENCY, PERCENTILES};
 pub use random::{ALGORITHM as RANDOM_ALGORITHM, Random};

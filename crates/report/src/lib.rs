@@ -1,1 +1,38 @@
-//! placeholder
+//! A stored run for people and programs. Everything is made from the stored run alone: the same run gives
+//! the same report every time, anywhere.
+//!
+//! [`Report::of`] works out the figures once; [`text`], [`json`], [`csv`] and [`html`] show them;
+//! [`compare`] sets runs against each other.
+
+pub mod compare;
+pub mod csv;
+mod figure;
+pub mod html;
+pub mod json;
+mod model;
+pub mod text;
+
+pub use model::SCHEMA;
+pub use model::{
+    Distribution, ErrorRow, JudgedCheck, LatencyRow, PointReport, Precision, Report, SecondReport,
+};
+
+/// Why a report cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The stored run cannot be read.
+    #[error(transparent)]
+    Store(#[from] kelvin_store::Error),
+    /// The figures cannot be written as JSON.
+    #[error("the report cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The page's template failed.
+    #[error("the HTML page cannot be made: {0}")]
+    Template(#[from] minijinja::Error),
+    /// Runs that must not be set against each other.
+    #[error("cannot compare: {0}")]
+    Compare(String),
+}
+
+/// Result with the report's error.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -7,7 +7,7 @@ use kelvin_measure::invariant::{Invariant, counts_agree};
 use kelvin_measure::{Histogram, LatencySummary, Nanos};
 
 use crate::error::Result;
-use crate::stored::{StoredRun, StoredSecond};
+use crate::stored::{LONGEST_SECONDS, StoredRun, StoredSecond};
 
 /// One point of a run: a number of users held for one ramp-up and one window.
 #[derive(Debug, Clone)]
@@ -204,8 +204,8 @@ impl StoredRun {
                 retried: 0,
                 seconds: (e.second, e.second),
             });
-            group.count += e.count;
-            group.retried += if e.retried { e.count } else { 0 };
+            group.count = group.count.saturating_add(e.count);
+            group.retried = group.retried.saturating_add(if e.retried { e.count } else { 0 });
             group.seconds = (group.seconds.0.min(e.second), group.seconds.1.max(e.second));
         }
         let mut groups: Vec<_> = groups.into_values().collect();
@@ -220,7 +220,8 @@ impl StoredRun {
             if let Event::Errors(e) = event
                 && e.point == point
             {
-                *seconds.entry(e.second).or_default() += e.count;
+                let sum: &mut u64 = seconds.entry(e.second).or_default();
+                *sum = sum.saturating_add(e.count);
             }
         }
         seconds
@@ -239,6 +240,9 @@ impl StoredRun {
         stored.sort_by_key(|s| (part_order(s.part), s.second));
         let last = stored.iter().filter(|s| s.part == Part::Measured).map(|s| s.second + 1).max();
         let seconds = elapsed.unwrap_or(last.unwrap_or(0) as f64);
+        if seconds > LONGEST_SECONDS as f64 {
+            return Err(self.damaged(format!("run {} has a window of {seconds:.0} s", self.id)));
+        }
         let mut figures = Figures {
             seconds,
             closed: elapsed.is_some(),
@@ -308,8 +312,8 @@ impl StoredRun {
             let Some(k) = figures.kinds.get(total.kind) else { continue };
             let own = [k.committed, k.rolled_back, k.failed, k.retries, k.latency.sum() as u64];
             for i in 0..5 {
-                sums[i] += own[i];
-                totals[i] += total.figures[i];
+                sums[i] = sums[i].saturating_add(own[i]);
+                totals[i] = totals[i].saturating_add(total.figures[i]);
             }
         }
         if any {

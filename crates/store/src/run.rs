@@ -93,7 +93,7 @@ pub struct RunSummary {
     pub points: Vec<PointSummary>,
     /// Errors counted, retried ones included.
     pub errors: u64,
-    /// Whether every audit line, invariant and consistency condition held; none when none was judged.
+    /// Whether every audit line, invariant and consistency condition held; none without an audit.
     pub valid: Option<bool>,
 }
 
@@ -113,6 +113,16 @@ pub struct PointSummary {
     pub per_minute: f64,
     /// Length of the window in seconds, as elapsed.
     pub seconds: f64,
+}
+
+/// Whether a run is valid: not when anything did not hold, and only when every point was audited; none when it
+/// was not judged. `audited` says of each point whether it has its self-audit.
+pub fn verdict(audited: impl IntoIterator<Item = bool>, all_hold: bool) -> Option<bool> {
+    if !all_hold {
+        return Some(false);
+    }
+    let mut audited = audited.into_iter().peekable();
+    (audited.peek().is_some() && audited.all(|a| a)).then_some(true)
 }
 
 /// How a run stands, in words.

@@ -3,8 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
@@ -24,14 +23,18 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens for reading and writing; makes the store when there is none; migrates an older one.
 pub(crate) fn open(path: &Path) -> Result<Connection> {
-    if !inspect(path)? {
-        create(path)?;
+    let empty = !inspect(path)?;
+    let version = if empty { 0 } else { version_by_sqlite(path)? };
+    if empty {
+        make_file(path)?;
     }
-    let version = version_by_sqlite(path)?;
-    let mut conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let mut conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
     let to = |e| Error::sqlite(path, e);
     if conn.is_readonly("main").map_err(to)? {
         return Err(Error::ReadOnly { path: path.to_path_buf() });
+    }
+    if empty {
+        use_log(&conn, path)?;
     }
     conn.pragma_update(None, "synchronous", "NORMAL").map_err(to)?;
     if version < VERSION {
@@ -56,7 +59,7 @@ pub(crate) fn open_read_only(path: &Path) -> Result<Connection> {
     connect_read_only(path)
 }
 
-/// Looks at the file's header without SQLite. `false` when there is no file or an empty one.
+/// Looks at the file's header without SQLite. `false` when there is no file or one with nothing in it.
 fn inspect(path: &Path) -> Result<bool> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -87,6 +90,10 @@ fn inspect(path: &Path) -> Result<bool> {
     let word = |at: usize| {
         i64::from(i32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]))
     };
+    if (word(68), word(60)) == (0, 0) {
+        // The header of a store that is just being made, or was and is in its write-ahead log only.
+        return has_store(path);
+    }
     check_identity(path, word(68), word(60))?;
     let page = match u16::from_be_bytes([header[16], header[17]]) {
         1 => 65_536,
@@ -98,6 +105,22 @@ fn inspect(path: &Path) -> Result<bool> {
         let detail = format!("it is cut short, {} of {} bytes", meta.len(), pages * page);
         return Err(Error::damaged(path, detail));
     }
+    Ok(true)
+}
+
+/// Whether SQLite sees a store in a file whose own header names no program; `false` when nothing is in it.
+fn has_store(path: &Path) -> Result<bool> {
+    let to = |e| Error::sqlite(path, e);
+    let conn = connect_read_only(path)?;
+    let one_moment = conn.unchecked_transaction().map_err(to)?;
+    let read = |name| one_moment.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (application, version) = (read("application_id").map_err(to)?, read("user_version").map_err(to)?);
+    let tables: i64 =
+        one_moment.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(to)?;
+    if (application, version, tables) == (0, 0, 0) {
+        return Ok(false);
+    }
+    check_identity(path, application, version)?;
     Ok(true)
 }
 
@@ -177,67 +200,48 @@ fn hex(digit: u8) -> char {
     char::from_digit(u32::from(digit), 16).unwrap_or('0')
 }
 
-/// Makes the store under another name and gives it its own at the end, so that nobody ever sees half of it.
-fn create(path: &Path) -> Result<()> {
+/// Makes the directory and the empty file; [`migrate`] fills it.
+fn make_file(path: &Path) -> Result<()> {
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(|e| Error::io("make the directory", parent, e))?;
     }
-    static DRAFTS: AtomicU32 = AtomicU32::new(0);
-    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    let draft = beside(path, &format!(".new-{}-{number}", std::process::id()));
-    let _ = std::fs::remove_file(&draft);
-    let made = fill(&draft).map_err(|e| name_for(e, path)).and_then(|()| put_in_place(&draft, path));
-    let _ = std::fs::remove_file(&draft);
-    made
-}
-
-fn fill(draft: &Path) -> Result<()> {
     // SQLite's own error for a missing permission is "unable to open": ask the system for the reason.
-    File::create_new(draft).map_err(|e| Error::io("make", draft, e))?;
-    let mut conn = connect(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let to = |e| Error::sqlite(draft, e);
-    conn.pragma_update(None, "application_id", APPLICATION_ID).map_err(to)?;
-    migrate(&mut conn, draft, MIGRATIONS)?;
-    conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).map_err(to)?;
-    conn.close().map_err(|(_, e)| Error::sqlite(draft, e))
+    File::options().append(true).create(true).open(path).map_err(|e| Error::io("make", path, e))?;
+    Ok(())
 }
 
-fn put_in_place(draft: &Path, path: &Path) -> Result<()> {
-    let empty = std::fs::metadata(path).is_ok_and(|m| m.len() == 0);
-    if !empty {
-        match std::fs::hard_link(draft, path) {
+/// Switches to a write-ahead log. Of several that do so at once SQLite turns some away without waiting.
+fn use_log(conn: &Connection, path: &Path) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        match conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
             Ok(()) => return Ok(()),
-            // Another process was faster: its store is as good.
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
-            // A filesystem without hard links.
-            Err(_) => {}
+            Err(e) => match Error::sqlite(path, e) {
+                Error::Busy { .. } if start.elapsed() < BUSY_TIMEOUT => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                other => return Err(other),
+            },
         }
     }
-    std::fs::rename(draft, path).map_err(|e| Error::io("make", path, e))
 }
 
-/// The draft's name means nothing to the user.
-fn name_for(error: Error, path: &Path) -> Error {
-    let path = path.to_path_buf();
-    match error {
-        Error::Io { doing, source, .. } => Error::Io { doing, path, source },
-        Error::Full { .. } => Error::Full { path },
-        Error::ReadOnly { .. } => Error::ReadOnly { path },
-        Error::Sqlite { source, .. } => Error::Sqlite { path, source },
-        other => other,
-    }
-}
-
-/// Brings the store to the newest version of `steps`, all in one transaction.
+/// Brings the store, also an empty file, to the newest version of `steps`, all in one transaction: of two
+/// that open an empty file at once, one fills it and the other finds it filled.
 fn migrate(conn: &mut Connection, path: &Path, steps: &[&str]) -> Result<()> {
     let to = |e| Error::sqlite(path, e);
+    let known = steps.len() as i64;
     let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
     // Read again under the lock: another process may have migrated it meanwhile.
     let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(to)?;
+    if version > known {
+        return Err(Error::Newer { path: path.to_path_buf(), found: version, known });
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(to)?;
     for step in steps.iter().skip(usize::try_from(version).unwrap_or(0)) {
         transaction.execute_batch(step).map_err(to)?;
     }
-    transaction.pragma_update(None, "user_version", steps.len() as i64).map_err(to)?;
+    transaction.pragma_update(None, "user_version", known).map_err(to)?;
     transaction.commit().map_err(to)
 }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kelvin_measure::event::{Event, Status};
+use kelvin_measure::event::{Event, Phase, Status};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 
 use crate::alive::{self, Writer};
 use crate::error::{Error, Result};
-use crate::redact::redact;
-use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
+use crate::redact::{redact, redact_json};
+use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary, verdict};
 use crate::stored::{self, StoredRun};
 use crate::writer::RunWriter;
 use crate::{body, schema};
@@ -56,6 +56,9 @@ impl Store {
         {
             return Err(Error::Label(label.clone()));
         }
+        let notes: Vec<String> = run.notes.iter().map(|note| redact(note)).collect();
+        let mut environment = run.environment.clone();
+        redact_json(&mut environment);
         let json = |value: serde_json::Result<String>| value.map_err(|e| Error::Event(e.to_string()));
         let conn = schema::open(&self.path)?;
         conn.execute(
@@ -65,7 +68,7 @@ impl Store {
             params![
                 run.workload,
                 redact(&run.target),
-                run.label,
+                run.label.as_deref().map(redact),
                 redact(&run.spec_toml),
                 redact(&run.command),
                 run.seed.to_string(),
@@ -74,8 +77,8 @@ impl Store {
                 json(serde_json::to_string(&run.kinds))?,
                 run.headline,
                 json(serde_json::to_string(&run.counter_names))?,
-                redact(&json(serde_json::to_string(&run.notes))?),
-                redact(&json(serde_json::to_string(&run.environment))?),
+                json(serde_json::to_string(&notes))?,
+                environment.to_string(),
                 run.started.to_string(),
                 json(serde_json::to_string(&Writer::this()))?,
                 alive::now_ms(),
@@ -122,28 +125,50 @@ impl Store {
             .conn
             .prepare(
                 "SELECT run, body FROM event \
-                 WHERE name IN ('window', 'audit', 'invariant', 'check', 'errors', 'finished') ORDER BY run, seq",
+                 WHERE name IN ('phase', 'window', 'audit', 'invariant', 'check', 'errors', 'finished') ORDER BY run, seq",
             )
             .map_err(to)?;
         let mut rows = statement.query([]).map_err(to)?;
+        // By run: of every point whether it was audited, and whether all that was judged holds.
+        let mut judged: BTreeMap<i64, (BTreeMap<u32, bool>, bool)> = BTreeMap::new();
         while let Some(row) = rows.next().map_err(to)? {
             let Some(run) = runs.get_mut(&row.get(0).map_err(to)?) else { continue };
-            let mut judge = |holds: bool| run.valid = Some(run.valid.unwrap_or(true) && holds);
+            let (audited, all_hold) = judged.entry(run.id.0).or_insert_with(|| (BTreeMap::new(), true));
             match self.event(&row.get::<_, String>(1).map_err(to)?)? {
-                Event::Audit { lines, .. } => judge(lines.iter().all(|l| l.valid)),
-                Event::Invariant { invariant, .. } => judge(invariant.holds),
-                Event::Check { line, .. } => judge(line.holds),
+                Event::Audit { point, lines } => {
+                    *all_hold &= lines.iter().all(|l| l.valid);
+                    audited.insert(point, !lines.is_empty());
+                }
+                Event::Phase { point, phase, .. } => {
+                    if matches!(phase, Phase::Connect | Phase::RampUp | Phase::Measure | Phase::Stop) {
+                        audited.entry(point).or_insert(false);
+                    }
+                }
+                Event::Invariant { point, invariant } => {
+                    audited.entry(point).or_insert(false);
+                    *all_hold &= invariant.holds;
+                }
+                Event::Check { line, .. } => *all_hold &= line.holds,
                 Event::Errors(count) => run.errors += count.count,
                 Event::Finished { status, .. } => {
                     run.status = status;
                     run.liveness = Liveness::Ended;
                 }
-                Event::Window(window) if window.elapsed > 0 => {
+                Event::Window(window) => {
+                    audited.entry(window.point).or_insert(false);
+                    if window.elapsed == 0 {
+                        continue;
+                    }
                     let seconds = window.elapsed as f64 / 1e9;
                     let per_minute = window.client_headline as f64 * 60.0 / seconds;
                     run.points.push(PointSummary { users: window.users, per_minute, seconds });
                 }
                 _ => {}
+            }
+        }
+        for (id, (audited, all_hold)) in judged {
+            if let Some(run) = runs.get_mut(&id) {
+                run.valid = verdict(audited.into_values(), all_hold);
             }
         }
         Ok(())

@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 use crate::run::{Liveness, NewRun, RunId, state_words};
 use crate::{blob, body};
 
+/// Seconds of a window or a ramp-up above which a stored run is damaged: 115 days. Every second gets a row.
+pub(crate) const LONGEST_SECONDS: u64 = 10_000_000;
+
 /// A whole run. Histograms stay encoded until they are asked for: decoded, each takes 270 kB.
 #[derive(Debug)]
 pub struct StoredRun {
@@ -89,6 +92,10 @@ impl StoredRun {
         state_words(self.status, self.liveness)
     }
 
+    pub(crate) fn damaged(&self, detail: impl Into<String>) -> Error {
+        Error::damaged(&self.path, detail)
+    }
+
     pub(crate) fn decode(&self, second: &StoredSecond) -> Result<Second> {
         let kinds = second.kinds.iter().map(|kind| {
             let latency = blob::decode(kind.latency.as_deref(), kind.sum, kind.clamped).map_err(|e| {
@@ -157,7 +164,11 @@ fn read_seconds(conn: &Connection, path: &Path, id: RunId, kinds: usize) -> Resu
     let mut seconds: BTreeMap<(u32, i64, i64), StoredSecond> = BTreeMap::new();
     while let Some(row) = rows.next().map_err(to)? {
         let int = |i| row.get::<_, i64>(i).map_err(to);
-        let (point, second, part_number) = (int(0)? as u32, int(1)?, int(2)?);
+        let count = |i| unsigned::<u64>(path, id, int(i)?);
+        let (point, second, part_number) = (unsigned(path, id, int(0)?)?, int(1)?, int(2)?);
+        if second.unsigned_abs() > LONGEST_SECONDS {
+            return Err(Error::damaged(path, format!("run {id} has a second number {second}")));
+        }
         let part = match part_number {
             0 => Part::RampUp,
             1 => Part::Measured,
@@ -173,15 +184,15 @@ fn read_seconds(conn: &Connection, path: &Path, id: RunId, kinds: usize) -> Resu
         });
         let kind = entry
             .kinds
-            .get_mut(int(3)? as usize)
+            .get_mut(unsigned::<usize>(path, id, int(3)?)?)
             .ok_or_else(|| Error::damaged(path, format!("an unknown transaction type in run {id}")))?;
         *kind = StoredKind {
-            committed: int(5)? as u64,
-            rolled_back: int(6)? as u64,
-            failed: int(7)? as u64,
-            retries: int(8)? as u64,
-            sum: int(9)? as u128,
-            clamped: int(10)? as u64,
+            committed: count(5)?,
+            rolled_back: count(6)?,
+            failed: count(7)?,
+            retries: count(8)?,
+            sum: u128::from(count(9)?),
+            clamped: count(10)?,
             latency: row.get(11).map_err(to)?,
         };
         entry.seq = entry.seq.min(int(4)?);
@@ -199,16 +210,22 @@ fn read_totals(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<StoredTo
              WHERE run = ? ORDER BY point, scope, kind",
         )
         .map_err(to)?;
-    let rows = statement
-        .query_map([id.0], |row| {
-            let int = |i| row.get::<_, i64>(i);
-            Ok(StoredTotal {
-                point: int(0)? as u32,
-                measured: int(1)? == 0,
-                kind: int(2)? as usize,
-                figures: [int(3)? as u64, int(4)? as u64, int(5)? as u64, int(6)? as u64, int(7)? as u64],
-            })
-        })
-        .map_err(to)?;
-    rows.collect::<rusqlite::Result<_>>().map_err(to)
+    let mut rows = statement.query([id.0]).map_err(to)?;
+    let mut totals = Vec::new();
+    while let Some(row) = rows.next().map_err(to)? {
+        let int = |i| row.get::<_, i64>(i).map_err(to);
+        let count = |i| unsigned::<u64>(path, id, int(i)?);
+        totals.push(StoredTotal {
+            point: unsigned(path, id, int(0)?)?,
+            measured: int(1)? == 0,
+            kind: unsigned(path, id, int(2)?)?,
+            figures: [count(3)?, count(4)?, count(5)?, count(6)?, count(7)?],
+        });
+    }
+    Ok(totals)
+}
+
+/// A number that cannot be negative and must fit its type.
+fn unsigned<T: TryFrom<i64>>(path: &Path, id: RunId, value: i64) -> Result<T> {
+    T::try_from(value).map_err(|_| Error::damaged(path, format!("run {id} has a count of {value}")))
 }

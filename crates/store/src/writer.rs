@@ -1,21 +1,21 @@
 //! A run on its way into the store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kelvin_measure::event::{Event, KindCounts, Part, Second};
-use kelvin_measure::{HistogramError, Totals};
+use kelvin_measure::{Histogram, Totals};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::{Error, Result};
-use crate::redact::redact;
+use crate::redact::{redact, redact_json};
 use crate::run::RunId;
 use crate::{alive, blob, body};
 
 /// Events come once a second with some jitter: a full second here would push every other one into the next.
 const COMMIT_EVERY: Duration = Duration::from_millis(900);
 
-/// Events waiting for a store that cannot be written, before the run is told.
+/// Rows waiting for a store that cannot be written; what comes after them is refused.
 const MOST_WAITING: usize = 100_000;
 
 /// Writes one run. Dropping it writes what is left; a run dropped before its `Finished` event stays partial.
@@ -33,7 +33,68 @@ pub struct RunWriter {
 #[derive(Debug)]
 enum Waiting {
     Event { seq: i64, name: &'static str, body: String },
-    Second { seq: i64, second: Second },
+    Kind(KindRow),
+}
+
+/// One type of one second, its histogram already encoded: decoded it would hold 270 kB for as long as the
+/// store cannot be written.
+#[derive(Debug)]
+struct KindRow {
+    seq: i64,
+    point: u32,
+    second: i64,
+    part: i64,
+    kind: i64,
+    committed: u64,
+    rolled_back: u64,
+    failed: u64,
+    retries: u64,
+    sum: u128,
+    clamped: u64,
+    latency: Option<Vec<u8>>,
+}
+
+impl KindRow {
+    fn new(seq: i64, second: &Second, kind: usize, counts: &KindCounts) -> Result<Self> {
+        Ok(Self {
+            seq,
+            point: second.point,
+            second: second.second,
+            part: part_number(second.part),
+            kind: kind as i64,
+            committed: counts.committed,
+            rolled_back: counts.rolled_back,
+            failed: counts.failed,
+            retries: counts.retries,
+            sum: counts.latency.sum(),
+            clamped: counts.latency.clamped(),
+            latency: blob::encode(&counts.latency).map_err(|e| Error::Event(e.to_string()))?,
+        })
+    }
+
+    fn histogram(&self) -> Result<Histogram> {
+        blob::decode(self.latency.as_deref(), self.sum, self.clamped).map_err(|e| Error::Event(e.to_string()))
+    }
+
+    /// This on top of `earlier`, at the earlier one's place.
+    fn added_to(&self, earlier: &Self) -> Result<Self> {
+        let mut latency = earlier.histogram()?;
+        latency.add(&self.histogram()?);
+        Ok(Self {
+            seq: earlier.seq,
+            point: self.point,
+            second: self.second,
+            part: self.part,
+            kind: self.kind,
+            committed: earlier.committed + self.committed,
+            rolled_back: earlier.rolled_back + self.rolled_back,
+            failed: earlier.failed + self.failed,
+            retries: earlier.retries + self.retries,
+            sum: latency.sum(),
+            clamped: latency.clamped(),
+            latency: blob::encode(&latency).map_err(|e| Error::Event(e.to_string()))?,
+        })
+    }
 }
 
 impl RunWriter {
@@ -50,7 +111,8 @@ impl RunWriter {
     /// a `Phase`, a `Window` or `Finished`. Of the `Progress` events within one second the last is kept.
     ///
     /// # Errors
-    /// When the store cannot be written. The event is kept and written with the next that can be.
+    /// When the store cannot be written. The event is kept and written with the next that can be, up to
+    /// 100,000 rows; those after them are lost.
     pub fn consume(&mut self, event: &Event) -> Result<()> {
         if self.waiting.len() >= MOST_WAITING {
             self.flush()?;
@@ -64,14 +126,21 @@ impl RunWriter {
                     self.kinds
                 )));
             }
-            self.waiting.push(Waiting::Second { seq, second: second.clone() });
+            for (kind, counts) in second.kinds.iter().enumerate() {
+                // One row even for a second without any transaction: the event itself must come back.
+                if kind == 0 || !is_zero(counts) {
+                    self.waiting.push(Waiting::Kind(KindRow::new(seq, second, kind, counts)?));
+                }
+            }
         } else {
             if let (Event::Progress { .. }, Some(Waiting::Event { name: "progress", .. })) =
                 (event, self.waiting.last())
             {
                 self.waiting.pop();
             }
-            let body = serde_json::to_string(event).map_err(|e| Error::Event(e.to_string()))?;
+            let mut body = serde_json::to_value(event).map_err(|e| Error::Event(e.to_string()))?;
+            redact_json(&mut body);
+            let body = body.to_string();
             self.waiting.push(Waiting::Event { seq, name: body::name(event), body });
         }
         self.seq += 1;
@@ -88,6 +157,13 @@ impl RunWriter {
         self.last_commit = Instant::now();
         let to = |e| Error::sqlite(&self.path, e);
         let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
+        let changed = transaction
+            .prepare_cached("UPDATE run SET committed_ms = ? WHERE id = ?")
+            .and_then(|mut s| s.execute(params![alive::now_ms(), self.id.0]))
+            .map_err(to)?;
+        if changed != 1 {
+            return Err(deleted(self.id));
+        }
         for waiting in &self.waiting {
             match waiting {
                 Waiting::Event { seq, name, body } => {
@@ -96,20 +172,9 @@ impl RunWriter {
                         .and_then(|mut s| s.execute(params![self.id.0, seq, name, body]))
                         .map_err(to)?;
                 }
-                Waiting::Second { seq, second } => {
-                    for (kind, counts) in second.kinds.iter().enumerate() {
-                        // One row even for a second without any transaction: the event itself must come back.
-                        if kind == 0 || !is_zero(counts) {
-                            write_kind(&transaction, &self.path, self.id, *seq, second, kind, counts)?;
-                        }
-                    }
-                }
+                Waiting::Kind(row) => write_kind(&transaction, &self.path, self.id, row)?,
             }
         }
-        transaction
-            .prepare_cached("UPDATE run SET committed_ms = ? WHERE id = ?")
-            .and_then(|mut s| s.execute(params![alive::now_ms(), self.id.0]))
-            .map_err(to)?;
         transaction.commit().map_err(to)?;
         self.waiting.clear();
         Ok(())
@@ -117,8 +182,8 @@ impl RunWriter {
 
     /// Replaces the sentences that belong to the result.
     pub fn set_notes(&mut self, notes: &[String]) -> Result<()> {
-        let json = json(&notes)?;
-        self.update("UPDATE run SET notes = ?1 WHERE id = ?2", &redact(&json))
+        let notes: Vec<String> = notes.iter().map(|note| redact(note)).collect();
+        self.update("UPDATE run SET notes = ?1 WHERE id = ?2", &json(&notes)?)
     }
 
     /// Adds a sentence that belongs to the result.
@@ -128,8 +193,9 @@ impl RunWriter {
 
     /// Replaces the description of the environment.
     pub fn set_environment(&mut self, environment: &serde_json::Value) -> Result<()> {
-        let json = json(environment)?;
-        self.update("UPDATE run SET environment = ?1 WHERE id = ?2", &redact(&json))
+        let mut environment = environment.clone();
+        redact_json(&mut environment);
+        self.update("UPDATE run SET environment = ?1 WHERE id = ?2", &environment.to_string())
     }
 
     /// Stores the collector's own sums over a point, against which the stored seconds are checked on reading.
@@ -165,7 +231,7 @@ impl RunWriter {
         if changed == 1 {
             return Ok(());
         }
-        Err(Error::Event(format!("run {} was deleted while it was written", self.id)))
+        Err(deleted(self.id))
     }
 
     fn close(&mut self) -> Result<()> {
@@ -189,6 +255,10 @@ impl Drop for RunWriter {
     }
 }
 
+fn deleted(id: RunId) -> Error {
+    Error::Event(format!("run {id} was deleted while it was written"))
+}
+
 fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::Event(e.to_string()))
 }
@@ -202,7 +272,7 @@ fn is_zero(counts: &KindCounts) -> bool {
 }
 
 /// Part as the store has it.
-pub(crate) fn part_number(part: Part) -> i64 {
+fn part_number(part: Part) -> i64 {
     match part {
         Part::RampUp => 0,
         Part::Measured => 1,
@@ -211,48 +281,44 @@ pub(crate) fn part_number(part: Part) -> i64 {
 }
 
 /// Writes one type of one second, on top of what an earlier event for the same second brought.
-fn write_kind(
-    transaction: &Transaction<'_>,
-    path: &std::path::Path,
-    id: RunId,
-    seq: i64,
-    second: &Second,
-    kind: usize,
-    counts: &KindCounts,
-) -> Result<()> {
+fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindRow) -> Result<()> {
     let to = |e| Error::sqlite(path, e);
-    let bad = |e: HistogramError| Error::Event(e.to_string());
-    let key = params![id.0, second.point, second.second, part_number(second.part), kind as i64];
     let earlier = transaction
         .prepare_cached(
             "SELECT seq, committed, rolled_back, failed, retries, latency_sum, clamped, latency FROM second \
              WHERE run = ? AND point = ? AND second = ? AND part = ? AND kind = ?",
         )
         .and_then(|mut s| {
-            s.query_row(key, |row| {
-                let int = |i| row.get::<_, i64>(i);
-                let numbers = [int(0)?, int(1)?, int(2)?, int(3)?, int(4)?, int(5)?, int(6)?];
-                Ok((numbers, row.get::<_, Option<Vec<u8>>>(7)?))
+            s.query_row(params![id.0, row.point, row.second, row.part, row.kind], |found| {
+                let int = |i| found.get::<_, i64>(i);
+                Ok(KindRow {
+                    seq: int(0)?,
+                    point: row.point,
+                    second: row.second,
+                    part: row.part,
+                    kind: row.kind,
+                    committed: int(1)? as u64,
+                    rolled_back: int(2)? as u64,
+                    failed: int(3)? as u64,
+                    retries: int(4)? as u64,
+                    sum: int(5)? as u128,
+                    clamped: int(6)? as u64,
+                    latency: found.get(7)?,
+                })
             })
             .optional()
         })
         .map_err(to)?;
-    let mut sum = counts.clone();
-    let mut seq = seq;
-    if let Some(([old_seq, committed, rolled_back, failed, retries, latency_sum, clamped], latency)) = earlier
-    {
-        seq = old_seq;
-        sum.add(&KindCounts {
-            committed: committed as u64,
-            rolled_back: rolled_back as u64,
-            failed: failed as u64,
-            retries: retries as u64,
-            latency: blob::decode(latency.as_deref(), latency_sum as u128, clamped as u64).map_err(bad)?,
-        });
-    }
-    let latency_sum = i64::try_from(sum.latency.sum())
+    let sum;
+    let row = match earlier {
+        Some(earlier) => {
+            sum = row.added_to(&earlier)?;
+            &sum
+        }
+        None => row,
+    };
+    let latency_sum = i64::try_from(row.sum)
         .map_err(|_| Error::Event("the latencies of one second add up to more than 292 years".into()))?;
-    let latency = blob::encode(&sum.latency).map_err(bad)?;
     transaction
         .prepare_cached(
             "INSERT OR REPLACE INTO second (run, point, second, part, kind, seq, committed, rolled_back, failed, \
@@ -261,18 +327,18 @@ fn write_kind(
         .and_then(|mut s| {
             s.execute(params![
                 id.0,
-                second.point,
-                second.second,
-                part_number(second.part),
-                kind as i64,
-                seq,
-                sum.committed as i64,
-                sum.rolled_back as i64,
-                sum.failed as i64,
-                sum.retries as i64,
+                row.point,
+                row.second,
+                row.part,
+                row.kind,
+                row.seq,
+                row.committed as i64,
+                row.rolled_back as i64,
+                row.failed as i64,
+                row.retries as i64,
                 latency_sum,
-                sum.latency.clamped() as i64,
-                latency
+                row.clamped as i64,
+                row.latency
             ])
         })
         .map_err(to)?;

@@ -4,12 +4,13 @@
 
 mod common;
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{new_run, whole_run};
-use kelvin_measure::event::{Part, Status};
+use kelvin_measure::event::{Event, Part, Status};
 use kelvin_store::{Error, Liveness, RunId, Store};
 
 fn filled(path: &Path) {
@@ -94,6 +95,23 @@ fn damage_inside_is_an_error_or_the_truth_and_never_a_panic() {
 }
 
 #[test]
+fn numbers_that_no_run_can_have_are_damage() {
+    for change in [
+        "UPDATE second SET second = 4611686018427387904 WHERE rowid = 3",
+        "UPDATE second SET point = -1 WHERE rowid = 3",
+        "UPDATE second SET committed = -1 WHERE rowid = 3",
+        "UPDATE event SET body = json_set(body, '$.elapsed', 9000000000000000000) WHERE name = 'window'",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("k.db");
+        filled(&path);
+        rusqlite::Connection::open(&path).unwrap().execute(change, []).unwrap();
+        let read = Store::open(&path).unwrap().load(RunId(1)).and_then(|run| run.figures(0));
+        assert!(matches!(read, Err(Error::Damaged { .. })), "{change}");
+    }
+}
+
+#[test]
 fn version_1_still_opens() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("v1.db");
@@ -143,12 +161,47 @@ fn no_password_reaches_the_file() {
     run.environment = serde_json::json!({"target": "postgres://joe:S3cr3t@h/db"});
     run.notes = vec!["driving postgres://joe:S3cr3t@h/db".into()];
     let store = Store::open(&path).unwrap();
-    drop(store.begin(&run).unwrap());
+    let mut writer = store.begin(&run).unwrap();
+    let text = "x://joe:S3cr3t@h, password = \"S3cr3t\"";
+    writer.consume(&Event::Note { point: 0, second: 0, text: text.into() }).unwrap();
+    writer.consume(&Event::Finished { status: Status::Failed, error: Some(text.into()) }).unwrap();
+    drop(writer);
     let back = store.load(RunId(1)).unwrap().info;
     drop(store);
     assert_eq!(back.spec_toml, "target = \"postgres://joe@h/db\"\n");
     let bytes = std::fs::read(&path).unwrap();
     assert!(!bytes.windows(6).any(|w| w == b"S3cr3t"));
+}
+
+#[test]
+fn a_password_with_a_quote_leaves_the_run_readable() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path().join("kelvin.db")).unwrap();
+    let mut run = new_run(None);
+    run.environment = serde_json::json!({"env": "PGPASSWORD=a\"b", "url": "x://joe:a\"b@h"});
+    run.notes = vec!["password=a\"b and \"more\"".into()];
+    let mut writer = store.begin(&run).unwrap();
+    writer.set_notes(&run.notes).unwrap();
+    writer.set_environment(&run.environment).unwrap();
+    drop(writer);
+    let back = store.load(RunId(1)).unwrap().info;
+    assert_eq!(back.notes, ["password=*** and \"more\""]);
+    assert_eq!(back.environment, serde_json::json!({"env": "PGPASSWORD=***", "url": "x://joe@h"}));
+}
+
+#[test]
+fn a_deleted_run_is_not_written_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kelvin.db");
+    let store = Store::open(&path).unwrap();
+    let mut writer = store.begin(&new_run(None)).unwrap();
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute("DELETE FROM run", []).unwrap();
+    let end = Event::Finished { status: Status::Complete, error: None };
+    assert!(writer.consume(&end).unwrap_err().to_string().contains("was deleted"));
+    drop(writer);
+    let events: i64 = conn.query_row("SELECT count(*) FROM event", [], |row| row.get(0)).unwrap();
+    assert_eq!(events, 0);
 }
 
 #[test]
@@ -165,6 +218,28 @@ fn two_runs_are_written_at_the_same_time() {
     assert!(runs.iter().all(|r| r.status == Status::Complete && r.points.len() == 1));
 }
 
+#[test]
+fn no_run_is_lost_when_an_empty_file_is_opened_by_many() {
+    for round in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kelvin.db");
+        if round % 2 == 0 {
+            std::fs::write(&path, "").unwrap();
+        }
+        let start = std::sync::Barrier::new(6);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    start.wait();
+                    drop(Store::open(&path).unwrap().begin(&new_run(None)).unwrap());
+                });
+            }
+        });
+        assert_eq!(Store::open(&path).unwrap().runs().unwrap().len(), 6);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "a file was left over");
+    }
+}
+
 /// Not a test of its own: the process that the next test kills.
 #[test]
 #[ignore = "run by a_killed_run_keeps_all_but_its_last_second"]
@@ -173,11 +248,12 @@ fn child_writes_until_it_is_killed() {
     let store = Store::open(path).unwrap();
     let mut writer = store.begin(&new_run(Some("killed"))).unwrap();
     let mut noise = common::Noise(9);
+    let mut mark = std::fs::File::create(std::env::var("KELVIN_STORE_MARK").unwrap()).unwrap();
     let start = Instant::now();
     for tenth in 0_i64.. {
         // Ten seconds of the run in each real second: many events per commit.
         writer.consume(&noise.second(0, tenth, Part::Measured, 20)).unwrap();
-        std::fs::write(std::env::var("KELVIN_STORE_MARK").unwrap(), tenth.to_string()).unwrap();
+        writeln!(mark, "{tenth} {}", start.elapsed().as_millis()).unwrap();
         std::thread::sleep((Duration::from_millis(100) * (tenth as u32 + 1)).saturating_sub(start.elapsed()));
     }
 }
@@ -193,17 +269,28 @@ fn a_killed_run_keeps_all_but_its_last_second() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(3500));
+    let begun = Instant::now();
+    let marks = || std::fs::read_to_string(&mark).map_or(0, |text| text.lines().count());
+    while marks() < 25 {
+        assert!(begun.elapsed() < Duration::from_mins(1), "the child does not write");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let while_running = Store::open(&path).unwrap();
     assert_eq!(while_running.runs().unwrap()[0].liveness, Liveness::Running);
     child.kill().unwrap();
     child.wait().unwrap();
-    let written: i64 = std::fs::read_to_string(&mark).unwrap().parse().unwrap();
     let run = Store::open(&path).unwrap().load(RunId(1)).unwrap();
     assert_eq!((run.status, run.liveness), (Status::Partial, Liveness::Killed));
     assert!(run.state().contains("killed"));
     let kept = run.figures(0).unwrap().series.last().unwrap().second;
-    assert!(written - kept <= 12, "consumed up to {written}, kept up to {kept} (ten a second)");
+    // When each was consumed, in milliseconds: on a busy machine a second holds fewer of them.
+    let times: Vec<u64> = std::fs::read_to_string(&mark)
+        .unwrap()
+        .lines()
+        .filter_map(|line| line.split_once(' ')?.1.parse().ok())
+        .collect();
+    let lost = times.last().unwrap() - times[usize::try_from(kept).unwrap()];
+    assert!(lost <= 1500, "what was consumed in the last {lost} ms is lost");
     assert!(kept > 10);
     while_running.begin(&new_run(None)).unwrap();
 }

@@ -70,7 +70,10 @@ fn figures_are_those_of_the_window() {
     assert_eq!(figures.headline, expected);
     assert_eq!(figures.per_minute.unwrap(), expected as f64 * 6.0);
     assert_eq!(figures.measured().count(), 10);
-    assert_eq!(figures.all.count(), figures.kinds.iter().map(|k| k.good()).sum::<u64>());
+    assert_eq!(
+        figures.all.count(),
+        figures.kinds.iter().map(kelvin_measure::event::KindCounts::good).sum::<u64>()
+    );
     assert!(run.cross_checks(0, &figures).iter().all(|i| i.holds));
     let point = &run.points()[0];
     assert_eq!((point.users, point.ramp_up, point.notes.len(), run.checks().len()), (4, 2.0, 1, 1));

@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "postgres" => Box::new(postgres::PostgresEngine::new(postgres::Config::parse(target)?)),
         other => return Err(format!("no engine {other}").into()),
     };
-    let workload = TprocC::new(Options { warehouses: warehouses.parse()?, ..Options::default() })?;
+    let workload = TprocC::new(Options { warehouses: Some(warehouses.parse()?), ..Options::default() })?;
     let started = Instant::now();
     workload.build(engine.as_ref(), &Stages(Mutex::default()), &Stop::new())?;
     println!("built in {:.2} s", started.elapsed().as_secs_f64());

@@ -54,6 +54,11 @@ pub trait Workload: Send + Sync {
     /// Its transaction types; the index is the `kind` everywhere.
     fn kinds(&self) -> &[Kind];
 
+    /// Index of the first transaction type that the headline figure counts.
+    fn headline_kind(&self) -> usize {
+        self.kinds().iter().position(|kind| kind.headline).unwrap_or(0)
+    }
+
     /// Name of the headline figure, such as "NOPM".
     fn headline(&self) -> &'static str;
 
@@ -62,8 +67,12 @@ pub trait Workload: Send + Sync {
         Per::Minute
     }
 
-    /// Number of audit counters that a user writes.
-    fn counters(&self) -> usize;
+    /// What each of the audit counters that a user writes counts.
+    fn counters(&self) -> &'static [&'static str];
+
+    /// Refuses an engine that cannot carry this workload as it was asked for, whatever its data: before
+    /// anything is built.
+    fn suits(&self, engine: &dyn Engine) -> Result<()>;
 
     /// Looks at the data and refuses, in words, what this workload cannot drive: absent, half loaded, of
     /// another size or shape. Returns sentences that belong into the result (which routines are driven, what
@@ -91,12 +100,12 @@ pub trait Workload: Send + Sync {
     /// The server's own count of headline transactions since the load; a difference of two is meant.
     fn headline_count(&self, session: &mut dyn Session) -> Result<u64>;
 
-    /// Makes virtual user `index` of `users`, 0-based, whose random values come from `seed` alone.
+    /// Makes the virtual users, whose random values come from `seed` alone.
     /// [`Workload::inspect`] came before.
     fn users(&self, users: u32, seed: u64) -> Vec<Box<dyn VirtualUser>>;
 
-    /// Judges the sums of all users' counters over the measured window.
-    fn audit(&self, counters: &[u64]) -> Vec<AuditLine>;
+    /// Judges the sums of the counters of `users` users over the measured window.
+    fn audit(&self, counters: &[u64], users: u32) -> Vec<AuditLine>;
 }
 
 /// One virtual user.

@@ -1,5 +1,7 @@
 //! Loading TPROC-C into PostgreSQL, and checking it there.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "helpers of tests")]
+
 mod load_support;
 #[path = "transactions_support/mod.rs"]
 mod server;
@@ -25,7 +27,7 @@ fn rows_follow_the_rules_are_those_of_sqlite_and_every_violation_is_found() {
     let one = database(&server, "one");
     let workload = build(&one, Options { foreign_keys: true, ..options(1) });
     initial_data_follow_the_rules(&one, 1);
-    assert_eq!(int(&one, "select count(*) from pg_constraint where contype = 'f'"), 11);
+    assert_eq!(int(&one, "select count(*) from pg_constraint where contype = 'f'"), 10);
     let frozen = "select count(*) from pg_class where relname = 'order_line' and relallvisible = relpages";
     assert_eq!(int(&one, frozen), 1, "the visibility map is set");
     workload.drop_data(&one).unwrap();

@@ -1,5 +1,7 @@
 //! Loading TPROC-C into SQLite, and checking it there.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "helpers of tests")]
+
 mod load_support;
 
 use std::process::{Command, Stdio};
@@ -24,7 +26,6 @@ fn one_warehouse_follows_the_rules_and_every_violation_is_found() {
     assert_eq!(violated(&workload, &engine), []);
     let mode = engine.connect().unwrap().query("pragma journal_mode").unwrap();
     assert_eq!(mode.text(0, 0).unwrap(), "wal");
-    drop(workload);
 
     workload_is_refused_when_options_differ(&engine);
 }
@@ -45,7 +46,7 @@ fn workload_is_refused_when_options_differ(engine: &dyn Engine) {
     let other = TprocC::new(options(2)).unwrap();
     assert!(!other.is_built(engine).unwrap());
     let error = other.build(engine, &Quiet, &Stop::new()).unwrap_err();
-    assert!(error.message().contains("warehouses 1, not 2; foreign keys yes, not no"), "{error}");
+    assert!(error.message().contains("warehouses 1, not 2"), "{error}");
 }
 
 #[test]
@@ -72,7 +73,7 @@ const CHILD: &str = "KELVIN_TEST_BUILD_HERE";
 #[ignore = "the child process of the next test"]
 fn build_until_killed() {
     let path = std::env::var(CHILD).unwrap();
-    build(&SqliteEngine::open(path.into()).unwrap(), options(3));
+    build(&SqliteEngine::open(path).unwrap(), options(3));
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn a_killed_build_goes_on() {
         .spawn()
         .unwrap();
     // In the middle of the second warehouse: the items take 10 MB and each warehouse about 70.
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while std::fs::metadata(&path).map_or(0, |file| file.len()) < 110_000_000 {
         assert!(
             Instant::now() < deadline && child.try_wait().unwrap().is_none(),

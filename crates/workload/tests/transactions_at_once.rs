@@ -1,4 +1,9 @@
 //! Many users at once: no deadlock storms, no lost update, and the server counts what the clients count.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, a measurement prints"
+)]
 
 mod transactions_support;
 
@@ -16,7 +21,13 @@ const USERS: u32 = 8;
 
 fn options(calls: Option<Calls>) -> Options {
     // Deliveries more often than the rules have it: they are what collides.
-    Options { warehouses: 2, calls, all_warehouses: true, mix: Mix([10, 10, 3, 1, 1]), ..Options::default() }
+    Options {
+        warehouses: Some(2),
+        calls,
+        all_warehouses: true,
+        mix: Mix([10, 10, 3, 1, 1]),
+        ..Options::default()
+    }
 }
 
 #[test]
@@ -33,13 +44,53 @@ fn eight_users_leave_consistent_data_by_every_way_of_calling() {
     }
 }
 
+/// Client CPU time for each New-Order, with 4 users and the rules' mix: run it alone, with --release.
+#[test]
+#[ignore = "a measurement: run it alone, with --release and --nocapture"]
+fn client_cpu_of_a_new_order() {
+    let server = Server::start();
+    server.admin().run("create database loaded").unwrap();
+    let engine = server.engine("loaded");
+    let options = |calls| Options { calls, ..Options::default() };
+    TprocC::new(options(None)).unwrap().build(&engine, &Quiet, &Stop::new()).unwrap();
+    for calls in [Calls::Functions, Calls::Pipelined, Calls::Statements] {
+        let mut workload = TprocC::new(options(Some(calls))).unwrap();
+        workload.inspect(&engine).unwrap();
+        let (orders, stop, users) = (AtomicU64::new(0), AtomicBool::new(false), workload.users(4, 7));
+        let cpu = || {
+            let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+            time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
+        };
+        let before = cpu();
+        std::thread::scope(|scope| {
+            for mut user in users {
+                let (orders, stop, engine) = (&orders, &stop, &engine);
+                scope.spawn(move || {
+                    let mut session = engine.connect().unwrap();
+                    user.prepare(session.as_mut()).unwrap();
+                    while !stop.load(Ordering::Relaxed) {
+                        let next = user.next();
+                        user.execute(session.as_mut()).unwrap();
+                        orders.fetch_add(u64::from(next.kind == 0), Ordering::Relaxed);
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_secs(8));
+            stop.store(true, Ordering::Relaxed);
+        });
+        let orders = orders.into_inner();
+        eprintln!("{calls:?}: {orders} new orders, {:.1} µs each", (cpu() - before) / orders as f64);
+    }
+}
+
 fn at_once(engine: &dyn Engine, calls: Calls) {
     let mut workload = TprocC::new(options(Some(calls))).unwrap();
     workload.inspect(engine).unwrap();
     let before = workload.headline_count(engine.connect().unwrap().as_mut()).unwrap();
     let (orders, done, retried) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
-    let counters: Vec<Counters> = (0..USERS).map(|_| Counters::new(Workload::counters(&workload))).collect();
+    let counters: Vec<Counters> =
+        (0..USERS).map(|_| Counters::new(Workload::counters(&workload).len())).collect();
     std::thread::scope(|scope| {
         for (mut user, counters) in workload.users(USERS, 7).into_iter().zip(&counters) {
             let (orders, done, retried, stop) = (&orders, &done, &retried, &stop);
@@ -79,11 +130,11 @@ fn at_once(engine: &dyn Engine, calls: Calls) {
     assert!(orders > 100, "{calls:?}: only {orders} new orders");
     assert!(retried * 1000 <= done, "{calls:?}: {retried} retries in {done} transactions");
     assert_eq!(workload.headline_count(engine.connect().unwrap().as_mut()).unwrap() - before, orders);
-    let mut sums = vec![0; Workload::counters(&workload)];
+    let mut sums = vec![0; Workload::counters(&workload).len()];
     for counters in &counters {
         counters.sum_into(&mut sums);
     }
-    let wrong: Vec<_> = workload.audit(&sums).into_iter().filter(|line| !line.valid).collect();
+    let wrong: Vec<_> = workload.audit(&sums, 4).into_iter().filter(|line| !line.valid).collect();
     assert!(wrong.iter().all(|line| line.name.contains("skipped")), "{calls:?}: {wrong:#?}");
     let mut each = |line: kelvin_measure::event::CheckLine| {
         assert!(line.holds, "{calls:?}: condition {} ({}): {}", line.number, line.name, line.detail);

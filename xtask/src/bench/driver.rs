@@ -6,9 +6,9 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::load::SETTINGS;
+use super::median;
 use super::process::timed;
 use super::server::Bench;
-use super::median;
 
 const ROUNDS: usize = 5;
 const SECONDS: u32 = 10;
@@ -45,7 +45,9 @@ pub(crate) fn driver() -> Result<()> {
         }
     }
     let base = median(figures[1].cpu.clone());
-    println!("\n{USERS} users, {WAREHOUSES} warehouses, {SECONDS} s, medians of {ROUNDS} interleaved rounds:\n");
+    println!(
+        "\n{USERS} users, {WAREHOUSES} warehouses, {SECONDS} s, medians of {ROUNDS} interleaved rounds:\n"
+    );
     println!("| driver | client CPU per New-Order | ratio to pgbench | NOPM |\n|---|---|---|---|");
     for (name, figures) in names.iter().zip(figures) {
         let cpu = median(figures.cpu);
@@ -58,10 +60,11 @@ pub(crate) fn driver() -> Result<()> {
 fn kelvin(bench: &Bench, url: &str, calls: &str) -> Result<(f64, f64)> {
     let (users, warehouses, duration) = (USERS.to_string(), WAREHOUSES.to_string(), format!("{SECONDS}s"));
     let load = ["--users", &users, "--warehouses", &warehouses, "--ramp-up", "0s", "--duration", &duration];
-    let all = ["run", "tproc-c", "--quiet", "--all-warehouses", "--no-build", "--calls", calls, "--target", url];
+    let all =
+        ["run", "tproc-c", "--quiet", "--all-warehouses", "--no-build", "--calls", calls, "--target", url];
     let cost = bench.kelvin(&[&all[..], &load[..]].concat())?;
     let report: Value = serde_json::from_str(&bench.kelvin(&["report", "last", "--json"])?.stdout)?;
-    let orders = report["points"][0]["window"]["client_headline"].as_f64().context("no count in the report")?;
+    let orders = report["points"][0]["headline_count"].as_f64().context("no count in the report")?;
     Ok((cost.cpu, orders))
 }
 

@@ -8,12 +8,11 @@ mod server;
 use anyhow::{Result, bail};
 
 /// Runs a benchmark by its name.
-pub(crate) fn bench(args: &[String]) -> Result<()> {
-    match args.first().map(String::as_str) {
-        Some("driver") => driver::driver(),
-        Some("load") => load::load(),
-        Some(other) => bail!("there is no benchmark \"{other}\"; there are driver and load"),
-        None => bail!("which benchmark? driver or load"),
+pub(crate) fn run(name: &str) -> Result<()> {
+    match name {
+        "driver" => driver::driver(),
+        "load" => load::load(),
+        other => bail!("there is no benchmark {other:?}; there are driver and load"),
     }
 }
 

@@ -19,9 +19,12 @@ pub(crate) struct Cost {
 
 /// Runs a program under the shell's `time`, which reads the kernel's own accounting of the child.
 pub(crate) fn timed(program: &Path, args: &[String], environment: &[(&str, &Path)]) -> Result<Cost> {
+    let errors = std::env::temp_dir().join(format!("kelvin-bench-{}.err", std::process::id()));
     let mut command = Command::new("bash");
     command
-        .args(["-c", "TIMEFORMAT='%3U %3S'; time \"$0\" \"$@\" 2>/dev/null"])
+        // The program's own errors go where a failure can show them, apart from the times.
+        .args(["-c", "TIMEFORMAT='%3U %3S'; time \"$0\" \"$@\" 2>\"$KELVIN_BENCH_ERRORS\""])
+        .env("KELVIN_BENCH_ERRORS", &errors)
         .arg(program)
         .args(args)
         .stdin(Stdio::null());
@@ -31,8 +34,10 @@ pub(crate) fn timed(program: &Path, args: &[String], environment: &[(&str, &Path
     let since = Instant::now();
     let output = command.output().context("cannot run bash")?;
     let wall = since.elapsed().as_secs_f64();
+    let said = std::fs::read_to_string(&errors).unwrap_or_default();
+    let _ = std::fs::remove_file(&errors);
     if !output.status.success() {
-        bail!("{} {} failed: {}", program.display(), args.join(" "), output.status);
+        bail!("{} {} failed: {}\n{}", program.display(), args.join(" "), output.status, said.trim_end());
     }
     let times = String::from_utf8(output.stderr).context("the shell's time is not text")?;
     let cpu = times.split_whitespace().map(str::parse::<f64>).sum::<Result<f64, _>>();

@@ -54,7 +54,8 @@ impl Bench {
     /// Runs one statement.
     pub(crate) fn psql(&self, statement: &str) -> Result<String> {
         let url = self.url.as_deref().context("no server was started")?;
-        let output = Command::new("psql").args(["-XAtqc", statement, url]).output().context("cannot run psql")?;
+        let output =
+            Command::new("psql").args(["-XAtqc", statement, url]).output().context("cannot run psql")?;
         if !output.status.success() {
             bail!("psql: {}", String::from_utf8_lossy(&output.stderr));
         }
@@ -69,8 +70,11 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        if self.url.is_some() {
-            let _ = self.kelvin(&["server", "down", "--remove"]);
+        if self.url.is_some()
+            && let Err(error) = self.kelvin(&["server", "down"])
+        {
+            eprintln!("{error:#}; its data stays in {}", self.directory.display());
+            return;
         }
         let _ = std::fs::remove_dir_all(&self.directory);
     }

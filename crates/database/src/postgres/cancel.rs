@@ -1,5 +1,6 @@
 //! Interrupting a running statement, over a connection of its own.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::backend::Fields;
@@ -29,6 +30,8 @@ impl Key {
 
 pub(crate) struct PostgresCancel {
     pub(crate) config: Config,
+    /// Where the session is connected: the name may lead to another server by now.
+    pub(crate) peer: Option<SocketAddr>,
     pub(crate) key: Option<Key>,
     pub(crate) encrypted: bool,
 }
@@ -46,7 +49,11 @@ impl PostgresCancel {
             .as_ref()
             .ok_or_else(|| Error::new(ErrorClass::Server, "the server gave no cancel key"))?;
         let deadline = Instant::now() + self.config.connect_timeout;
-        let mut stream = Stream::new(startup::open(&self.config, deadline)?, deadline);
+        let socket = match self.peer {
+            Some(address) => startup::open_tcp(&[address], deadline)?,
+            None => startup::open(&self.config, deadline)?,
+        };
+        let mut stream = Stream::new(socket, deadline);
         let mut inbox = Inbox::new();
         // TLS exactly if the session has it; the key is a secret.
         let mode = match (self.encrypted, self.config.ssl_mode) {

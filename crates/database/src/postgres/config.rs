@@ -7,6 +7,9 @@ use std::time::Duration;
 use super::Password;
 use crate::Result;
 
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const APPLICATION_NAME: &str = "kelvin";
+
 /// How much TLS a connection takes, with libpq's meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SslMode {
@@ -72,7 +75,8 @@ pub struct Config {
     pub password: Option<Password>,
     /// How much TLS; ignored on a unix socket.
     pub ssl_mode: SslMode,
-    /// File of trusted root certificates (PEM); the system's when absent.
+    /// File of trusted root certificates (PEM). When absent, [`SslMode::VerifyFull`] trusts the system's,
+    /// [`SslMode::VerifyCa`] is refused and the others verify nothing.
     pub ssl_root_certificate: Option<PathBuf>,
     /// Connecting, TLS and login together take no longer than this.
     pub connect_timeout: Duration,
@@ -109,8 +113,8 @@ impl Config {
             password: None,
             ssl_mode: SslMode::default(),
             ssl_root_certificate: None,
-            connect_timeout: Duration::from_secs(10),
-            application_name: "kelvin".to_owned(),
+            connect_timeout: CONNECT_TIMEOUT,
+            application_name: APPLICATION_NAME.to_owned(),
             options: None,
         }
     }
@@ -145,27 +149,37 @@ impl Config {
 /// The URL that means this configuration, never with a password.
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "postgres://{}@", Escaped(&self.user))?;
+        write!(f, "postgres://{}@", Escaped(&self.user, ""))?;
         let mut separator = '?';
         let mut parameter = |f: &mut fmt::Formatter<'_>, name: &str, value: &str| {
-            write!(f, "{separator}{name}={}", Escaped(value))?;
+            write!(f, "{separator}{name}={}", Escaped(value, "/"))?;
             separator = '&';
             Ok(())
         };
         match &self.host {
-            Host::Tcp(name) if name.contains(':') => write!(f, "[{name}]:{}", self.port)?,
-            Host::Tcp(name) => write!(f, "{}:{}", Escaped(name), self.port)?,
+            Host::Tcp(name) if name.parse::<std::net::Ipv6Addr>().is_ok() => {
+                write!(f, "[{name}]:{}", self.port)?;
+            }
+            Host::Tcp(name) => write!(f, "{}:{}", Escaped(name, ""), self.port)?,
             Host::Unix(_) => {}
         }
-        write!(f, "/{}", Escaped(&self.database))?;
+        write!(f, "/{}", Escaped(&self.database, ""))?;
         if let Host::Unix(directory) = &self.host {
             parameter(f, "host", &directory.to_string_lossy())?;
             parameter(f, "port", &self.port.to_string())?;
-        } else if self.ssl_mode != SslMode::default() {
-            parameter(f, "sslmode", self.ssl_mode.name())?;
+        } else {
+            if self.ssl_mode != SslMode::default() {
+                parameter(f, "sslmode", self.ssl_mode.name())?;
+            }
+            if let Some(path) = &self.ssl_root_certificate {
+                parameter(f, "sslrootcert", &path.to_string_lossy())?;
+            }
         }
-        if let Some(path) = &self.ssl_root_certificate {
-            parameter(f, "sslrootcert", &path.to_string_lossy())?;
+        if self.connect_timeout != CONNECT_TIMEOUT {
+            parameter(f, "connect_timeout", &self.connect_timeout.as_secs().max(1).to_string())?;
+        }
+        if self.application_name != APPLICATION_NAME {
+            parameter(f, "application_name", &self.application_name)?;
         }
         if let Some(options) = &self.options {
             parameter(f, "options", options)?;
@@ -174,12 +188,13 @@ impl fmt::Display for Config {
     }
 }
 
-struct Escaped<'a>(&'a str);
+/// A text in percent-encoding, but for these further characters.
+struct Escaped<'a>(&'a str, &'static str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for &byte in self.0.as_bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || self.1.as_bytes().contains(&byte) {
                 write!(f, "{}", byte as char)?;
             } else {
                 write!(f, "%{byte:02X}")?;

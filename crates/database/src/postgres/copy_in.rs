@@ -3,6 +3,7 @@
 use super::backend::{self, LONGEST};
 use super::encode;
 use super::session::PostgresSession;
+use crate::session::quote;
 use crate::{BulkLoad, BulkTable, ColumnType, Error, ErrorClass, Result, Value};
 
 /// A CopyData message is sent when it has grown beyond this.
@@ -166,8 +167,4 @@ impl Drop for CopyIn<'_> {
         }
         self.session.copy_buffer = std::mem::take(&mut self.buffer);
     }
-}
-
-fn quote(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -51,8 +51,7 @@ fn width(fields: &mut Fields<'_>, expected: usize) -> Result<()> {
 fn push(bytes: &[u8], kind: Kind, rows: &mut Rows) -> Result<()> {
     let cell = match kind {
         Kind::Text => {
-            rows.push_text(bytes);
-            return Ok(());
+            return rows.push_text(bytes);
         }
         Kind::Int4 => Cell::Int(i32::from_be_bytes(fixed(bytes)?).into()),
         Kind::Int8 => Cell::Int(i64::from_be_bytes(fixed(bytes)?)),

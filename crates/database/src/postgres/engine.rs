@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use super::{Config, startup};
 use crate::{Capabilities, Engine, EngineKind, Error, Fingerprint, Result, ServerCounters, Session, Setting};
 
-/// Settings that decide speed or durability; stored with a run even at their defaults.
+/// Settings that decide speed or durability; stored with a run even at their defaults, and though they were
+/// chosen by initdb or when the server was built.
 const ALWAYS: &str = "'fsync','synchronous_commit','full_page_writes','wal_level','shared_buffers','max_wal_size',\
                       'checkpoint_timeout','checkpoint_completion_target','autovacuum','huge_pages',\
-                      'wal_sync_method','default_transaction_isolation','max_connections'";
+                      'wal_sync_method','data_checksums','wal_segment_size','block_size','default_transaction_isolation','max_connections'";
 
 /// A PostgreSQL server and how to enter it.
 #[derive(Debug, Clone)]

@@ -7,6 +7,10 @@ use super::stream::Stream;
 use crate::{Error, Result};
 
 const FIRST_SIZE: usize = 16 << 10;
+/// An empty buffer that has grown beyond this is given back.
+const KEPT_SIZE: usize = 1 << 20;
+/// No message is larger, nor should that much wait to be read.
+const LARGEST_SIZE: usize = LONGEST;
 
 /// Bytes received and not yet read lie in `start..end`.
 pub(crate) struct Inbox {
@@ -72,14 +76,21 @@ impl Inbox {
     pub(crate) fn space(&mut self) -> Result<&mut [u8]> {
         if self.start == self.end {
             self.clear();
+            if self.buffer.len() > KEPT_SIZE {
+                // Hundreds of sessions would otherwise each keep what one large result once took.
+                self.buffer = vec![0; FIRST_SIZE];
+            }
         } else if self.end == self.buffer.len() {
-            if self.start >= self.buffer.len() / 2 {
+            if self.start >= self.buffer.len() / 2 || self.start > 0 && self.buffer.len() >= LARGEST_SIZE {
                 self.buffer.copy_within(self.start..self.end, 0);
                 (self.start, self.end) = (0, self.end - self.start);
             } else {
                 let size = self.buffer.len() * 2;
-                if size > 4 * LONGEST {
-                    return Err(Error::protocol("more than 4 GiB of results were received and not yet read"));
+                if size > LARGEST_SIZE {
+                    return Err(Error::protocol(
+                        "the server sent more than 1 GiB that could not be read yet",
+                    )
+                    .with_help("read fewer or smaller rows at a time, or queue fewer statements"));
                 }
                 self.buffer.resize(size, 0);
             }
@@ -90,5 +101,32 @@ impl Inbox {
     /// `count` bytes were put into [`Inbox::space`].
     pub(crate) fn filled(&mut self, count: usize) {
         self.end += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_buffer_grows_as_bytes_arrive_and_shrinks_when_they_are_read() {
+        let mut inbox = Inbox::new();
+        inbox.trust();
+        let mut message = b"D".to_vec();
+        message.extend_from_slice(&(4_u32 << 20).to_be_bytes());
+        message.resize((4 << 20) + 1, 7);
+        let mut sent = 0;
+        while sent < message.len() {
+            let space = inbox.space().unwrap();
+            let count = space.len().min(message.len() - sent);
+            space[..count].copy_from_slice(&message[sent..sent + count]);
+            inbox.filled(count);
+            sent += count;
+        }
+        let (tag, body) = inbox.take().unwrap().unwrap();
+        assert_eq!((tag, body.len()), (b'D', message.len() - HEADER));
+        assert!(inbox.body(body).iter().all(|&byte| byte == 7));
+        assert!(inbox.buffer.len() > KEPT_SIZE);
+        assert_eq!(inbox.space().unwrap().len(), FIRST_SIZE);
     }
 }

@@ -67,10 +67,12 @@ pub fn find(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Result<Opt
     Ok(bytes
         .split(|&b| b == b'\n')
         .filter_map(|line| std::str::from_utf8(line).ok())
-        .find_map(|line| in_line(line, config)))
+        // The first line that matches decides, even one without a password.
+        .find_map(|line| in_line(line, config))
+        .filter(|password| !password.0.is_empty()))
 }
 
-/// The password of one line `host:port:database:user:password` when its first four fields match.
+/// The password of one line `host:port:database:user:password` when its first four fields match; it may be empty.
 fn in_line(line: &str, config: &Config) -> Option<Password> {
     let line = line.strip_suffix('\r').unwrap_or(line);
     if line.starts_with('#') {
@@ -98,8 +100,7 @@ fn in_line(line: &str, config: &Config) -> Option<Password> {
         }
         rest = after;
     }
-    let password = unescape(rest);
-    (!password.is_empty()).then_some(Password(password))
+    Some(Password(unescape(rest)))
 }
 
 /// The next field, unescaped, and what follows its colon.
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(of("# h:5432:d:u:p"), None);
         assert_eq!(of(r"h:5433:d:u\:x:p"), None);
         assert_eq!(of("h:5432:d"), None);
-        assert_eq!(of("*:*:*:*:"), None);
+        assert_eq!(of("*:*:*:*:"), Some(String::new()));
         let socket = Config::unix("/tmp".as_ref(), 1, "u", "d");
         assert!(in_line("localhost:1:d:u:p", &socket).is_some());
         assert!(in_line("/tmp:1:d:u:p", &socket).is_some());
@@ -174,6 +175,9 @@ mod tests {
         assert!(error.to_string().contains("chmod 0600"), "{error}");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(find(&config(), &env).unwrap(), Some(Password::new("p")));
+        std::fs::write(&path, "h:*:*:*:\n*:*:*:*:p\n").unwrap();
+        assert_eq!(find(&config(), &env).unwrap(), None, "the first line that matches decides");
+        std::fs::write(&path, "*:*:*:*:p\n").unwrap();
         assert_eq!(
             find(&config(), &|k| (k == "PGPASSWORD").then(|| "e".into())).unwrap(),
             Some(Password::new("e"))

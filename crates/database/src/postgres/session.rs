@@ -95,7 +95,9 @@ impl PostgresSession {
     pub(crate) fn message(&mut self) -> Result<(u8, Range<usize>)> {
         loop {
             match self.inbox.next(&mut self.stream) {
-                Ok((b'N' | b'A' | b'S', _)) => {}
+                Ok((b'N' | b'A' | b'S', _)) => {
+                    self.stream.heard_aside().inspect_err(|_| self.broken = true)?;
+                }
                 Ok(message) => return Ok(message),
                 Err(e) => {
                     self.broken = true;
@@ -235,7 +237,12 @@ impl Session for PostgresSession {
 
     fn cancel(&self) -> Box<dyn Cancel> {
         let encrypted = self.stream.tls().is_some();
-        Box::new(PostgresCancel { config: self.config.clone(), key: self.key.clone(), encrypted })
+        Box::new(PostgresCancel {
+            config: self.config.clone(),
+            peer: self.stream.peer(),
+            key: self.key.clone(),
+            encrypted,
+        })
     }
 
     fn busy_waits(&self) -> u64 {

@@ -2,10 +2,15 @@
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_socket, socket_with,
+};
 
 use super::authentication::{self, not_postgres};
 use super::backend;
@@ -47,29 +52,57 @@ fn attempt(
     session.map_err(|e| (e, begun))
 }
 
+const STARTED: &str = "is the server running, and does it listen there?";
+
 /// Opens the socket.
 pub(crate) fn open(config: &Config, deadline: Instant) -> Result<Socket> {
-    let started = "is the server running, and does it listen there?";
     match &config.host {
-        Host::Unix(_) => UnixStream::connect(config.socket_path())
-            .map(Socket::Unix)
-            .map_err(|e| Error::connection_lost(e.to_string()).with_help(started)),
+        Host::Unix(_) => open_unix(&config.socket_path(), deadline).map(Socket::Unix),
         Host::Tcp(name) => {
             let addresses: Vec<SocketAddr> = (name.as_str(), config.port)
                 .to_socket_addrs()
                 .map_err(|e| Error::connection_lost(format!("the host name is not known: {e}")))?
                 .collect();
-            let mut last = Error::connection_lost("the host name has no address");
-            for address in addresses {
-                let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-                match TcpStream::connect_timeout(&address, left) {
-                    Ok(socket) => return tune(socket).map(Socket::Tcp),
-                    Err(e) => last = error::from_io(&e, &address.to_string()).with_help(started),
-                }
-            }
-            Err(last)
+            open_tcp(&addresses, deadline)
         }
     }
+}
+
+/// Connects to the first address that answers; each has its share of the time that is left.
+pub(crate) fn open_tcp(addresses: &[SocketAddr], deadline: Instant) -> Result<Socket> {
+    let mut last = Error::connection_lost("the host name has no address");
+    for (index, address) in addresses.iter().enumerate() {
+        let rest = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
+        let left = deadline.saturating_duration_since(Instant::now()) / rest;
+        match TcpStream::connect_timeout(address, left.max(Duration::from_millis(1))) {
+            Ok(socket) => return tune(socket).map(Socket::Tcp),
+            Err(e) => last = error::from_io(&e, &address.to_string()).with_help(STARTED),
+        }
+    }
+    Err(last)
+}
+
+/// The system knows no time-out for this: with the server's queue full a plain `connect` blocks for ever.
+fn open_unix(path: &Path, deadline: Instant) -> Result<UnixStream> {
+    let failed = |e: std::io::Error| Error::connection_lost(e.to_string()).with_help(STARTED);
+    let address = SocketAddrUnix::new(path).map_err(|e| failed(e.into()))?;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket =
+        socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(|e| failed(e.into()))?;
+    loop {
+        match connect_socket(&socket, &address) {
+            Ok(()) => break,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(Errno::AGAIN) => return Err(error::timeout("waiting for the server to take the connection")),
+            Err(e) => return Err(failed(e.into())),
+        }
+    }
+    let socket = UnixStream::from(socket);
+    socket.set_nonblocking(false).map_err(failed)?;
+    Ok(socket)
 }
 
 fn tune(socket: TcpStream) -> Result<TcpStream> {
@@ -179,5 +212,40 @@ fn await_ready(stream: &mut Stream, inbox: &mut Inbox) -> Result<Option<Key>> {
                 )));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_of_a_unix_socket_is_not_waited_for_for_ever() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Config::unix(directory.path(), 1, "u", "d");
+        let listener =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&listener, &SocketAddrUnix::new(config.socket_path()).unwrap()).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let soon = || Instant::now() + Duration::from_millis(100);
+        let mut open_ones = Vec::new();
+        let error = loop {
+            match open(&config, soon()) {
+                Ok(socket) => open_ones.push(socket),
+                Err(error) => break error,
+            }
+            assert!(open_ones.len() < 10);
+        };
+        assert_eq!(error.class(), ErrorClass::Timeout, "{error}");
+        // A place becomes free while it is waited for.
+        let thread = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            rustix::net::accept(&listener).unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+            listener
+        });
+        open(&config, Instant::now() + Duration::from_mins(1)).unwrap();
+        drop(thread.join().unwrap());
+        assert_eq!(open(&config, soon()).map(drop).unwrap_err().class(), ErrorClass::ConnectionLost);
     }
 }

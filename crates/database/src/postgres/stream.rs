@@ -4,7 +4,7 @@
 //! with an eye on what comes in. Without that, a large batch and its large results would wait for each other.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -51,15 +51,46 @@ pub(crate) struct Stream {
     timeout: Option<Duration>,
     /// While connecting, all waiting together ends here.
     deadline: Option<Instant>,
+    /// When the call under way has to end, once something beside its answer has come.
+    call_deadline: Option<Instant>,
 }
 
 impl Stream {
     pub(crate) fn new(socket: Socket, deadline: Instant) -> Self {
-        Self { socket, tls: None, timeout: None, deadline: Some(deadline) }
+        Self { socket, tls: None, timeout: None, deadline: Some(deadline), call_deadline: None }
     }
 
     pub(crate) fn is_unix(&self) -> bool {
         matches!(self.socket, Socket::Unix(_))
+    }
+
+    /// The address that was connected to; `None` for a unix socket.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Socket::Tcp(socket) => socket.peer_addr().ok(),
+            Socket::Unix(_) => None,
+        }
+    }
+
+    /// Something came that belongs to no answer: it must not prolong the call without end. The clock is read
+    /// here rather than at every call, of which hardly any hears such a thing.
+    #[cold]
+    pub(crate) fn heard_aside(&mut self) -> Result<()> {
+        let Some(limit) = self.timeout else { return Ok(()) };
+        let now = Instant::now();
+        match self.call_deadline {
+            None => self.call_deadline = now.checked_add(limit),
+            Some(deadline) if now >= deadline => return Err(timeout(RECEIVING)),
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A new request begins: the deadline of the last is over.
+    #[cold]
+    fn forget_call(&mut self) -> Result<()> {
+        self.call_deadline = None;
+        self.set_timeout(self.timeout)
     }
 
     pub(crate) fn tls(&self) -> Option<&ClientConnection> {
@@ -81,7 +112,7 @@ impl Stream {
     }
 
     fn remaining(&self, doing: &str) -> Result<Option<Duration>> {
-        match self.deadline {
+        match self.deadline.or(self.call_deadline) {
             None => Ok(self.timeout),
             Some(deadline) => match deadline.checked_duration_since(Instant::now()) {
                 Some(left) if !left.is_zero() => Ok(Some(left)),
@@ -93,7 +124,7 @@ impl Stream {
     /// Waits for bytes and stores at least one; 0 means that the server closed the connection.
     #[inline]
     pub(crate) fn receive(&mut self, space: &mut [u8]) -> Result<usize> {
-        if self.deadline.is_some() {
+        if self.deadline.is_some() || self.call_deadline.is_some() {
             let left = self.remaining(RECEIVING)?;
             self.socket.set_read_timeout(left).map_err(|e| from_io(&e, RECEIVING))?;
         }
@@ -151,6 +182,9 @@ impl Stream {
     /// Sends all of `data`; what the server sends meanwhile goes into `inbox`.
     #[inline]
     pub(crate) fn send(&mut self, data: &[u8], inbox: &mut Inbox) -> Result<()> {
+        if self.call_deadline.is_some() {
+            self.forget_call()?;
+        }
         if self.tls.is_some() {
             return self.send_tls(data, inbox);
         }

@@ -14,8 +14,7 @@ pub(crate) fn push(text: &[u8], type_oid: u32, rows: &mut Rows) -> Result<()> {
         oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::DATE => known().and_then(timestamp).map(Cell::Timestamp),
         oid::VOID => Some(Cell::Null),
         _ => {
-            rows.push_text(text);
-            return Ok(());
+            return rows.push_text(text);
         }
     };
     let cell = cell.ok_or_else(|| {

@@ -143,7 +143,7 @@ fn data(body: &[u8], rows: &mut Rows) -> Result<()> {
     for _ in 0..found {
         match fields.cell()? {
             None => rows.push(crate::Cell::Null),
-            Some(bytes) => rows.push_text(bytes),
+            Some(bytes) => rows.push_text(bytes)?,
         }
     }
     Ok(())

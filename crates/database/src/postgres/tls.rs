@@ -17,8 +17,19 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use super::{Config, Host, SslMode};
 use crate::{Error, Result};
 
+/// Refuses a verification that would verify nothing of use: with public roots and without the name, anyone's
+/// certificate passes.
+pub(crate) fn check_trust(config: &Config) -> Result<()> {
+    if config.ssl_mode == SslMode::VerifyCa && config.ssl_root_certificate.is_none() {
+        return Err(Error::usage("sslmode=verify-ca needs to know which certificate authority to trust")
+            .with_help("name its PEM file with sslrootcert=FILE, or use sslmode=verify-full"));
+    }
+    Ok(())
+}
+
 /// A TLS connection for `config`, before its handshake.
 pub(crate) fn connection(config: &Config) -> Result<ClientConnection> {
+    check_trust(config)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let trust = match (config.ssl_mode, &config.ssl_root_certificate) {
         // As in libpq a root certificate turns verification on in the modes below verify-ca too.

@@ -187,17 +187,8 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
     )?;
     let database = parts.database.or_else(|| env("PGDATABASE")).unwrap_or_else(|| user.clone());
     let mut config = Config::new(host, port, &user, &database);
-    if let Some(name) = parts.ssl_mode.or_else(|| env("PGSSLMODE")) {
-        config.ssl_mode = SslMode::from_name(&name).ok_or_else(|| {
-            Error::usage(format!("sslmode {name:?} is not known"))
-                .with_help("known are disable, prefer, require, verify-ca and verify-full")
-        })?;
-    }
-    config.ssl_root_certificate = parts
-        .ssl_root_certificate
-        .or_else(|| env("PGSSLROOTCERT"))
-        .filter(|path| path != "system")
-        .map(PathBuf::from);
+    let root = parts.ssl_root_certificate.or_else(|| env("PGSSLROOTCERT"));
+    trust(&mut config, parts.ssl_mode.or_else(|| env("PGSSLMODE")), root)?;
     if let Some(text) = parts.connect_timeout.or_else(|| env("PGCONNECT_TIMEOUT")) {
         let seconds =
             text.parse::<u32>().ok().filter(|seconds| (1..=86_400).contains(seconds)).ok_or_else(|| {
@@ -210,6 +201,31 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
     }
     config.options = parts.options.or_else(|| env("PGOPTIONS"));
     Ok(config)
+}
+
+/// How much TLS and whom to trust.
+fn trust(config: &mut Config, mode: Option<String>, root: Option<String>) -> Result<()> {
+    let system = root.as_deref() == Some("system");
+    config.ssl_mode = match mode {
+        // As libpq: who names the system's roots means to verify, and any name would do without the name.
+        None if system => SslMode::VerifyFull,
+        None => SslMode::default(),
+        Some(name) => SslMode::from_name(&name).ok_or_else(|| {
+            Error::usage(format!("sslmode {name:?} is not known"))
+                .with_help("known are disable, prefer, require, verify-ca and verify-full")
+        })?,
+    };
+    if system && config.ssl_mode != SslMode::VerifyFull {
+        return Err(Error::usage(format!(
+            "sslmode={} is too weak for sslrootcert=system: anyone can have a certificate of those roots",
+            config.ssl_mode.name()
+        ))
+        .with_help(
+            "use sslmode=verify-full, or name the certificate authority's PEM file with sslrootcert=",
+        ));
+    }
+    config.ssl_root_certificate = root.filter(|_| !system).map(PathBuf::from);
+    if matches!(config.host, Host::Tcp(_)) { super::tls::check_trust(config) } else { Ok(()) }
 }
 
 /// The socket directory where a server listens at this port, or localhost. libpq has one directory compiled
@@ -295,9 +311,31 @@ mod tests {
             "postgres://u@h:1/d",
             "postgres://u@[::1]:1/d?sslmode=disable",
             "postgres://u%20@/d?host=/x%20y&port=3",
+            "postgres://a%2Fb@h:1/c%2Fd",
+            "postgres://u@h:1/d?connect_timeout=3&application_name=x",
+            "postgres://u@fe80%3A%3A1%25eth0:1/d",
         ] {
             assert_eq!(read(url).unwrap().to_string(), url);
         }
+    }
+
+    #[test]
+    fn trust_in_the_system_verifies_all() {
+        let c = read("postgres://u@h/d?sslrootcert=system").unwrap();
+        assert_eq!((c.ssl_mode, c.ssl_root_certificate), (SslMode::VerifyFull, None));
+        for mode in ["disable", "prefer", "require", "verify-ca"] {
+            let message = refused(&format!("postgres://u@h/d?sslmode={mode}&sslrootcert=system"));
+            assert!(message.contains("too weak"), "{message}");
+        }
+        let env = |name: &str| match name {
+            "PGSSLMODE" => Some("require".to_owned()),
+            "PGSSLROOTCERT" => Some("system".to_owned()),
+            _ => None,
+        };
+        assert!(parse("postgres://u@h/d", &env).is_err());
+        assert!(parse("postgres://u@h/d?sslmode=verify-full", &env).is_ok());
+        assert!(refused("postgres://u@h/d?sslmode=verify-ca").contains("sslrootcert="));
+        assert!(read("postgres://u@h/d?sslmode=verify-ca&sslrootcert=/c.pem").is_ok());
     }
 
     #[test]
@@ -316,6 +354,34 @@ mod tests {
             assert!(!message.contains("s3") && !message.contains("cret"), "{message}");
         }
         assert!(refused("postgres://u:x@h/db").contains("PGPASSWORD"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_displayed_means_the_same(
+            user in "[^\0]{1,12}",
+            database in "[^\0]{1,12}",
+            // A comma separates hosts, and what begins with a slash is a directory.
+            host in "[^\0,]{1,12}",
+            port in 1..=u16::MAX,
+            mode in proptest::sample::select(vec!["disable", "prefer", "require", "verify-ca", "verify-full"]),
+            root in "/[^\0]{0,12}",
+            seconds in 1..=86_400_u64,
+            name in "[^\0]{1,12}",
+            options in proptest::option::of("[^\0]{1,12}"),
+        ) {
+            let host = if host.starts_with('/') { Host::Unix(host.into()) } else { Host::Tcp(host) };
+            let mut config = Config::new(host, port, &user, &database);
+            if matches!(config.host, Host::Tcp(_)) {
+                config.ssl_mode = SslMode::from_name(mode).unwrap();
+                config.ssl_root_certificate = Some(root.into());
+            }
+            config.connect_timeout = Duration::from_secs(seconds);
+            config.application_name = name;
+            config.options = options;
+            let read = parse(&config.to_string(), &|_| None).unwrap();
+            proptest::prop_assert_eq!(format!("{config:?}"), format!("{read:?}"), "{}", config);
+        }
     }
 
     #[test]

@@ -16,7 +16,10 @@ use crate::{
 };
 
 /// How long a session waits for a lock before it reports `SQLITE_BUSY`.
-pub const BUSY_LIMIT: Duration = Duration::from_secs(60);
+pub const BUSY_LIMIT: Duration = Duration::from_mins(1);
+
+/// The `application_id` of a store of Kelvin's results: "KLVN", as the crate `kelvin-store` writes it.
+const RESULTS_STORE: i64 = 0x4b4c_564e;
 
 /// Settings of every connection, in this order. `page_size` only takes effect in a new file.
 const PRAGMAS: &[(&str, &str)] = &[
@@ -52,11 +55,14 @@ pub struct SqliteEngine {
 
 impl SqliteEngine {
     /// Opens the file at `path`, or makes it, in WAL mode. An error says why it cannot be used: a directory,
-    /// no permission, not a database.
-    pub fn open(path: PathBuf) -> Result<Self> {
+    /// no permission, not a database, a store of Kelvin's results, or another program's database that would
+    /// have to be changed to WAL mode.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
         look_at(&path)?;
         let path = std::path::absolute(&path)
             .map_err(|error| Error::usage(format!("{} cannot be used: {error}", path.display())))?;
+        look_inside(&path)?;
         let engine = Self { path, turns: Arc::default() };
         let mut session = engine.session()?;
         // Reading proves that it is a database, beginning to write that it may be written.
@@ -96,17 +102,54 @@ impl SqliteEngine {
     }
 
     fn cannot_open(&self, error: Error) -> Error {
-        let path = self.path.display();
-        match error.code().0.as_str() {
-            "SQLITE_NOTADB" => Error::usage(format!("{path} is not an SQLite database"))
-                .with_code("SQLITE_NOTADB")
-                .with_help("name another file, or remove this one if nobody needs it"),
-            "SQLITE_READONLY" | "SQLITE_READONLY_DIRECTORY" | "SQLITE_PERM" => {
-                Error::usage(format!("{path} cannot be written")).with_code("SQLITE_READONLY")
-            }
-            _ => error.context(&format!("{path} cannot be opened")),
-        }
+        cannot_open(&self.path, error)
     }
+}
+
+fn cannot_open(path: &Path, error: Error) -> Error {
+    let path = path.display();
+    match error.code().0.as_str() {
+        "SQLITE_NOTADB" => Error::usage(format!("{path} is not an SQLite database"))
+            .with_code("SQLITE_NOTADB")
+            .with_help("name another file, or remove this one if nobody needs it"),
+        "SQLITE_READONLY" | "SQLITE_READONLY_DIRECTORY" | "SQLITE_PERM" => {
+            Error::usage(format!("{path} cannot be written")).with_code("SQLITE_READONLY")
+        }
+        _ => error.context(&format!("{path} cannot be opened")),
+    }
+}
+
+/// Refuses files whose content somebody else needs, before anything of them is changed.
+fn look_inside(path: &Path) -> Result<()> {
+    if std::fs::metadata(path).map_or(0, |metadata| metadata.len()) == 0 {
+        return Ok(());
+    }
+    let shown = path.display();
+    let (application, mode, foreign) = (|| {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY_LIMIT)?;
+        let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        let foreign: bool = connection.query_row(
+            "SELECT count(*) > 0 AND coalesce(sum(name = 'kelvin_tproc_c'), 0) = 0 FROM sqlite_schema",
+            [],
+            |row| row.get(0),
+        )?;
+        Ok((application, mode, foreign))
+    })()
+    .map_err(|error| cannot_open(path, translate(error)))?;
+    if application == RESULTS_STORE {
+        return Err(Error::usage(format!("{shown} holds results of kelvin, which a load would spoil"))
+            .with_help("name another file"));
+    }
+    if foreign && mode != "wal" {
+        return Err(Error::usage(format!(
+            "{shown} is another program's database, and kelvin would change its journal from {mode} to wal"
+        ))
+        .with_help("name another file; if that change is right, make it: PRAGMA journal_mode = WAL"));
+    }
+    Ok(())
 }
 
 /// Refuses what SQLite would only call "unable to open database file".

@@ -32,6 +32,8 @@ pub(crate) fn translate(error: rusqlite::Error) -> Error {
 
 fn class(extended: i32) -> ErrorClass {
     match extended & 0xff {
+        // The log's index could not be made as large as it has to be: the way a full disk shows there.
+        _ if extended == ffi::SQLITE_IOERR_SHMSIZE => ErrorClass::DiskFull,
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => ErrorClass::LockNotAvailable,
         ffi::SQLITE_INTERRUPT => ErrorClass::Timeout,
         ffi::SQLITE_FULL => ErrorClass::DiskFull,
@@ -96,5 +98,20 @@ fn name(extended: i32) -> &'static str {
             ffi::SQLITE_NOTADB => "SQLITE_NOTADB",
             _ => "SQLITE_UNKNOWN",
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_known_in_each_of_its_forms() {
+        for code in [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_SHMSIZE] {
+            let error = translate(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+            assert_eq!(error.class(), ErrorClass::DiskFull, "{error}");
+        }
+        let error = translate(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_READ), None));
+        assert_eq!(error.class(), ErrorClass::Server);
     }
 }

@@ -3,6 +3,16 @@
 //! The queue is first come, first served, with one exception: a session that comes while nobody writes and
 //! the first in the queue has not waited [`PATIENCE`] yet goes ahead of it. Strict order would let the file
 //! idle for the time the operating system takes to wake a thread, at every single transaction.
+//!
+//! Measured with 8 writers of 12 reads and updates each on 2 (shared) cores, two rounds of 5 s:
+//!
+//! | order                  | transactions/s | p99.9, ms | longest, ms |
+//! |------------------------|----------------|-----------|-------------|
+//! | SQLite's busy handler  | 4111, 2985     | 317, 286  | 857, 813    |
+//! | strict                 | 1881, 2221     | 74, 48    | 76, 51      |
+//! | overtaken for 1 ms     | 2045, 2339     | 75, 44    | 82, 45      |
+//! | overtaken for 5 ms     | 2327, 3074     | 74, 48    | 85, 53      |
+//! | overtaken for 20 ms    | 2406, 4246     | 113, 56   | 128, 61     |
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +22,7 @@ use std::time::{Duration, Instant};
 use super::busy::Waits;
 
 /// How long the first in the queue may be overtaken.
-const PATIENCE: Duration = Duration::from_millis(1);
+const PATIENCE: Duration = Duration::from_millis(5);
 
 /// How often a waiting session looks whether it was cancelled.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -191,7 +201,7 @@ mod tests {
         assert!(began.elapsed() >= Duration::from_millis(30));
         assert_eq!(waits.count(), 1);
 
-        let waits = Waits::new(Duration::from_secs(60));
+        let waits = Waits::new(Duration::from_mins(1));
         waits.start(None);
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -106,7 +106,7 @@ impl Server {
             if status.lines().nth(7).is_some_and(|line| line.trim() == "ready") {
                 return;
             }
-            assert!(began.elapsed() < Duration::from_secs(60), "the server does not start: {}", self.log());
+            assert!(began.elapsed() < Duration::from_mins(1), "the server does not start: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -163,5 +163,15 @@ impl Drop for Server {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
             let _ = self.child.wait();
         }
+    }
+}
+
+/// Waits until a session of the watcher's server runs this statement.
+pub fn await_statement(watcher: &mut dyn Session, sql: &str) {
+    let ask = format!("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = '{sql}'");
+    let began = Instant::now();
+    while watcher.query(&ask).unwrap().int(0, 0).unwrap() == 0 {
+        assert!(began.elapsed() < Duration::from_mins(1), "nobody runs {sql}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -61,6 +61,10 @@ pub(crate) enum Command {
     /// Compare stored runs
     Compare(CompareArgs),
     /// A PostgreSQL server that kelvin makes and keeps for its runs
+    ///
+    /// It is made from the newest installed binaries, listens on no network, and keeps its data in
+    /// /var/lib/kelvin for root, in the user's data directory otherwise; the environment variable
+    /// KELVIN_SERVERS names another directory. Remove that directory, with the server stopped, to remove the data.
     #[command(subcommand)]
     Server(ServerCommand),
     /// Print the completions for a shell
@@ -138,7 +142,7 @@ pub(crate) struct ReportArgs {
 /// `kelvin compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The runs, the base of the comparison first
+    /// The runs, or groups of runs such as 3,5,7; the base of the comparison first
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     pub(crate) runs: Vec<String>,
 }
@@ -153,9 +157,9 @@ pub(crate) enum ServerCommand {
     },
     /// Stop the server; its data stays
     Down {
-        /// Remove its data too
-        #[arg(long)]
-        remove: bool,
+        /// Major version [default: all that run]
+        #[arg(long, value_name = "VERSION")]
+        version: Option<u32>,
     },
     /// Say whether it runs, and where
     Status,

@@ -26,7 +26,7 @@ pub(crate) struct DataArgs {
     #[arg(long, short, value_name = "TARGET")]
     pub(crate) target: Option<TargetName>,
 
-    /// Number of warehouses, about 100 MB each [default: 1]
+    /// Number of warehouses, about 100 MB each [default: what the database holds; 1 in an empty one]
     #[arg(long, short, value_name = "N", help_heading = "TPROC-C")]
     pub(crate) warehouses: Option<u32>,
 
@@ -38,7 +38,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "N", help_heading = "TPROC-C")]
     pub(crate) loaders: Option<u32>,
 
-    /// Seed of the initial data [default: 1]
+    /// Seed of the initial data [default: what the database holds; 1 in an empty one]
     #[arg(long, value_name = "N", help_heading = "TPROC-C")]
     pub(crate) data_seed: Option<u64>,
 
@@ -53,9 +53,11 @@ pub(crate) struct DataArgs {
 
 /// `kelvin run`.
 #[derive(Debug, Clone, Args)]
-#[command(after_long_help = "Examples:\n  kelvin run tproc-c\n  kelvin run tproc-c --target postgres --warehouses 10 \
+#[command(
+    after_long_help = "Examples:\n  kelvin run tproc-c\n  kelvin run tproc-c --target postgres --warehouses 10 \
     --users 8 --ramp-up 1m --duration 5m\n  kelvin run tproc-c --target postgres --users 1,2,4,8,16\n  \
-    kelvin run tproc-c --warehouses 10 --print-spec > run.toml && kelvin run run.toml")]
+    kelvin run tproc-c --warehouses 10 --print-spec > run.toml && kelvin run run.toml"
+)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
@@ -65,27 +67,27 @@ pub(crate) struct RunArgs {
     pub(crate) users: Option<Users>,
 
     /// Load before the measured window, in no figure [default: 5s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) ramp_up: Option<Span>,
 
     /// Length of the measured window [default: 20s]
-    #[arg(long, short, value_name = "TIME")]
+    #[arg(long, short, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) duration: Option<Span>,
 
-    /// Transactions of each user, instead of a duration
-    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    /// Transactions of each user, instead of a ramp-up and a duration
+    #[arg(long, value_name = "N", conflicts_with_all = ["duration", "ramp_up"], value_parser = at_least_one)]
     pub(crate) transactions: Option<NonZeroU64>,
 
     /// Decides every random value of the run [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
 
     /// How often a transaction is repeated after a serialization failure, a deadlock or a busy lock [default: 10]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) retries: Option<u16>,
 
     /// No statement waits longer than this for the server [default: 1m]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) timeout: Option<Span>,
 
     /// A name to find the run by
@@ -132,12 +134,14 @@ impl DataArgs {
         let mut spec = match self.what.as_str() {
             "tproc-c" => Spec::new(WorkloadName::TprocC),
             file if file.contains(['/', '.']) || Path::new(file).exists() => Spec::read(Path::new(file))?,
-            other => bail!("there is no workload \"{other}\"; there is tproc-c, or give a file such as run.toml"),
+            other => {
+                bail!("there is no workload \"{other}\"; there is tproc-c, or give a file such as run.toml")
+            }
         };
         set(&mut spec.target, self.target.as_ref());
-        set(&mut spec.tproc_c.warehouses, self.warehouses.as_ref());
+        spec.tproc_c.warehouses = self.warehouses.or(spec.tproc_c.warehouses);
         set(&mut spec.tproc_c.profile, self.profile.as_ref());
-        set(&mut spec.tproc_c.data_seed, self.data_seed.as_ref());
+        spec.tproc_c.data_seed = self.data_seed.or(spec.tproc_c.data_seed);
         spec.tproc_c.loaders = self.loaders.or(spec.tproc_c.loaders);
         spec.tproc_c.partitions = self.partitions.or(spec.tproc_c.partitions);
         spec.tproc_c.foreign_keys |= self.foreign_keys;
@@ -157,7 +161,8 @@ impl RunArgs {
         set(&mut spec.load.retries, self.retries.as_ref());
         set(&mut spec.load.timeout, self.timeout.as_ref());
         set(&mut spec.tproc_c.mix, self.mix.as_ref());
-        spec.load.transactions = if self.duration.is_some() { None } else { self.transactions.or(spec.load.transactions) };
+        spec.load.transactions =
+            if self.duration.is_some() { None } else { self.transactions.or(spec.load.transactions) };
         spec.label = self.label.clone().or(spec.label);
         spec.tproc_c.calls = self.calls.or(spec.tproc_c.calls);
         spec.tproc_c.all_warehouses |= self.all_warehouses;
@@ -168,6 +173,14 @@ impl RunArgs {
         }
         spec.validate()?;
         Ok(spec)
+    }
+}
+
+fn at_least_one(text: &str) -> Result<NonZeroU64, String> {
+    match text.parse::<u64>().map(NonZeroU64::new) {
+        Ok(Some(number)) => Ok(number),
+        Ok(None) => Err("0 transactions measure nothing; give at least 1".into()),
+        Err(_) => Err("not a number of transactions".into()),
     }
 }
 

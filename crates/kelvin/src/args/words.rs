@@ -2,8 +2,8 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;
-use serde::de::value::{Error, StrDeserializer};
 use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
 
 /// Parses one of `words` into the type that the specification file uses for it, so that flags and files can
 /// never know different words.

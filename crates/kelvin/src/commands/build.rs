@@ -54,7 +54,8 @@ pub(super) fn build_data(
     match built {
         Ok(Ok(())) => {}
         Ok(Err(_)) if stop.requested() => {
-            let again = "interrupted; the warehouses that are complete stay, and the same command goes on from there";
+            let again =
+                "interrupted; the warehouses that are complete stay, and the same command goes on from there";
             return Err(Stopped(again.into()).into());
         }
         Ok(Err(error)) => return Err(error).with_context(|| format!("cannot build {}", workload.name())),
@@ -72,4 +73,3 @@ impl Progress for Sender {
         let _ = self.0.send(Event::Progress { what: what.into(), done, total, rows });
     }
 }
-

@@ -11,6 +11,7 @@ use crate::args::{DataArgs, Global};
 use crate::exit::{Code, Stopped};
 use crate::live::{self, Live};
 use crate::open::{self, Purpose};
+use crate::out;
 use crate::signal;
 
 /// Checks and prints every condition.
@@ -18,30 +19,41 @@ pub(crate) fn check(args: &DataArgs, global: &Global) -> Result<Code> {
     let spec = args.spec()?;
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
-    let opened = open::open(&spec.target, Purpose::Keep, &mut |text| live.say(text))?;
-    let mut workload = super::workload(&spec)?;
-    workload.inspect(&*opened.engine)?;
+    let opened = open::open(&spec.target, Purpose::Existing, &mut |text| live.say(text))?;
+    let workload = super::workload(&spec)?;
+    super::must_be_built(&*workload, &*opened.engine)?;
     let mut sink = Heard(&mut *live);
-    let lines = kelvin_lab::run::check(&*opened.engine, &*workload, &Clock::real(), &stop, Phase::CheckAfter, &mut sink)?;
+    let lines = kelvin_lab::run::check(
+        &*opened.engine,
+        &*workload,
+        &Clock::real(),
+        &stop,
+        Phase::CheckAfter,
+        &mut sink,
+    )?;
     live.end();
     if stop.requested() {
         return Err(Stopped(format!("interrupted after {} conditions", lines.len())).into());
     }
     for line in &lines {
         let mark = if line.holds { "holds" } else { "FAILS" };
-        println!("{:>3}  {mark}  {}{}", line.number, line.name, detail(line));
+        out::line(&format!("{:>3}  {mark}  {}{}", line.number, line.name, detail(line)))?;
     }
     let failed = lines.iter().filter(|line| !line.holds).count();
     if failed > 0 {
-        println!("\n{failed} of {} conditions do not hold", lines.len());
+        out::line(&format!("\n{failed} of {} conditions do not hold", lines.len()))?;
         return Ok(Code::NotValid);
     }
-    println!("\nall {} conditions hold", lines.len());
+    out::line(&format!("\nall {} conditions hold", lines.len()))?;
     Ok(Code::Success)
 }
 
 fn detail(line: &kelvin_measure::event::CheckLine) -> String {
-    if line.holds || line.detail.is_empty() { String::new() } else { format!("\n            {}", line.detail) }
+    if line.holds || line.detail.is_empty() {
+        String::new()
+    } else {
+        format!("\n            {}", line.detail)
+    }
 }
 
 /// Checks freshly loaded data; a condition that does not hold right after the load is an error.
@@ -52,13 +64,19 @@ pub(super) fn check_data(
     stop: &Stop,
 ) -> Result<()> {
     let mut sink = Heard(&mut *live);
-    let lines = kelvin_lab::run::check(engine, workload, &Clock::real(), stop, Phase::CheckBefore, &mut sink)?;
+    let lines =
+        kelvin_lab::run::check(engine, workload, &Clock::real(), stop, Phase::CheckBefore, &mut sink)?;
     live.end();
     if stop.requested() {
         return Err(Stopped("interrupted in the check after the build; the data is complete".into()).into());
     }
     if let Some(line) = lines.iter().find(|line| !line.holds) {
-        bail!("consistency condition {} ({}) does not hold after the load: {}", line.number, line.name, line.detail);
+        bail!(
+            "consistency condition {} ({}) does not hold after the load: {}",
+            line.number,
+            line.name,
+            line.detail
+        );
     }
     live.say(&format!("all {} consistency conditions hold after the load", lines.len()));
     Ok(())

@@ -1,19 +1,28 @@
-//! `kelvin compare`: stored runs against the first of them.
+//! `kelvin compare`: stored runs, or groups of them, against the first.
 
-use std::io::IsTerminal;
-
-use anyhow::Result;
-use kelvin_store::{Store, StoredRun};
+use anyhow::{Context, Result};
+use kelvin_report::Report;
+use kelvin_report::compare::{compare as compared, text};
+use kelvin_store::Store;
 
 use crate::args::{CompareArgs, Global};
 use crate::exit::Code;
+use crate::out;
 use crate::place;
 
 /// Prints ratios, what else differs, and what the figures can say.
 pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Code> {
-    let store = Store::open_read_only(&place::store(global.store.as_deref())?)?;
-    let load = |name: &String| -> Result<StoredRun> { Ok(store.load(store.find(name)?)?) };
-    let runs = args.runs.iter().map(load).collect::<Result<Vec<_>>>()?;
-    print!("{}", kelvin_report::compare::render(&runs, std::io::stdout().is_terminal()));
+    let store = Store::open_read_only(place::store(global.store.as_deref())?)?;
+    let load = |name: &str| -> Result<Report> { Ok(Report::of(&store.load(store.find(name.trim())?)?)?) };
+    let group = |names: &String| names.split(',').map(load).collect::<Result<Vec<_>>>();
+    let groups = args.runs.iter().map(group).collect::<Result<Vec<_>>>()?;
+    let groups: Vec<Vec<&Report>> = groups.iter().map(|runs| runs.iter().collect()).collect();
+    let (base, others) = groups.split_first().context("give at least two runs")?;
+    for (index, other) in others.iter().enumerate() {
+        if index > 0 {
+            out::line("")?;
+        }
+        out::write(&text(&compared(base, other)?))?;
+    }
     Ok(Code::Success)
 }

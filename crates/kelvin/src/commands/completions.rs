@@ -7,10 +7,13 @@ use clap::CommandFactory;
 
 use crate::args::Cli;
 use crate::exit::Code;
+use crate::out;
 
 /// Prints a shell's completions.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Code> {
-    clap_complete::generate(shell, &mut Cli::command(), "kelvin", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "kelvin", &mut script);
+    out::write(&String::from_utf8_lossy(&script))?;
     Ok(Code::Success)
 }
 

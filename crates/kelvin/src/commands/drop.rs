@@ -11,7 +11,7 @@ use crate::open::{self, Purpose};
 /// Asks, then removes.
 pub(crate) fn drop_data(args: &DropArgs, global: &Global) -> Result<Code> {
     let spec = args.data.spec()?;
-    let opened = open::open(&spec.target, Purpose::Keep, &mut |_| {})?;
+    let opened = open::open(&spec.target, Purpose::Existing, &mut |_| {})?;
     let workload = super::workload(&spec)?;
     if !args.yes {
         let question = format!("remove all {} tables from {}", workload.name(), opened.engine.describe());

@@ -11,7 +11,8 @@ mod runs;
 mod server;
 mod show;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use kelvin_database::Engine;
 use kelvin_lab::Spec;
 use kelvin_lab::spec::WorkloadName;
 use kelvin_workload::Workload;
@@ -36,6 +37,17 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),
     }
+}
+
+/// Refuses a database that does not hold the workload's complete data.
+fn must_be_built(workload: &dyn Workload, engine: &dyn Engine) -> Result<()> {
+    if !workload.is_built(engine)? {
+        let (target, name) = (engine.describe(), workload.name());
+        bail!(
+            "{target} holds no complete {name} data of this kind; make it with `kelvin build`, or leave --no-build out"
+        );
+    }
+    Ok(())
 }
 
 /// The workload that a specification names.

@@ -1,37 +1,38 @@
 //! `kelvin report`: a stored run as a file.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use kelvin_report::Report;
+use kelvin_report::text::Options;
 use kelvin_store::Store;
 
 use crate::args::{Global, ReportArgs};
 use crate::exit::Code;
+use crate::out;
 use crate::place;
 
 /// Renders and writes.
 pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
     let path = place::store(global.store.as_deref())?;
     let store = Store::open_read_only(&path)?;
-    let run = store.load(store.find(&args.run)?)?;
+    let id = store.find(&args.run)?;
+    let report = Report::of(&store.load(id)?)?;
     let (text, to_standard_output) = if args.json {
-        (kelvin_report::json::render(&run)?, true)
+        (kelvin_report::json::render(&report)?, true)
     } else if args.csv {
-        (kelvin_report::csv::render(&run), true)
+        (kelvin_report::csv::series(&report), true)
     } else if args.text {
-        (kelvin_report::text::render(&run, false), true)
+        (kelvin_report::text::render(&report, Options::default()), true)
     } else {
-        (kelvin_report::html::render(&run)?, false)
+        (kelvin_report::html::render(&report)?, false)
     };
     match args.output.as_deref() {
         Some(file) if file != Path::new("-") => write(file, &text, global)?,
         None if !to_standard_output => {
-            let directory = place::reports(&path);
-            std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-            write(&directory.join(format!("run-{}.html", run.id)), &text, global)?;
+            write(&place::report(&path, id)?, &text, global)?;
         }
-        _ => std::io::stdout().write_all(text.as_bytes()).context("cannot write to standard output")?,
+        _ => out::write(&text)?,
     }
     Ok(Code::Success)
 }

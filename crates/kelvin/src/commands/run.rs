@@ -1,29 +1,29 @@
 //! `kelvin run`: from the specification to the report.
 
-use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
-use kelvin_database::Engine;
-use kelvin_lab::spec::Build;
+use anyhow::{Context, Result};
+use kelvin_database::{Engine, EngineKind};
+use kelvin_lab::spec::{Build, Span};
 use kelvin_lab::{Environment, Outcome, Run, Sink, SinkError, Spec};
 use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Event};
-use kelvin_store::{KindName, NewRun, RunWriter, Store};
+use kelvin_report::Report;
+use kelvin_store::{KindName, NewRun, RunId, RunWriter, Store};
 use kelvin_workload::{Stop, Workload};
 
 use crate::args::{Global, RunArgs};
-use crate::exit::Code;
+use crate::exit::{Code, Kept};
 use crate::live::{self, Live};
 use crate::open::{self, Opened, Purpose};
-use crate::{place, signal};
+use crate::{out, place, signal};
 
 /// Puts the load on and reports.
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
     let spec = args.spec()?;
     if args.print_spec {
-        print!("{}", spec.to_toml());
+        out::write(&spec.to_toml())?;
         return Ok(Code::Success);
     }
     let stop = signal::listen()?;
@@ -47,17 +47,25 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
     live.end();
     let outcome = outcome.with_context(|| format!("run {id} ended early"))?;
 
-    let stored = store.load(id)?;
+    show(&store, &store_path, id, args).context(Kept)?;
+    Ok(code(&outcome))
+}
+
+/// Prints the stored run and writes its page.
+fn show(store: &Store, path: &Path, id: RunId, args: &RunArgs) -> Result<()> {
+    let report = Report::of(&store.load(id)?)?;
     if !args.json {
-        print!("{}", kelvin_report::text::render(&stored, std::io::stdout().is_terminal()));
+        out::write(&kelvin_report::text::render(&report, super::show::options()))?;
     }
-    match write_report(&store_path, &stored) {
-        Ok(path) if !args.json => println!("\nReport: {}\nAgain:  kelvin show {id}", path.display()),
+    match write_report(path, id, &report) {
+        Ok(path) if !args.json => {
+            out::line(&format!("\nReport: {}\nAgain:  kelvin show {id}", path.display()))?;
+        }
         Ok(_) => {}
         // The figures are in the store; a report can be written again.
         Err(error) => eprintln!("kelvin: the HTML report could not be written: {error:#}"),
     }
-    Ok(code(&outcome))
+    Ok(())
 }
 
 /// Makes the data if it is not there and looks at it.
@@ -68,20 +76,40 @@ fn prepare(
     stop: &Stop,
 ) -> Result<(Arc<dyn Workload>, Vec<String>)> {
     let mut workload = super::workload(spec)?;
+    workload.suits(&*opened.engine)?;
     if !workload.is_built(&*opened.engine)? {
         if spec.build == Build::Never {
-            bail!(
-                "{} holds no complete {} data, and building it was ruled out; run `kelvin build {}` first",
-                opened.engine.describe(),
-                workload.name(),
-                workload.name()
-            );
+            super::must_be_built(&*workload, &*opened.engine)?;
         }
         super::build::build_data(&*opened.engine, &*workload, live, stop)?;
         super::check::check_data(&*opened.engine, &*workload, live, stop)?;
     }
-    let notes = workload.inspect(&*opened.engine)?;
+    let mut notes = workload.inspect(&*opened.engine)?;
+    notes.extend(cautions(spec, &*opened.engine));
     Ok((Arc::from(workload), notes))
+}
+
+/// What a reader of the figures has to know about how they came to be.
+fn cautions(spec: &Spec, engine: &dyn Engine) -> Vec<String> {
+    let mut cautions = Vec::new();
+    if engine.kind() == EngineKind::Sqlite {
+        cautions.push(
+            "SQLite runs in WAL mode with synchronous=NORMAL: a commit survives a crash of the process, not a power \
+             cut; PostgreSQL at its defaults waits for the disk"
+                .into(),
+        );
+    }
+    let long_enough = |span: Span| span >= Span::seconds(60);
+    if spec.tproc_c.keying_and_thinking
+        && !(long_enough(spec.load.ramp_up) && long_enough(spec.load.duration))
+    {
+        cautions.push(
+            "with keying and thinking a New-Order takes 30 s on average before anything is sent: a ramp-up or a \
+             window under a minute sees the short transactions only"
+                .into(),
+        );
+    }
+    cautions
 }
 
 fn new_run(
@@ -106,6 +134,7 @@ fn new_run(
             .map(|kind| KindName { name: kind.name.to_string(), headline: kind.headline })
             .collect(),
         headline: workload.headline().into(),
+        counter_names: workload.counters().iter().map(|&name| name.into()).collect(),
         notes,
         environment: serde_json::to_value(environment)?,
         started: jiff::Timestamp::now(),
@@ -114,20 +143,22 @@ fn new_run(
 
 /// The command line that repeats the run, quoted for a shell where it must be.
 fn command_line() -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+[]?&".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     let quoted = |word: String| {
-        if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
     };
     let words = std::env::args().skip(1).map(quoted);
     std::iter::once("kelvin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Writes the HTML report beside the store and returns where.
-fn write_report(store: &Path, run: &kelvin_store::StoredRun) -> Result<std::path::PathBuf> {
-    let directory = place::reports(store);
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let path = directory.join(format!("run-{}.html", run.id));
-    std::fs::write(&path, kelvin_report::html::render(run)?)
+fn write_report(store: &Path, id: RunId, report: &Report) -> Result<PathBuf> {
+    let path = place::report(store, id)?;
+    std::fs::write(&path, kelvin_report::html::render(report)?)
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }

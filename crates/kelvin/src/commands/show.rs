@@ -3,16 +3,25 @@
 use std::io::IsTerminal;
 
 use anyhow::Result;
+use kelvin_report::Report;
+use kelvin_report::text::Options;
 use kelvin_store::Store;
 
 use crate::args::{Global, ShowArgs};
 use crate::exit::Code;
+use crate::out;
 use crate::place;
 
 /// Prints what `kelvin run` printed.
 pub(crate) fn show(args: &ShowArgs, global: &Global) -> Result<Code> {
     let store = Store::open_read_only(&place::store(global.store.as_deref())?)?;
-    let run = store.load(store.find(&args.run)?)?;
-    print!("{}", kelvin_report::text::render(&run, std::io::stdout().is_terminal()));
+    let report = Report::of(&store.load(store.find(&args.run)?)?)?;
+    out::write(&kelvin_report::text::render(&report, options()))?;
     Ok(Code::Success)
+}
+
+/// Colours on a terminal, unless NO_COLOR is set (no-color.org).
+pub(super) fn options() -> Options {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    Options { colour: std::io::stdout().is_terminal() && !refused }
 }

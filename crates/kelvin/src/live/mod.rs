@@ -6,6 +6,8 @@ mod terminal;
 
 use std::io::IsTerminal;
 
+pub(crate) use status::grouped;
+
 use kelvin_lab::Spec;
 use kelvin_measure::Event;
 use kelvin_workload::Workload;

@@ -11,13 +11,14 @@ pub(super) struct Status {
     /// Index of its transaction type.
     kind: usize,
     users: u32,
-    phase: Option<Phase>,
-    /// Length of the phase in seconds; none when it ends by count.
+    /// Length of the measured window in seconds; none when it ends by count.
     planned: Option<u64>,
     measured_seconds: u64,
     measured: u64,
     /// Errors of the point so far.
     errors: u64,
+    /// The newest second that has had its line.
+    printed: Option<i64>,
 }
 
 impl Status {
@@ -30,9 +31,11 @@ impl Status {
         if phase == Phase::Connect {
             *self = Self { headline: std::mem::take(&mut self.headline), kind: self.kind, ..Self::default() };
         }
-        self.phase = Some(phase);
         self.users = users;
-        self.planned = planned.map(|nanos| nanos.div_ceil(1_000_000_000));
+        // The last measured second is complete a moment after the window has closed.
+        if phase == Phase::Measure {
+            self.planned = planned.map(|nanos| nanos.div_ceil(1_000_000_000));
+        }
     }
 
     /// Errors were counted.
@@ -40,7 +43,8 @@ impl Status {
         self.errors += count;
     }
 
-    /// The line for a second; none for what came after the window.
+    /// The line for a second; none for what came after the window, nor for what is added to a second whose
+    /// line was printed.
     pub(super) fn second(&mut self, second: &Second, ramp_up: u64) -> Option<String> {
         let now = second.kinds.get(self.kind).map_or(0, |kind| kind.committed) * 60;
         let mut latency = Histogram::new();
@@ -57,18 +61,22 @@ impl Status {
                 ("measure", second.second as u64 + 1, self.planned)
             }
         };
-        let clock = total.map_or(format!("{at:>4} s"), |total| format!("{at:>4}/{total} s"));
+        let users = if self.users == 1 { "1 user".into() } else { format!("{} users", self.users) };
+        let errors =
+            if self.errors == 1 { "1 error".into() } else { format!("{} errors", grouped(self.errors)) };
         let mean = match (second.part, self.measured_seconds) {
             (Part::Measured, seconds @ 1..) => grouped(self.measured * 60 / seconds),
             _ => "–".into(),
         };
-        let left = total.map_or(String::new(), |total| format!(" · {} s left", total.saturating_sub(at)));
+        let clock = total.map_or(format!("{at} s"), |total| format!("{} s left", total.saturating_sub(at)));
+        if self.printed.is_some_and(|printed| printed >= second.second) {
+            return None;
+        }
+        self.printed = Some(second.second);
         Some(format!(
-            "{name} {clock} · {} users · {} {} now, {mean} mean · p95 {p95} · {} errors{left}",
-            self.users,
+            "{name} {clock} · {} {} now {mean} mean · p95 {p95} · {errors} · {users}",
             self.headline,
             grouped(now),
-            grouped(self.errors),
         ))
     }
 }
@@ -76,16 +84,22 @@ impl Status {
 /// A latency in milliseconds with a precision that fits its size.
 pub(super) fn milliseconds(nanos: f64) -> String {
     let ms = nanos / 1e6;
-    let decimals = if ms < 1.0 { 3 } else if ms < 100.0 { 2 } else { 0 };
+    let decimals = if ms < 1.0 {
+        3
+    } else if ms < 100.0 {
+        2
+    } else {
+        0
+    };
     format!("{ms:.decimals$} ms")
 }
 
 /// An integer with a comma after every three digits.
-pub(super) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -112,14 +126,14 @@ mod tests {
         let mut status = Status::new("NOPM", 0);
         status.phase(Phase::RampUp, 4, Some(5_000_000_000));
         let line = status.second(&second(-5, Part::RampUp, 100), 5).unwrap();
-        assert_eq!(line, "ramp-up    1/5 s · 4 users · NOPM 6,000 now, – mean · p95 – · 0 errors · 4 s left");
+        assert_eq!(line, "ramp-up 4 s left · NOPM 6,000 now – mean · p95 – · 0 errors · 4 users");
         status.phase(Phase::Measure, 4, Some(20_000_000_000));
         status.second(&second(0, Part::Measured, 1000), 5);
         status.errors(3);
         let line = status.second(&second(1, Part::Measured, 500), 5).unwrap();
         assert_eq!(
             line,
-            "measure    2/20 s · 4 users · NOPM 30,000 now, 45,000 mean · p95 1.50 ms · 3 errors · 18 s left"
+            "measure 18 s left · NOPM 30,000 now 45,000 mean · p95 1.50 ms · 3 errors · 4 users"
         );
         assert!(status.second(&second(20, Part::Tail, 1), 5).is_none());
     }

@@ -43,7 +43,10 @@ impl Terminal {
     fn bar(&mut self) -> &ProgressBar {
         self.bar.get_or_insert_with(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            bar.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.set_style(
+                ProgressStyle::with_template("{wide_msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            );
             bar
         })
     }
@@ -75,8 +78,7 @@ impl Terminal {
 
 impl Live for Terminal {
     fn begin(&mut self, workload: &dyn Workload, spec: &Spec) {
-        let kind = workload.kinds().iter().position(|kind| kind.headline).unwrap_or(0);
-        self.status = Status::new(workload.headline(), kind);
+        self.status = Status::new(workload.headline(), workload.headline_kind());
         self.ramp_up = spec.load.ramp_up.nanos().div_ceil(1_000_000_000);
     }
 
@@ -90,10 +92,8 @@ impl Live for Terminal {
                 }
             }
             Event::Progress { what, done, total, rows } => self.progress(what, *done, *total, *rows),
-            Event::Check { line, .. } => {
-                if self.interactive {
-                    self.line(format!("checking the consistency conditions: {} done", line.number));
-                }
+            Event::Check { line, .. } if self.interactive => {
+                self.line(format!("checking the consistency conditions: {} done", line.number));
             }
             Event::Errors(errors) => self.status.errors(errors.count),
             Event::Second(second) => {

@@ -9,31 +9,31 @@ use std::time::{Duration, Instant};
 use kelvin_database::managed::{Instance, Manager};
 
 /// A directory with a results file, and the command run in it.
-pub struct Place {
+pub(crate) struct Place {
     directory: tempfile::TempDir,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, content).unwrap();
         path
     }
 
-    pub fn store(&self) -> PathBuf {
+    pub(crate) fn store(&self) -> PathBuf {
         self.path("kelvin.db")
     }
 
     /// The command, in this directory, with nothing of the caller's environment that could decide anything.
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kelvin"));
         command.args(args).current_dir(self.directory.path()).stdin(Stdio::null());
         for (name, _) in std::env::vars() {
@@ -41,17 +41,20 @@ impl Place {
                 command.env_remove(name);
             }
         }
-        command.env("KELVIN_STORE", self.store()).env("HOME", self.directory.path()).env("TMPDIR", "/var/tmp");
+        command
+            .env("KELVIN_STORE", self.store())
+            .env("HOME", self.directory.path())
+            .env("TMPDIR", "/var/tmp");
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }
 
     /// Runs and returns standard output; anything but the expected exit code fails the test.
     #[track_caller]
-    pub fn expect(&self, code: i32, args: &[&str]) -> String {
+    pub(crate) fn expect(&self, code: i32, args: &[&str]) -> String {
         let output = self.run(args);
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         assert_eq!(output.status.code(), Some(code), "kelvin {}\n{stdout}\n{stderr}", args.join(" "));
@@ -60,22 +63,22 @@ impl Place {
 
     /// The run's report as JSON.
     #[track_caller]
-    pub fn report(&self, run: &str) -> serde_json::Value {
+    pub(crate) fn report(&self, run: &str) -> serde_json::Value {
         serde_json::from_str(&self.expect(0, &["report", run, "--json"])).unwrap()
     }
 
-    pub fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Waits until something is so.
 #[track_caller]
-pub fn wait_until(what: &str, limit: Duration, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, limit: Duration, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
         assert!(since.elapsed() < limit, "waited {limit:?} in vain until {what}");
@@ -84,31 +87,45 @@ pub fn wait_until(what: &str, limit: Duration, mut is_so: impl FnMut() -> bool) 
 }
 
 /// A PostgreSQL server that lives as long as the test.
-pub struct Server {
+pub(crate) struct Server {
     manager: Manager,
-    pub instance: Instance,
+    pub(crate) instance: Instance,
     _base: tempfile::TempDir,
 }
 
 impl Server {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         use std::os::unix::fs::PermissionsExt;
         let base = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
         // The server's own user must get through.
         std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let manager = Manager::new(base.path().to_owned());
-        let instance = manager.up(None, &mut |_| {}).expect("these tests need PostgreSQL's server: cargo xtask test");
+        let instance =
+            manager.up(None, &mut |_| {}).expect("these tests need PostgreSQL's server: cargo xtask test");
         Self { manager, instance, _base: base }
     }
 
     /// The URL of its database.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.instance.config().to_string()
+    }
+
+    /// Stops it as a crash would: no checkpoint, every connection cut.
+    pub(crate) fn stop_immediately(&self) {
+        let pid = self.instance.pid().to_string();
+        assert!(Command::new("kill").args(["-QUIT", &pid]).status().unwrap().success());
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        wait_until("the server is gone", Duration::from_secs(30), || !process.exists());
+    }
+
+    /// Starts it again after [`Server::stop_immediately`].
+    pub(crate) fn start_again(&mut self) {
+        self.instance = self.manager.up(None, &mut |_| {}).unwrap();
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.manager.down(true);
+        let _ = self.manager.down(None);
     }
 }

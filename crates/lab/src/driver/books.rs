@@ -12,11 +12,6 @@ use super::edges::{Edge, Readings};
 use super::tally::Tally;
 use super::user::{Book, Shared};
 
-/// Index of the transaction type that the headline figure counts.
-pub(super) fn headline(workload: &dyn Workload) -> usize {
-    workload.kinds().iter().position(|kind| kind.headline).unwrap_or(0)
-}
-
 /// The sums of all users' counters.
 pub(super) fn sums(counters: &[Counters]) -> Vec<u64> {
     let mut sums = vec![0; counters.first().map_or(0, Counters::len)];
@@ -33,13 +28,11 @@ pub(super) fn final_count(
     workload: &dyn Workload,
     monitor: &mut Box<dyn Session>,
 ) -> kelvin_database::Result<u64> {
-    match workload.headline_count(&mut **monitor) {
-        Ok(count) => Ok(count),
-        Err(_) => {
-            *monitor = shared.connect()?;
-            workload.headline_count(&mut **monitor)
-        }
+    if let Ok(count) = workload.headline_count(&mut **monitor) {
+        return Ok(count);
     }
+    *monitor = shared.connect()?;
+    workload.headline_count(&mut **monitor)
 }
 
 /// Everything that the last figures are made of.
@@ -50,8 +43,11 @@ pub(super) struct Closing<'a> {
     pub(super) totals: &'a Totals,
     pub(super) books: &'a [Counters],
     pub(super) tally: &'a Tally,
-    pub(super) readings: &'a Readings,
+    /// None when there was no time to wait for them.
+    pub(super) readings: Option<&'a Readings>,
     pub(super) headline: usize,
+    /// Transactions of one type in the busiest second.
+    pub(super) busiest: u64,
 }
 
 impl Closing<'_> {
@@ -61,9 +57,10 @@ impl Closing<'_> {
             u64::MAX => self.totals.last_end.max(self.shared.open),
             close => close,
         };
-        let Readings { open, close: closed, .. } = self.readings;
-        let difference =
-            |counter: fn(&Edge) -> Option<u64>| Edge::difference(open.as_ref(), closed.as_ref(), counter);
+        let difference = |counter: fn(&Edge) -> Option<u64>| {
+            let Readings { open, close, .. } = self.readings?;
+            Edge::difference(open.as_ref(), close.as_ref(), counter)
+        };
         Window {
             point: self.point,
             users: self.users,
@@ -90,14 +87,35 @@ impl Closing<'_> {
         sums(self.books)[Book::Idle as usize] + ended_early
     }
 
-    /// Checks what must hold. Meaningful only when every user has ended.
+    /// Checks what must hold. When not every user has ended, that is said, and what rests on it is not checked.
     pub(super) fn invariants(
         &self,
         window: &Window,
+        ended: bool,
         before: u64,
-        after: kelvin_database::Result<u64>,
+        after: Option<kelvin_database::Result<u64>>,
     ) -> Vec<Invariant> {
-        let mut invariants = self.totals.invariants(self.shared.pushed.load(Ordering::Acquire));
+        let at_work = self.users.saturating_sub(self.shared.ended.load(Ordering::Acquire));
+        let panicked = self.shared.panicked.load(Ordering::Acquire);
+        let mut invariants = vec![Invariant {
+            name: "every user ended in order".into(),
+            holds: ended && !panicked,
+            evidence: if panicked {
+                "a user's thread panicked".into()
+            } else {
+                format!("{at_work} of {} did not come back from the database", self.users)
+            },
+        }];
+        if !invariants[0].holds {
+            return invariants;
+        }
+        invariants.extend(self.totals.invariants(self.shared.pushed.load(Ordering::Acquire)));
+        invariants.push(counts_agree(
+            "the collector kept up with the users",
+            ("waits for room in a ring", self.shared.ring_full.load(Ordering::Acquire)),
+            ("allowed", 0),
+            0,
+        ));
         let failed = |counts: &[KindCounts]| counts.iter().map(|kind| kind.failed).sum();
         invariants.push(counts_agree(
             "every failed transaction has its error",
@@ -106,9 +124,17 @@ impl Closing<'_> {
             0,
         ));
         invariants.extend(self.littles_law(window));
-        invariants.push(self.whole_load(before, after));
+        invariants.extend(after.map(|after| self.whole_load(before, after)));
         invariants.extend(self.window_against_server(window));
         invariants
+    }
+
+    /// What the reader of the result should know besides its figures.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let waits = self.shared.busy_waits.load(Ordering::Acquire);
+        let busy =
+            (waits > 0).then(|| format!("the users waited {waits} times because the database was busy"));
+        busy.into_iter().chain(self.tally.notes_left_out()).collect()
     }
 
     fn littles_law(&self, window: &Window) -> Option<Invariant> {
@@ -148,12 +174,11 @@ impl Closing<'_> {
     /// Between the window's edges, where transactions are in flight and the server is read a moment late.
     fn window_against_server(&self, window: &Window) -> Option<Invariant> {
         let server = window.server_headline?;
-        let late: Nanos =
-            [&self.readings.open, &self.readings.close].into_iter().flatten().map(|e| e.late).sum();
-        let per_nanosecond = window.client_headline as f64 / window.elapsed.max(1) as f64;
+        let Readings { open, close, .. } = self.readings?;
+        let late: Nanos = [open, close].into_iter().flatten().map(|edge| edge.late).sum();
         let unknown = sums(self.books)[Book::Unknown as usize];
-        // Twice the mean rate, since the rate of the moment may be above it.
-        let while_reading = (2.0 * per_nanosecond * late as f64).ceil() as u64;
+        // At twice the rate of the busiest second, since a burst may be shorter than a second.
+        let while_reading = (2.0 * self.busiest as f64 * late as f64 / 1e9).ceil() as u64;
         Some(counts_agree(
             "in the window the server counted what the client did, within what was in flight at the edges",
             ("counted by the client", window.client_headline),

@@ -9,14 +9,14 @@ mod edges;
 mod tally;
 mod user;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use kelvin_database::{Engine, Error, Session};
-use kelvin_measure::event::{AuditLine, Phase, Window};
+use kelvin_measure::event::{AuditLine, KindCounts, Phase, Window};
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::{Clock, Collector, Counters, Event, Nanos, Recorder, Totals, recorder};
 use kelvin_workload::{Stop, VirtualUser, Workload};
@@ -32,6 +32,9 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// The users' first statement comes this long after the last connection, so that all are waiting by then.
 const HEAD_START: Duration = Duration::from_millis(50);
+
+/// And this much longer for each user, whose thread has to be made first.
+const HEAD_START_EACH: Duration = Duration::from_micros(100);
 
 /// How much longer than a statement's time-out a user may take to end before its statement is interrupted.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -89,6 +92,23 @@ struct Underway {
     counters: Vec<Counters>,
     books: Vec<Counters>,
     edges: Edges,
+    /// Headline transactions of the busiest second so far.
+    busiest: u64,
+}
+
+impl Underway {
+    /// Hands out what is complete.
+    fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
+        for second in self.collector.drain(now) {
+            self.busiest = self.busiest.max(second.kinds.iter().map(KindCounts::good).max().unwrap_or(0));
+            sink.event(&Event::Second(second))?;
+        }
+        self.tally.take(&self.reports);
+        for event in self.tally.complete(self.collector.second_of(now)) {
+            sink.event(&event)?;
+        }
+        Ok(())
+    }
 }
 
 impl Point<'_> {
@@ -108,7 +128,7 @@ impl Point<'_> {
         let driven = self.drive(&mut underway, sink);
         if driven.is_err() {
             // Nobody hears us any more: end the load in order, then say so.
-            self.stop.request();
+            underway.shared.close.store(self.clock.now(), Ordering::Release);
         }
         let ended = self.wait_for_users(&mut underway);
         driven?;
@@ -154,7 +174,7 @@ impl Point<'_> {
         sink: &mut dyn Sink,
     ) -> Result<Underway, RunError> {
         let by_count = self.load.transactions.is_some();
-        let begin = self.clock.now() + HEAD_START.as_nanos() as u64;
+        let begin = self.clock.now() + (HEAD_START + HEAD_START_EACH * self.users).as_nanos() as u64;
         let open = begin + if by_count { 0 } else { self.load.ramp_up.nanos() };
         let close = (!by_count).then(|| open + self.load.duration.nanos());
         let shared = Arc::new(Shared {
@@ -171,14 +191,17 @@ impl Point<'_> {
             ended: AtomicU32::new(0),
             gave_up: AtomicU32::new(0),
             pushed: AtomicU64::new(0),
+            ring_full: AtomicU64::new(0),
+            busy_waits: AtomicU64::new(0),
+            panicked: AtomicBool::new(false),
             cancels: (0..self.users).map(|_| Mutex::new(None)).collect(),
         });
         let capacity = (1_000_000 / self.users.max(1) as usize).clamp(256, 8192);
         let (recorders, rings): (Vec<Recorder>, Vec<_>) = (0..self.users).map(|_| recorder(capacity)).unzip();
         let (reporter, reports) = mpsc::channel();
-        let collector = Collector::new(self.index, workload.kinds().len(), rings, open, close);
+        let collector = Collector::new(self.index, workload.kinds().len(), rings, begin, open, close);
         let edges = Edges::start(Arc::clone(&shared), Arc::clone(workload), monitor)?;
-        let counters: Vec<_> = (0..self.users).map(|_| Counters::new(workload.counters())).collect();
+        let counters: Vec<_> = (0..self.users).map(|_| Counters::new(workload.counters().len())).collect();
         let books: Vec<_> = (0..self.users).map(|_| Counters::new(Book::LENGTH)).collect();
         let mut threads = Vec::with_capacity(connected.len());
         for (index, (Connected { user, session }, recorder)) in
@@ -193,7 +216,7 @@ impl Point<'_> {
                 counters: counters[index].clone(),
                 book: books[index].clone(),
                 reports: reporter.clone(),
-                headline: books::headline(&**workload) as u8,
+                headline: workload.headline_kind() as u8,
             };
             let spawned = std::thread::Builder::new()
                 .name(format!("user-{}", index + 1))
@@ -208,7 +231,7 @@ impl Point<'_> {
         let planned = if open > begin { Some(open - begin) } else { close.map(|close| close - open) };
         self.phase(sink, first, begin, planned)?;
         let tally = Tally::new(self.index, open);
-        Ok(Underway { shared, threads, collector, tally, reports, counters, books, edges })
+        Ok(Underway { shared, threads, collector, tally, reports, counters, books, edges, busiest: 0 })
     }
 
     /// Drains and emits until the window has closed, by time, by count, or because somebody asked.
@@ -226,13 +249,14 @@ impl Point<'_> {
                 measuring = true;
                 self.phase(sink, Phase::Measure, shared.open, Some(planned.saturating_sub(shared.open)))?;
             }
-            let closing = self.stop.requested() || now >= planned || all_ended;
-            if closing && self.load.transactions.is_none() || self.stop.requested() {
+            let stopped = self.stop.requested() || shared.panicked.load(Ordering::Acquire);
+            let closing = stopped || now >= planned || all_ended;
+            if closing && self.load.transactions.is_none() || stopped {
                 let close = now.min(planned).max(shared.open);
                 underway.collector.close_window(close);
                 shared.close.store(close, Ordering::Release);
             }
-            self.emit(underway, now, sink)?;
+            underway.emit(now, sink)?;
             let second = underway.collector.second_of(now);
             if measuring && second > counted_until {
                 counted_until = second;
@@ -243,17 +267,6 @@ impl Point<'_> {
                 return self.phase(sink, Phase::Stop, now.min(planned), None);
             }
         }
-    }
-
-    fn emit(&self, underway: &mut Underway, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
-        for second in underway.collector.drain(now) {
-            sink.event(&Event::Second(second))?;
-        }
-        underway.tally.take(&underway.reports);
-        for event in underway.tally.complete(underway.collector.second_of(now)) {
-            sink.event(&event)?;
-        }
-        Ok(())
     }
 
     /// Waits for every user to end the transaction it is in. Whoever takes too long, or everybody once
@@ -294,11 +307,12 @@ impl Point<'_> {
         before: u64,
         sink: &mut dyn Sink,
     ) -> Result<PointResult, RunError> {
-        let Underway { shared, threads, collector, mut tally, reports, counters, books, edges } = underway;
+        let Underway { shared, threads, collector, mut tally, reports, counters, books, edges, busiest } =
+            underway;
         if ended {
+            // A panic has its own mark, which the invariants look at.
             for thread in threads {
-                // A panic in a user is a defect of ours; it must not pass for a quiet end.
-                thread.join().map_err(|_| RunError::Start("a virtual user's thread panicked".into()))?;
+                let _ = thread.join();
             }
         }
         let (rest, totals) = collector.finish();
@@ -311,8 +325,12 @@ impl Point<'_> {
         }
         let counters = books::sums(&counters);
         sink.event(&Event::Counters { point: self.index, values: counters.clone() })?;
-        let mut readings = edges.finish()?;
-        let after = books::final_count(&shared, workload, &mut readings.monitor);
+        let hurry = self.stop.now();
+        let mut readings = edges.finish(hurry);
+        let after = readings
+            .as_mut()
+            .filter(|_| !hurry)
+            .map(|readings| books::final_count(&shared, workload, &mut readings.monitor));
         let closing = books::Closing {
             point: self.index,
             users: self.users,
@@ -320,16 +338,20 @@ impl Point<'_> {
             totals: &totals,
             books: &books,
             tally: &tally,
-            readings: &readings,
-            headline: books::headline(workload),
+            readings: readings.as_ref(),
+            headline: workload.headline_kind(),
+            busiest,
         };
         let window = closing.window();
         sink.event(&Event::Window(window.clone()))?;
-        let invariants = if ended { closing.invariants(&window, before, after) } else { Vec::new() };
+        let invariants = closing.invariants(&window, ended, before, after);
         for invariant in &invariants {
             sink.event(&Event::Invariant { point: self.index, invariant: invariant.clone() })?;
         }
-        let audit = workload.audit(&counters);
+        for text in closing.notes() {
+            sink.event(&Event::Note { point: self.index, second: 0, text })?;
+        }
+        let audit = workload.audit(&counters, self.users);
         sink.event(&Event::Audit { point: self.index, lines: audit.clone() })?;
         let gave_up = (shared.gave_up.load(Ordering::Acquire) == self.users)
             .then(|| tally.last_message().unwrap_or("every user gave up").to_owned());

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 
 use kelvin_database::Error;
 use kelvin_measure::event::ErrorCount;
-use kelvin_measure::{Event, Nanos};
+use kelvin_measure::{Event, Nanos, second_from};
 
 /// What a user tells the driver besides its samples. Rare by nature, so it may allocate.
 #[derive(Debug)]
@@ -109,6 +109,12 @@ impl Tally {
         events
     }
 
+    /// Says how many notes were left out, if any were.
+    pub(super) fn notes_left_out(&self) -> Option<String> {
+        let more = self.noted.saturating_sub(MOST_NOTES);
+        (more > 0).then(|| format!("{more} more notes of this kind were left out"))
+    }
+
     /// Errors so far, of any kind.
     pub(super) fn errors(&self) -> u64 {
         self.all
@@ -125,7 +131,7 @@ impl Tally {
     }
 
     fn second(&self, at: Nanos) -> i64 {
-        (at as i64 - self.open as i64).div_euclid(1_000_000_000)
+        second_from(self.open, at)
     }
 }
 

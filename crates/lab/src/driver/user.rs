@@ -1,6 +1,6 @@
 //! A virtual user's thread: decides, executes, times, repeats, reconnects.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,6 +18,9 @@ const MOST_FAILURES_IN_A_ROW: u32 = 100;
 /// Waiting between attempts to reconnect, doubled from the first to the last of these.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// A user who has no connection for this long gives up; a server that restarts is back long before.
+const LONGEST_OUTAGE: Duration = Duration::from_mins(5);
 
 /// What all users share.
 pub(super) struct Shared {
@@ -41,6 +44,12 @@ pub(super) struct Shared {
     pub(super) gave_up: AtomicU32,
     /// Samples that ended users handed over.
     pub(super) pushed: AtomicU64,
+    /// How often users had to wait because the collector did not keep up.
+    pub(super) ring_full: AtomicU64,
+    /// How often users waited because the database was busy, where the engine counts that.
+    pub(super) busy_waits: AtomicU64,
+    /// Whether a user's thread panicked: a defect of ours, which no figure survives.
+    pub(super) panicked: AtomicBool,
     /// A handle for each user's connection, to interrupt what it runs.
     pub(super) cancels: Vec<Mutex<Option<Box<dyn Cancel>>>>,
 }
@@ -58,13 +67,20 @@ impl Shared {
         self.ended.load(Ordering::Acquire) == self.users
     }
 
-    /// Interrupts whatever the users' connections are running.
-    pub(super) fn cancel_all(&self) {
-        for handle in &self.cancels {
-            if let Some(cancel) = handle.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-                // A server that does not answer cannot be asked twice; the user's own time-out remains.
-                let _ = cancel.cancel();
-            }
+    /// Interrupts whatever the users' connections are running, from threads of their own: a server beyond
+    /// reach keeps each request waiting.
+    pub(super) fn cancel_all(self: &Arc<Self>) {
+        const AT_ONCE: usize = 16;
+        for offset in 0..AT_ONCE.min(self.cancels.len()) {
+            let shared = Arc::clone(self);
+            // Without a thread to ask in, the user's own time-out remains.
+            let _ = std::thread::Builder::new().name("cancel".into()).spawn(move || {
+                for handle in shared.cancels.iter().skip(offset).step_by(AT_ONCE) {
+                    if let Some(cancel) = handle.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+                        let _ = cancel.cancel();
+                    }
+                }
+            });
         }
     }
 
@@ -113,6 +129,9 @@ struct Ending(Arc<Shared>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.panicked.store(true, Ordering::Release);
+        }
         self.0.ended.fetch_add(1, Ordering::AcqRel);
     }
 }
@@ -125,6 +144,8 @@ impl UserThread {
         let shared = Arc::clone(&self.shared);
         shared.clock.sleep_until(shared.begin);
         let mut now = shared.clock.now();
+        // A thread that the scheduler starts late has not been at work until now.
+        self.book.add(Book::Idle as usize, shared.within_window(shared.begin, now));
         let mut transactions = 0;
         let mut failures_in_a_row = 0;
         while !self.done(now, transactions) {
@@ -133,33 +154,47 @@ impl UserThread {
             if self.done(now, transactions) {
                 break;
             }
+            if next.keying.is_zero() {
+                // Drawing the inputs is not the database's time.
+                let drawn = shared.clock.now();
+                self.book.add(Book::Idle as usize, shared.within_window(now, drawn));
+                now = drawn;
+            }
             let (end, good) = self.transaction(next.kind, now);
             now = end;
             transactions += 1;
             failures_in_a_row = if good { 0 } else { failures_in_a_row + 1 };
             if failures_in_a_row >= MOST_FAILURES_IN_A_ROW {
-                self.shared.gave_up.fetch_add(1, Ordering::AcqRel);
-                self.note(format!(
-                    "user {} gave up after {failures_in_a_row} failures in a row",
-                    self.index + 1
-                ));
+                self.give_up(&format!("after {failures_in_a_row} failures in a row"));
                 break;
             }
             if self.session.is_broken() {
-                now = self.reconnect(now);
+                let lost_at = now;
+                let connected;
+                (now, connected) = self.reconnect(lost_at);
+                if !connected && !self.done(now, transactions) {
+                    self.give_up(&format!(
+                        "after {:.0} s without a connection",
+                        (now - lost_at) as f64 / 1e9
+                    ));
+                    break;
+                }
             } else if !good {
                 now = self.pause(now, Duration::from_millis(u64::from(failures_in_a_row)));
             }
             now = self.pause(now, next.thinking);
         }
         self.book.add(Book::EndedAt as usize, now);
-        self.shared.pushed.fetch_add(self.recorder.pushed(), Ordering::AcqRel);
+        shared.pushed.fetch_add(self.recorder.pushed(), Ordering::AcqRel);
+        shared.ring_full.fetch_add(self.recorder.full(), Ordering::AcqRel);
+        shared.busy_waits.fetch_add(self.session.busy_waits(), Ordering::AcqRel);
         drop(ending);
     }
 
+    /// A stop that somebody asked for arrives here as the closing of the window, so that users and collector
+    /// cut it at the same moment.
     fn done(&self, now: Nanos, transactions: u64) -> bool {
-        self.shared.stop.requested()
-            || now >= self.shared.close.load(Ordering::Acquire)
+        now >= self.shared.close.load(Ordering::Acquire)
             || self.shared.transactions.is_some_and(|limit| transactions >= limit)
     }
 
@@ -189,6 +224,7 @@ impl UserThread {
                     });
                     if again {
                         retries += 1;
+                        self.step_aside(retries);
                         continue;
                     }
                     if !lost {
@@ -231,12 +267,27 @@ impl UserThread {
         Ok(())
     }
 
-    /// Tries to connect again, with growing pauses, until it works or the run ends.
-    fn reconnect(&mut self, lost_at: Nanos) -> Nanos {
+    fn give_up(&self, why: &str) {
+        self.shared.gave_up.fetch_add(1, Ordering::AcqRel);
+        self.note(format!("user {} gave up {why}", self.index + 1));
+    }
+
+    /// Waits before a transaction is repeated, longer each time and each user differently, so that those who
+    /// collided do not collide again. The first repetition is at once. The wait is part of the service time.
+    fn step_aside(&self, retries: u16) {
+        if retries > 1 {
+            let spread = 250 + u64::from(self.index).wrapping_mul(0x9e37_79b9) % 500;
+            std::thread::sleep(Duration::from_micros(spread << retries.min(8)));
+        }
+    }
+
+    /// Tries to connect again, with growing pauses, until it works, the run ends, or it has taken too long.
+    /// Returns the time, and whether there is a connection.
+    fn reconnect(&mut self, lost_at: Nanos) -> (Nanos, bool) {
         self.note(format!("user {} lost its connection", self.index + 1));
         let mut pause = FIRST_PAUSE;
         let mut now = lost_at;
-        while !self.done(now, 0) {
+        while !self.done(now, 0) && now - lost_at < LONGEST_OUTAGE.as_nanos() as u64 {
             now = self.pause(now, pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
             let connected = self.shared.connect().and_then(|mut session| {
@@ -252,14 +303,14 @@ impl UserThread {
                     self.register_cancel();
                     let seconds = (now - lost_at) as f64 / 1e9;
                     self.note(format!("user {} is connected again after {seconds:.1} s", self.index + 1));
-                    break;
+                    return (now, true);
                 }
                 Err(error) => {
                     let _ = self.reports.send(Report::Failure { at: now, kind: None, retried: true, error });
                 }
             }
         }
-        now
+        (now, false)
     }
 
     /// Waits, and books the wait as idle; ends early when the run does.

@@ -152,7 +152,8 @@ impl Spec {
     pub fn parse(text: &str, name: &str) -> Result<Self, SpecError> {
         let spec: Self = toml::from_str(text).map_err(|error| SpecError::Parse {
             path: name.into(),
-            message: error.to_string().trim_end().to_owned(),
+            // The message repeats the line, and the line may hold the password that it is refused for.
+            message: kelvin_store::redact(error.to_string().trim_end()),
         })?;
         spec.validate()?;
         Ok(spec)
@@ -180,7 +181,7 @@ impl Spec {
     /// The file that says the same.
     pub fn to_toml(&self) -> String {
         // Every field is a number, text, list or table of those: nothing that TOML cannot say.
-        toml::to_string_pretty(self).unwrap_or_default()
+        toml::to_string(self).unwrap_or_default()
     }
 }
 
@@ -197,7 +198,7 @@ mod tests {
         spec.load.users = "1,2,4".parse().unwrap();
         spec.load.ramp_up = "1m30s".parse().unwrap();
         spec.load.transactions = std::num::NonZeroU64::new(7);
-        spec.tproc_c.warehouses = 10;
+        spec.tproc_c.warehouses = Some(10);
         spec.label = Some("a \"quoted\" label".into());
         assert_eq!(Spec::parse(&spec.to_toml(), "x").unwrap(), spec);
     }

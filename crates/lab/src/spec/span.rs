@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Span(Duration);
 
-const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+const LONGEST: Duration = Duration::from_hours(30 * 24);
 
 impl Span {
     /// So many seconds.

@@ -32,6 +32,14 @@ fn valid(number: i64) -> Result<u32, String> {
     }
 }
 
+/// The numbers as a list of points; each must come once.
+fn distinct(numbers: Vec<u32>) -> Result<Users, String> {
+    match numbers.iter().enumerate().find(|(i, n)| numbers[..*i].contains(n)) {
+        Some((_, twice)) => Err(format!("{twice} users are there twice; to repeat a point, repeat the run")),
+        None => Ok(Users(numbers)),
+    }
+}
+
 impl FromStr for Users {
     type Err = String;
 
@@ -43,7 +51,7 @@ impl FromStr for Users {
                 .map_err(|_| format!("\"{part}\" is not a number of users; write 8 or 1,2,4,8"))?;
             valid(number)
         };
-        text.split(',').map(number).collect::<Result<_, _>>().map(Self)
+        text.split(',').map(number).collect::<Result<_, _>>().and_then(distinct)
     }
 }
 
@@ -89,9 +97,20 @@ impl<'de> Deserialize<'de> for Users {
                 if numbers.is_empty() {
                     return Err(A::Error::custom("the list of users is empty"));
                 }
-                Ok(Users(numbers))
+                distinct(numbers).map_err(A::Error::custom)
             }
         }
         deserializer.deserialize_any(OneOrMore)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Users;
+
+    #[test]
+    fn a_number_given_twice_is_refused() {
+        assert!("1,2,4".parse::<Users>().is_ok());
+        assert!("4,2,4".parse::<Users>().unwrap_err().contains("4 users are there twice"));
     }
 }

@@ -53,7 +53,8 @@ impl Filesystem {
             options: mount.options,
             source: mount.source,
             free_bytes: free,
-            device_model: line(format!("/sys/dev/block/{major}:{minor}/device/model")),
+            device_model: line(format!("/sys/dev/block/{major}:{minor}/device/model"))
+                .or_else(|| line(format!("/sys/dev/block/{major}:{minor}/../device/model"))),
             rotational: queue("rotational").map(|r| r == "1"),
             scheduler: queue("scheduler").map(|modes| {
                 let inner = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));

@@ -50,8 +50,8 @@ impl Host {
             memory: Memory::read(),
             clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             load_average: line("/proc/loadavg").and_then(|l| l.split(' ').next()?.parse().ok()),
-            cgroup_cpu_limit: line("/sys/fs/cgroup/cpu.max").and_then(|l| cpu_limit(&l)),
-            cgroup_memory_limit: line("/sys/fs/cgroup/memory.max").and_then(|l| l.parse().ok()),
+            cgroup_cpu_limit: own_group("cpu.max").and_then(|l| cpu_limit(&l)),
+            cgroup_memory_limit: own_group("memory.max").and_then(|l| l.parse().ok()),
         }
     }
 }
@@ -60,6 +60,13 @@ impl Host {
 pub(crate) fn line(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.lines().next()?.trim().to_owned()).filter(|l| !l.is_empty())
+}
+
+/// A file of this process's own control group (version 2); in a container, whose root is the group, of the root.
+fn own_group(file: &str) -> Option<String> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = groups.lines().find_map(|l| l.strip_prefix("0::"))?;
+    line(format!("/sys/fs/cgroup{path}/{file}")).or_else(|| line(format!("/sys/fs/cgroup/{file}")))
 }
 
 fn operating_system() -> Option<String> {

@@ -1,7 +1,7 @@
 //! A run with everything in it, made from a seed.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "shared by several test files")]
+#![allow(dead_code, unreachable_pub, reason = "shared by several test files")]
 
 use kelvin_measure::Event;
 use kelvin_measure::event::{

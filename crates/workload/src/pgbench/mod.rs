@@ -143,14 +143,19 @@ impl Workload for Pgbench {
         Per::Second
     }
 
-    fn counters(&self) -> usize {
-        0
+    fn counters(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn suits(&self, engine: &dyn Engine) -> Result<()> {
+        if engine.kind() == EngineKind::Postgres {
+            return Ok(());
+        }
+        Err(Error::usage(format!("pgbench's workloads need PostgreSQL, not {}", engine.kind())))
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
-        if engine.kind() != EngineKind::Postgres {
-            return Err(Error::usage(format!("pgbench's workloads need PostgreSQL, not {}", engine.kind())));
-        }
+        self.suits(engine)?;
         let mut notes = Vec::new();
         if self.builtins.iter().any(Option::is_some) {
             let mut session = engine.connect()?;
@@ -185,9 +190,7 @@ impl Workload for Pgbench {
     }
 
     fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
-        if engine.kind() != EngineKind::Postgres {
-            return Err(Error::usage(format!("pgbench's workloads need PostgreSQL, not {}", engine.kind())));
-        }
+        self.suits(engine)?;
         initialize::build(engine, &self.options, progress, stop)
     }
 
@@ -227,7 +230,7 @@ impl Workload for Pgbench {
             .collect()
     }
 
-    fn audit(&self, _counters: &[u64]) -> Vec<AuditLine> {
+    fn audit(&self, _counters: &[u64], _users: u32) -> Vec<AuditLine> {
         Vec::new()
     }
 }

@@ -6,14 +6,38 @@
 
 use kelvin_measure::Counters;
 use kelvin_measure::event::AuditLine;
-use kelvin_stats::proportion::sampling_error;
+use kelvin_stats::proportion::accepted_counts;
 
 use super::calls::Done;
 use super::inputs::{self, Transaction};
 use super::options::Mix;
+use super::workload::KINDS;
+use crate::Kind;
 
 /// Number of counters; the constants below are their indexes, the first five the transaction types'.
 pub(crate) const COUNTERS: usize = 18;
+
+/// What each counter counts, as it is stored with a run.
+pub(crate) const NAMES: [&str; COUNTERS] = [
+    "New-Orders",
+    "Payments",
+    "Deliveries",
+    "Stock-Levels",
+    "Order-Statuses",
+    "New-Orders rolled back",
+    "order lines",
+    "order lines drawn by the client",
+    "remote order lines",
+    "remote Payments",
+    "Payments by last name",
+    "Order-Statuses by last name",
+    "look-ups by last name",
+    "look-ups that matched nothing",
+    "rows matched by last name",
+    "squares of the rows matched by last name",
+    "Deliveries that told what they skipped",
+    "Deliveries that skipped a district",
+];
 
 const ROLLED_BACK: usize = 5;
 /// Lines of all orders, of which the client drew [`DRAWN_LINES`] itself, with their supplying warehouses.
@@ -32,11 +56,10 @@ const MATCHED_SQUARES: usize = 15;
 const DELIVERIES_KNOWN: usize = 16;
 const DELIVERIES_SKIPPING: usize = 17;
 
-/// Two-sided 99.9 %.
+/// Two-sided 99.9 %, of the normal distribution for means.
 const Z: f64 = 3.29;
-
-/// Names of the transaction types, by their index.
-const KINDS: [&str; 5] = ["New-Order", "Payment", "Delivery", "Stock-Level", "Order-Status"];
+/// The same as the probability of each tail, for counts.
+const TAIL: f64 = 0.0005;
 
 /// Counts one transaction that ended well.
 pub(crate) fn count(
@@ -81,34 +104,34 @@ pub(crate) fn count(
 }
 
 /// Judges the sums of all users' counters. A figure without any observation has no line.
-pub(crate) fn judge(counters: &[u64], warehouses: u32, mix: Mix) -> Vec<AuditLine> {
+pub(crate) fn judge(counters: &[u64], users: u32, warehouses: u32, mix: Mix) -> Vec<AuditLine> {
     let at = |index: usize| counters.get(index).copied().unwrap_or(0);
     let mut lines = Vec::new();
     let total: u64 = (0..KINDS.len()).map(at).sum();
     let weights: u64 = mix.0.iter().map(|&weight| u64::from(weight)).sum();
-    for (kind, name) in KINDS.iter().enumerate() {
+    for (kind, Kind { name, .. }) in KINDS.iter().enumerate() {
         let expected = f64::from(mix.0[kind]) / weights.max(1) as f64;
         // The rules give no range around the shares; a twentieth of the share is ours.
         let range = (expected * 0.95, expected * 1.05);
         if expected > 0.0 || at(kind) > 0 {
-            share(&mut lines, &format!("{name} in the mix"), at(kind), total, expected, range);
+            share(&mut lines, &format!("{name} in the mix"), at(kind), total, range, u64::from(users));
         }
     }
     let (orders, payments) = (at(usize::from(inputs::NEW_ORDER)), at(usize::from(inputs::PAYMENT)));
-    share(&mut lines, "New-Orders rolled back", at(ROLLED_BACK), orders, 0.01, (0.009, 0.011));
+    share(&mut lines, "New-Orders rolled back", at(ROLLED_BACK), orders, (0.009, 0.011), 0);
     // Uniform from 5 to 15: variance ((15 − 5 + 1)² − 1) / 12 = 10.
     mean(&mut lines, "lines of an order", at(LINES), orders, 10.0_f64.sqrt(), (9.5, 10.5));
     if warehouses > 1 {
         let drawn = at(DRAWN_LINES);
-        share(&mut lines, "remote lines", at(REMOTE_LINES), drawn, 0.01, (0.0095, 0.0105));
-        share(&mut lines, "remote Payments", at(REMOTE_PAYMENTS), payments, 0.15, (0.14, 0.16));
+        share(&mut lines, "remote lines", at(REMOTE_LINES), drawn, (0.0095, 0.0105), 0);
+        share(&mut lines, "remote Payments", at(REMOTE_PAYMENTS), payments, (0.14, 0.16), 0);
     }
     let by_name = [
         ("Payments by last name", PAYMENTS_BY_NAME, payments),
         ("Order-Status by last name", STATUS_BY_NAME, at(usize::from(inputs::ORDER_STATUS))),
     ];
     for (name, index, of) in by_name {
-        share(&mut lines, name, at(index), of, 0.6, (0.57, 0.63));
+        share(&mut lines, name, at(index), of, (0.57, 0.63), 0);
     }
     let look_ups = at(LOOK_UPS);
     share(
@@ -116,8 +139,8 @@ pub(crate) fn judge(counters: &[u64], warehouses: u32, mix: Mix) -> Vec<AuditLin
         "look-ups by last name that matched nobody",
         at(NOTHING_MATCHED),
         look_ups,
-        0.0,
         (0.0, 0.0),
+        0,
     );
     if look_ups > 0 {
         let n = look_ups as f64;
@@ -130,32 +153,26 @@ pub(crate) fn judge(counters: &[u64], warehouses: u32, mix: Mix) -> Vec<AuditLin
         mean(&mut lines, "customers of a last name", at(MATCHED), look_ups, spread, (1.5, 4.5));
     }
     let known = at(DELIVERIES_KNOWN);
-    share(
-        &mut lines,
-        "Deliveries that skipped a district",
-        at(DELIVERIES_SKIPPING),
-        known,
-        0.01,
-        (0.0, 0.01),
-    );
+    share(&mut lines, "Deliveries that skipped a district", at(DELIVERIES_SKIPPING), known, (0.0, 0.01), 0);
     lines
 }
 
-fn share(lines: &mut Vec<AuditLine>, name: &str, found: u64, of: u64, expected: f64, range: (f64, f64)) {
+/// `unseen` transactions may be missing from the counts: those in flight when the window closed.
+fn share(lines: &mut Vec<AuditLine>, name: &str, found: u64, of: u64, range: (f64, f64), unseen: u64) {
     if of == 0 {
         return;
     }
-    let error = sampling_error(expected, of, Z);
-    let value = found as f64 / of as f64;
-    let (low, high) = ((range.0 - error).max(0.0), (range.1 + error).min(1.0));
+    let (fewest, most) = accepted_counts(of, range.0, range.1, TAIL);
+    let (fewest, most) = (fewest.saturating_sub(unseen), (most + unseen).min(of));
+    let percent = |count: u64| count as f64 / of as f64 * 100.0;
     lines.push(AuditLine {
         name: name.into(),
-        value: value * 100.0,
-        low: low * 100.0,
-        high: high * 100.0,
+        value: percent(found),
+        low: percent(fewest),
+        high: percent(most),
         unit: "%".into(),
         samples: of,
-        valid: (low..=high).contains(&value),
+        valid: (fewest..=most).contains(&found),
     });
 }
 
@@ -200,7 +217,7 @@ mod tests {
     }
 
     fn invalid(counters: &[u64], warehouses: u32) -> Vec<String> {
-        let lines = judge(counters, warehouses, Mix::default());
+        let lines = judge(counters, 4, warehouses, Mix::default());
         lines.into_iter().filter(|line| !line.valid).map(|line| line.name).collect()
     }
 
@@ -251,7 +268,7 @@ mod tests {
         counters[MATCHED] = 20;
         counters[MATCHED_SQUARES] = 90;
         assert!(invalid(&counters, 1).is_empty());
-        assert!(judge(&[0; COUNTERS], 1, Mix::default()).is_empty());
+        assert!(judge(&[0; COUNTERS], 4, 1, Mix::default()).is_empty());
     }
 
     #[test]

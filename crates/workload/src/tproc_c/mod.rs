@@ -17,11 +17,10 @@ use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 use kelvin_measure::event::CheckLine;
 
 use crate::{Progress, Stop};
+use options::MAX_WAREHOUSES;
 pub use options::{Calls, Mix, Options, Profile};
 use schema::metadata::{Build, Metadata};
 
-/// The most warehouses that can be asked for.
-const MAX_WAREHOUSES: u32 = 100_000;
 /// The most loaders and the most partitions that can be asked for.
 const MAX_PARALLEL: u32 = 1024;
 
@@ -39,8 +38,8 @@ impl TprocC {
     /// The workload with these options, or in words what is wrong with them.
     pub fn new(options: Options) -> Result<Self> {
         let refuse = |message: String| Err(Error::usage(message));
-        if !(1..=MAX_WAREHOUSES).contains(&options.warehouses) {
-            return refuse(format!("{} warehouses: 1 to {MAX_WAREHOUSES} are possible", options.warehouses));
+        if let Some(number) = options.warehouses.filter(|number| !(1..=MAX_WAREHOUSES).contains(number)) {
+            return refuse(format!("{number} warehouses: 1 to {MAX_WAREHOUSES} are possible"));
         }
         if options.mix.0.iter().all(|&weight| weight == 0) {
             return refuse("the mix has no transaction: at least one weight must be above 0".into());

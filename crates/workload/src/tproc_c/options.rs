@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The rules that a run follows. Results of different profiles are never compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -93,8 +93,9 @@ impl fmt::Display for Mix {
 pub struct Options {
     /// Which rules.
     pub profile: Profile,
-    /// Number of warehouses, 1 to 100,000.
-    pub warehouses: u32,
+    /// Number of warehouses, 1 to 100,000; none takes what the database holds, or builds one.
+    #[serde(deserialize_with = "warehouses", skip_serializing_if = "Option::is_none")]
+    pub warehouses: Option<u32>,
     /// How transactions are executed; none chooses the fastest that the engine has.
     pub calls: Option<Calls>,
     /// Each transaction draws its home warehouse among all instead of each user keeping one.
@@ -109,15 +110,17 @@ pub struct Options {
     pub partitions: Option<u32>,
     /// Connections that load at the same time; none chooses by the engine and the cores.
     pub loaders: Option<u32>,
-    /// Seed of the initial data. The run's own seed is the driver's.
-    pub data_seed: u64,
+    /// Seed of the initial data; none takes what the database holds, or builds with 1. The run's own seed is
+    /// the driver's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_seed: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             profile: Profile::Spec,
-            warehouses: 1,
+            warehouses: None,
             calls: None,
             all_warehouses: false,
             mix: Mix::default(),
@@ -125,7 +128,31 @@ impl Default for Options {
             foreign_keys: false,
             partitions: None,
             loaders: None,
-            data_seed: 1,
+            data_seed: None,
         }
     }
+}
+
+impl Options {
+    /// Warehouses to build when nothing is said and nothing is there.
+    pub(super) fn warehouses_to_build(&self) -> u32 {
+        self.warehouses.unwrap_or(1)
+    }
+
+    /// Seed to build with when nothing is said and nothing is there.
+    pub(super) fn seed_to_build(&self) -> u64 {
+        self.data_seed.unwrap_or(1)
+    }
+}
+
+/// The most warehouses that can be asked for.
+pub(super) const MAX_WAREHOUSES: u32 = 100_000;
+
+/// Refuses a bad number where it stands, so that the error has its line and column.
+fn warehouses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let number = i64::deserialize(deserializer)?;
+    let fits = u32::try_from(number).ok().filter(|n| (1..=MAX_WAREHOUSES).contains(n));
+    fits.map(Some).ok_or_else(|| {
+        serde::de::Error::custom(format!("{number} warehouses: 1 to {MAX_WAREHOUSES} are possible"))
+    })
 }

@@ -9,7 +9,7 @@ use super::{TprocC, audit, calls, user};
 use crate::{Kind, Progress, Stop, VirtualUser, Workload};
 
 /// The transaction types, in the order of [`super::Mix`].
-const KINDS: [Kind; 5] = [
+pub(super) const KINDS: [Kind; 5] = [
     Kind { name: Cow::Borrowed("New-Order"), headline: true },
     Kind { name: Cow::Borrowed("Payment"), headline: false },
     Kind { name: Cow::Borrowed("Delivery"), headline: false },
@@ -30,8 +30,12 @@ impl Workload for TprocC {
         "NOPM"
     }
 
-    fn counters(&self) -> usize {
-        audit::COUNTERS
+    fn counters(&self) -> &'static [&'static str] {
+        &audit::NAMES
+    }
+
+    fn suits(&self, engine: &dyn Engine) -> Result<()> {
+        calls::possible(&self.options, engine.kind(), engine.capabilities()).map(|_| ())
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
@@ -74,7 +78,8 @@ impl Workload for TprocC {
         }
     }
 
-    fn audit(&self, counters: &[u64]) -> Vec<AuditLine> {
-        audit::judge(counters, self.options.warehouses, self.options.mix)
+    fn audit(&self, counters: &[u64], users: u32) -> Vec<AuditLine> {
+        let warehouses = self.metadata.as_ref().map_or(1, |metadata| metadata.warehouses);
+        audit::judge(counters, users, warehouses, self.options.mix)
     }
 }

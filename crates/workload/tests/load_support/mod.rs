@@ -1,5 +1,6 @@
 //! What the tests of the load and of the checks share; each engine's test file runs the same bodies.
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(unreachable_pub, clippy::unwrap_used, clippy::type_complexity, reason = "helpers of tests")]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +10,7 @@ use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Progress, Stop, progress::Quiet};
 
 pub fn options(warehouses: u32) -> Options {
-    Options { warehouses, ..Options::default() }
+    Options { warehouses: Some(warehouses), ..Options::default() }
 }
 
 pub fn build(engine: &dyn Engine, options: Options) -> TprocC {
@@ -258,7 +259,7 @@ pub fn stopped_build_goes_on(engine: &dyn Engine, whole: &dyn Engine) {
         assert_eq!(int(session.as_mut(), "select count(*) from warehouse"), parts - 1);
     }
 
-    let other = TprocC::new(Options { data_seed: 9, ..options(3) }).unwrap();
+    let other = TprocC::new(Options { data_seed: Some(9), ..options(3) }).unwrap();
     let refused = other.build(engine, &Quiet, &Stop::new()).unwrap_err();
     assert!(refused.message().contains("data seed 1, not 9"), "{refused}");
 

@@ -54,7 +54,7 @@ mod tests {
         rows.reset(2, false);
         for &(id, first) in people {
             rows.push(Cell::Int(id));
-            rows.push_text(first.as_bytes());
+            rows.push_text(first.as_bytes()).unwrap();
         }
         rows
     }

@@ -92,18 +92,7 @@ pub(crate) fn choose(
     capabilities: Capabilities,
     session: &mut dyn Session,
 ) -> Result<(Calls, Vec<String>)> {
-    let calls = match options.calls {
-        Some(Calls::Functions) if !capabilities.stored_functions => {
-            return Err(not_there(engine, "functions", "stored functions"));
-        }
-        Some(Calls::Pipelined) if !(capabilities.one_round_trip_batch && capabilities.arrays) => {
-            return Err(not_there(engine, "pipelined", "batches of statements in one round trip"));
-        }
-        Some(calls) => calls,
-        None if capabilities.stored_functions => Calls::Functions,
-        None if capabilities.one_round_trip_batch && capabilities.arrays => Calls::Pipelined,
-        None => Calls::Statements,
-    };
+    let calls = possible(options, engine, capabilities)?;
     if calls != Calls::Functions {
         return Ok((calls, Vec::new()));
     }
@@ -126,9 +115,30 @@ pub(crate) fn choose(
     Ok((Calls::Pipelined, vec![note]))
 }
 
+/// The way of calling that the engine has, whatever the database holds.
+pub(crate) fn possible(options: &Options, engine: EngineKind, capabilities: Capabilities) -> Result<Calls> {
+    match options.calls {
+        Some(Calls::Functions) if !capabilities.stored_functions => {
+            Err(not_there(engine, "functions", "stored functions"))
+        }
+        Some(Calls::Pipelined) if !(capabilities.one_round_trip_batch && capabilities.arrays) => {
+            Err(not_there(engine, "pipelined", "batches of statements in one round trip"))
+        }
+        Some(calls) => Ok(calls),
+        None if capabilities.stored_functions => Ok(Calls::Functions),
+        None if capabilities.one_round_trip_batch && capabilities.arrays => Ok(Calls::Pipelined),
+        None => Ok(Calls::Statements),
+    }
+}
+
 fn not_there(engine: EngineKind, calls: &str, what: &str) -> Error {
     Error::usage(format!("--calls {calls} is not possible: {engine} has no {what}"))
         .with_help("choose --calls statements, or leave the option out")
+}
+
+/// The driver prepares a user on every new connection before it executes; this says that it did not.
+pub(super) fn not_prepared() -> Error {
+    Error::usage("transactions were executed before they were prepared")
 }
 
 /// Makes the executor of one user.

@@ -4,7 +4,7 @@
 use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, Value};
 use kelvin_measure::Outcome;
 
-use super::{Done, Execute, customer, missing, order_total, sql, unused_item};
+use super::{Done, Execute, customer, missing, not_prepared, order_total, sql, unused_item};
 use crate::tproc_c::inputs::{
     Customer, DISTRICTS, Delivery, MAX_LINES, NewOrder, OrderStatus, Payment, StockLevel,
 };
@@ -42,9 +42,7 @@ impl Pipelined {
     }
 
     fn prepared(&self) -> Result<Prepared> {
-        self.prepared.ok_or_else(|| {
-            kelvin_database::Error::usage("transactions were executed before they were prepared")
-        })
+        self.prepared.ok_or_else(not_prepared)
     }
 
     /// Begins, looks the name up, and finds the middle one: number and row in the second result of `first`.

@@ -3,7 +3,7 @@
 use kelvin_database::{Decimal, EngineKind, Result, Rows, Session, Statement, Timestamp, Value};
 use kelvin_measure::Outcome;
 
-use super::{Done, Execute, customer, missing, order_total, sql, unused_item};
+use super::{Done, Execute, customer, missing, not_prepared, order_total, sql, unused_item};
 use crate::tproc_c::inputs::{Customer, DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 
 /// The prepared statements and their results' memory.
@@ -122,10 +122,6 @@ impl Statements {
         }
         Ok(true)
     }
-}
-
-fn not_prepared() -> kelvin_database::Error {
-    kelvin_database::Error::usage("transactions were executed before they were prepared")
 }
 
 impl Execute for Statements {

@@ -28,6 +28,7 @@ impl Bench {
         Self { session, executor, calls }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "each call makes its own")]
     fn execute(&mut self, transaction: Transaction) -> (Outcome, Done) {
         let mut done = Done::default();
         let outcome = self.executor.execute(self.session.as_mut(), &transaction, &mut done).unwrap();
@@ -135,10 +136,10 @@ fn new_order_with_a_repeated_item(bench: &mut Bench) {
 }
 
 fn new_order_that_rolls_back(bench: &mut Bench) {
-    let before = support::digests(bench.session.as_mut());
+    let before = support::sums(bench.session.as_mut());
     let order = order_of(1, 5, 9, &[(12, 1, 3), (13, 2, 5), (14, 1, 7), (12, 1, 2), (UNUSED_ITEM, 1, 1)]);
     assert_eq!(bench.execute(Transaction::NewOrder(order)).0, Outcome::RolledBack);
-    assert_eq!(support::digests(bench.session.as_mut()), before, "{:?} left something", bench.calls);
+    assert_eq!(support::sums(bench.session.as_mut()), before, "{:?} left something", bench.calls);
 }
 
 fn payment_by_number_with_bad_credit(bench: &mut Bench) {
@@ -228,7 +229,7 @@ fn payment_by_name(bench: &mut Bench) {
 }
 
 fn nobody_has_the_name(bench: &mut Bench) {
-    let before = support::digests(bench.session.as_mut());
+    let before = support::sums(bench.session.as_mut());
     let customer = Customer::Name("$8");
     let payment = Payment {
         warehouse: 1,
@@ -243,7 +244,7 @@ fn nobody_has_the_name(bench: &mut Bench) {
         let (outcome, done) = bench.execute(transaction);
         assert_eq!((outcome, done.matched), (Outcome::RolledBack, Some(0)));
     }
-    assert_eq!(support::digests(bench.session.as_mut()), before);
+    assert_eq!(support::sums(bench.session.as_mut()), before);
 }
 
 fn order_status(bench: &mut Bench) {
@@ -356,7 +357,7 @@ fn missing_rows_are_errors(bench: &mut Bench) {
 }
 
 fn build(engine: &dyn Engine) {
-    let options = Options { warehouses: 2, ..Options::default() };
+    let options = Options { warehouses: Some(2), ..Options::default() };
     TprocC::new(options).unwrap().build(engine, &Quiet, &Stop::new()).unwrap();
 }
 

@@ -49,7 +49,7 @@ fn expand(example: &str, engine: EngineKind) -> String {
             (None, _) => placeholder.to_string(),
         };
         let null = placeholder.split_once(':').map_or("null", |(_, x)| x);
-        sql.push_str(&format!("case when {null} is null then 'none' else {text} end"));
+        sql.extend(["case when ", null, " is null then 'none' else ", &text, " end"]);
         rest = after;
     }
     sql.push_str(rest);

@@ -35,13 +35,11 @@ pub(crate) fn check(engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(Check
 
 fn open(engine: &dyn Engine) -> Result<Box<dyn Session>> {
     let mut session = engine.connect()?;
-    match engine.kind() {
+    session.run(match engine.kind() {
         // Each query joins or aggregates whole tables: in memory where they fit, and without compiling.
-        EngineKind::Postgres => {
-            session.run("set work_mem = '256MB'; set jit = off; set statement_timeout = 0")?
-        }
-        EngineKind::Sqlite => session.run("pragma cache_size = -65536; pragma mmap_size = 0")?,
-    }
+        EngineKind::Postgres => "set work_mem = '256MB'; set jit = off; set statement_timeout = 0",
+        EngineKind::Sqlite => "pragma cache_size = -65536; pragma mmap_size = 0",
+    })?;
     Ok(session)
 }
 

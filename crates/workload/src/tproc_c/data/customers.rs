@@ -41,10 +41,10 @@ impl Generator {
                     Value::Text(zip),
                     Value::Text(phone),
                     Value::Text(credit),
-                    money(50_000_00),
+                    money(5_000_000),
                     rate(discount),
-                    money(-10_00),
-                    money(10_00),
+                    money(-1000),
+                    money(1000),
                     Value::Text(data),
                 ])?;
             }
@@ -66,7 +66,7 @@ impl Generator {
                     int(w_id),
                     int(d_id),
                     int(d_id),
-                    money(10_00),
+                    money(1000),
                     Value::Text(data),
                 ])?;
             }

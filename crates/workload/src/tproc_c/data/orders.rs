@@ -54,7 +54,7 @@ impl Generator {
             let delivered = order.o_id <= DELIVERED;
             for number in 1..=order.lines {
                 let item = random.range(1, i64::from(ITEMS));
-                let amount = if delivered { 0 } else { random.range(1, 9999_99) };
+                let amount = if delivered { 0 } else { random.range(1, 999_999) };
                 filler.begin();
                 filler.alphanumeric(&mut random, 24, 24);
                 let [info] = filler.texts()?;

@@ -36,7 +36,7 @@ impl Generator {
             Value::Text(state),
             Value::Text(zip),
             rate(tax),
-            money(300_000_00),
+            money(30_000_000),
         ])
     }
 
@@ -52,7 +52,7 @@ impl Generator {
                 int(w_id),
                 int(CUSTOMERS + 1),
                 int(d_id),
-                money(30_000_00),
+                money(3_000_000),
                 rate(tax),
                 Value::Text(name),
                 Value::Text(street_1),

@@ -93,7 +93,7 @@ pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
             .any(|f| !f.procedure && f.arguments.iter().map(|a| a.kind.as_str()).eq(wanted.iter().copied()))
     });
     if functions {
-        let ours = all.iter().flatten().any(|found| found.ours);
+        let ours = all.iter().flatten().all(|found| found.ours);
         return Ok(Some(Routines::Functions { ours }));
     }
     let mut procedures = Vec::with_capacity(NAMES.len());

@@ -6,7 +6,7 @@ use kelvin_database::{Decimal, Error, Result, Rows, Session, Statement, Timestam
 use kelvin_measure::Outcome;
 
 use super::catalog::{Procedure, Routines, find};
-use crate::tproc_c::calls::{Done, Execute};
+use crate::tproc_c::calls::{Done, Execute, not_prepared};
 use crate::tproc_c::inputs::{
     Customer, DELIVERY, DISTRICTS, Delivery, NEW_ORDER, NewOrder, ORDER_STATUS, OrderStatus, PAYMENT,
     Payment, STOCK_LEVEL, StockLevel,
@@ -61,10 +61,7 @@ impl Driver {
     }
 
     fn call(&mut self, session: &mut dyn Session, kind: u8, values: &Values<'_>) -> Result<(bool, bool)> {
-        let prepared = self
-            .prepared
-            .as_ref()
-            .ok_or_else(|| Error::usage("transactions were executed before they were prepared"))?;
+        let prepared = self.prepared.as_ref().ok_or_else(not_prepared)?;
         let call = &prepared.calls[usize::from(kind)];
         let mut params = [Value::Null; MOST];
         for (param, takes) in params.iter_mut().zip(&call.takes) {

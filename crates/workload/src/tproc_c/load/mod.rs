@@ -36,6 +36,10 @@ pub(crate) fn build(
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<()> {
+    let options = &match Build::read(engine.connect()?.as_mut())? {
+        Some(build) => build.complete(options),
+        None => options.clone(),
+    };
     let outcome = match engine.kind() {
         EngineKind::Postgres => postgres::build(engine, options, after_load, progress, stop),
         EngineKind::Sqlite => sqlite::build(engine, options, after_load, progress, stop),
@@ -76,7 +80,8 @@ fn prepare(session: &mut dyn Session, options: &Options) -> Result<Found> {
         create_tables(session, options)?;
     }
     let loaded = loaded_parts(session)?;
-    let parts = (0..=options.warehouses).filter(|part| loaded.binary_search(part).is_err()).collect();
+    let parts =
+        (0..=options.warehouses_to_build()).filter(|part| loaded.binary_search(part).is_err()).collect();
     // The items are not a warehouse: they do not count in "warehouses loaded".
     let loaded = loaded.iter().filter(|&&part| part != 0).count() as u64;
     Ok(Found::Missing { parts, loaded })
@@ -89,7 +94,7 @@ fn create_tables(session: &mut dyn Session, options: &Options) -> Result<()> {
         EngineKind::Postgres => schema::postgres::create_tables(options.partitions),
         EngineKind::Sqlite => schema::sqlite::create_tables(options.foreign_keys),
     });
-    statements.extend(begin_build(options, &data::constants(options.data_seed)));
+    statements.extend(begin_build(options, &data::constants(options.seed_to_build())));
     statements.push("commit".into());
     session.run(&statements.join(";\n")).map_err(|error| {
         if session.in_transaction() && !session.is_broken() {

@@ -6,7 +6,7 @@
 //! failure or a crash of the operating system during the load can damage the file; before the build is marked
 //! complete, everything is synchronised and the file is back in WAL mode.
 
-use kelvin_database::{Engine, Error, Result, Session};
+use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 
 use super::pool::{self, Job};
 use super::{AfterLoad, Found, part, prepare};
@@ -33,7 +33,7 @@ pub(super) fn build(
         return Ok(());
     };
     let job = |what, before| Job { what, before, progress, stop };
-    let seed = options.data_seed;
+    let seed = options.seed_to_build();
 
     let (items, warehouses) = parts.split_at(parts.iter().filter(|&&part| part == 0).count());
     for (what, parts) in [(job("items loaded", 0), items), (job("warehouses loaded", loaded), warehouses)] {
@@ -58,11 +58,24 @@ pub(super) fn build(
     let mut session = engine.connect()?;
     after_load(session.as_mut(), options.profile).map_err(|error| error.context("making the routines"))?;
     session.query("pragma journal_mode = wal")?;
+    // The rows were written without waiting for the disk: they must be there before anything says so.
+    if let Some(file) = database_file(session.as_mut())? {
+        std::fs::File::open(&file).and_then(|opened| opened.sync_all()).map_err(|error| {
+            Error::new(ErrorClass::Server, format!("{file} cannot be brought to disk: {error}"))
+        })?;
+    }
     session.run("pragma synchronous = full")?;
     session.run(metadata::COMPLETE)?;
     engine.checkpoint(session.as_mut())?;
     progress.update("checkpoint", 1, 1, 0);
     Ok(())
+}
+
+/// Path of the database's file; none for one in memory.
+fn database_file(session: &mut dyn Session) -> Result<Option<String>> {
+    let rows = session.query("select file from pragma_database_list where name = 'main'")?;
+    let file = if rows.is_empty() || rows.is_null(0, 0)? { "" } else { rows.text(0, 0)? };
+    Ok((!file.is_empty()).then(|| file.to_owned()))
 }
 
 /// Settings of the loading connection; only the journal mode outlives it, and the end of the build sets it

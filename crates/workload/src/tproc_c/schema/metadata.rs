@@ -62,7 +62,17 @@ impl Build {
         if all && session.engine() == EngineKind::Postgres { read_hammerdb(session) } else { Ok(None) }
     }
 
-    /// Refuses, in words, options that describe other data than these.
+    /// The options with the shape of these data where they leave it open.
+    pub(crate) fn complete(&self, options: &Options) -> Options {
+        let mut options = options.clone();
+        options.warehouses = options.warehouses.or(Some(self.metadata.warehouses));
+        options.data_seed = options.data_seed.or(Some(self.metadata.data_seed));
+        options.partitions = options.partitions.or(self.partitions);
+        options.foreign_keys |= self.foreign_keys;
+        options
+    }
+
+    /// Refuses, in words, options that ask for other data than these.
     pub(crate) fn must_match(&self, options: &Options) -> Result<()> {
         let mut differences = Vec::new();
         let mut differ = |what: &str, here: String, asked: String| {
@@ -70,14 +80,22 @@ impl Build {
                 differences.push(format!("{what} {here}, not {asked}"));
             }
         };
-        differ("warehouses", self.metadata.warehouses.to_string(), options.warehouses.to_string());
+        if let Some(asked) = options.warehouses {
+            differ("warehouses", self.metadata.warehouses.to_string(), asked.to_string());
+        }
         differ("profile", word(self.metadata.profile).into(), word(options.profile).into());
         // HammerDB records neither a seed nor options.
         if self.metadata.built_by == BuiltBy::Kelvin {
-            differ("data seed", self.metadata.data_seed.to_string(), options.data_seed.to_string());
-            differ("foreign keys", yes(self.foreign_keys).into(), yes(options.foreign_keys).into());
-            let count = |partitions: Option<u32>| partitions.map_or("none".into(), |n| n.to_string());
-            differ("partitions", count(self.partitions), count(options.partitions));
+            if let Some(asked) = options.data_seed {
+                differ("data seed", self.metadata.data_seed.to_string(), asked.to_string());
+            }
+            if options.foreign_keys {
+                differ("foreign keys", yes(self.foreign_keys).into(), yes(true).into());
+            }
+            if let Some(asked) = options.partitions {
+                let here = self.partitions.map_or("none".into(), |n| n.to_string());
+                differ("partitions", here, asked.to_string());
+            }
         }
         if differences.is_empty() {
             return Ok(());
@@ -135,7 +153,10 @@ fn read_own(session: &mut dyn Session) -> Result<Build> {
             },
             warehouses: number("warehouses", value("warehouses")?)?,
             data_seed: number("data-seed", value("data-seed")?)?,
-            c_last_of_load: number("c-last", value("c-last")?)?,
+            c_last_of_load: match number("c-last", value("c-last")?)? {
+                c @ 0..=255 => c,
+                other => return Err(unreadable("c-last", &other.to_string())),
+            },
             built_by: BuiltBy::Kelvin,
         },
         complete: value("state")? == "complete",
@@ -195,8 +216,8 @@ pub(crate) fn begin_build(options: &Options, constants: &NonUniform) -> Vec<Stri
     let rows: [(&str, String); 10] = [
         ("format", FORMAT.into()),
         ("profile", word(options.profile).into()),
-        ("warehouses", options.warehouses.to_string()),
-        ("data-seed", options.data_seed.to_string()),
+        ("warehouses", options.warehouses_to_build().to_string()),
+        ("data-seed", options.seed_to_build().to_string()),
         ("c-last", constants.c_last.to_string()),
         ("c-customer", constants.c_customer.to_string()),
         ("c-item", constants.c_item.to_string()),

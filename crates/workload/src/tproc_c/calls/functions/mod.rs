@@ -4,7 +4,7 @@
 use kelvin_database::{Decimal, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement, Value};
 use kelvin_measure::Outcome;
 
-use super::{Done, Execute, missing, unused_item};
+use super::{Done, Execute, missing, not_prepared, unused_item};
 use crate::tproc_c::hammerdb;
 use crate::tproc_c::inputs::{Customer, DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::options::Profile;
@@ -93,7 +93,7 @@ impl Functions {
     }
 
     fn prepared(&self) -> Result<Prepared> {
-        self.prepared.ok_or_else(|| Error::usage("transactions were executed before they were prepared"))
+        self.prepared.ok_or_else(not_prepared)
     }
 }
 

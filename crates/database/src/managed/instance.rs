@@ -1,0 +1,434 @@
+//! One instance: its directory, its life.
+
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::account::Account;
+use super::binaries::{self, Installation};
+use super::postmaster::{self, Postmaster};
+use super::settings;
+use crate::{Error, ErrorClass, Result, postgres};
+
+/// Role and database that every instance has.
+const NAME: &str = "kelvin";
+
+/// A part of the socket's name only: an instance's socket is alone in its directory.
+const PORT: u16 = 5432;
+
+/// Seconds a start or stop may take: after a crash the server first replays its log.
+const PATIENCE: &str = "120";
+
+/// A unix socket's path may have 107 bytes; 16 are for the file's name.
+const LONGEST_SOCKET_DIRECTORY: usize = 90;
+
+/// A running managed server.
+#[derive(Debug, Clone)]
+pub struct Instance {
+    config: postgres::Config,
+    major: u32,
+    data: PathBuf,
+    log: PathBuf,
+    pid: u32,
+    /// Whether it ran already.
+    reused: bool,
+}
+
+impl Instance {
+    /// How to connect: as the role `kelvin` to the database `kelvin`, through the unix socket.
+    pub fn config(&self) -> postgres::Config {
+        self.config.clone()
+    }
+
+    /// Major version.
+    pub fn major(&self) -> u32 {
+        self.major
+    }
+
+    /// The server's data directory.
+    pub fn data_directory(&self) -> &Path {
+        &self.data
+    }
+
+    /// The server's log.
+    pub fn log_file(&self) -> &Path {
+        &self.log
+    }
+
+    /// Process number of the server's first process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether it was running before it was asked for.
+    pub fn was_running(&self) -> bool {
+        self.reused
+    }
+}
+
+/// What is known of an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Major version.
+    pub major: u32,
+    /// What its binaries say of themselves; empty when they are gone.
+    pub version: String,
+    /// Process number, when it runs.
+    pub pid: Option<u32>,
+    /// Time since its start, when it runs.
+    pub uptime: Option<Duration>,
+    /// Whether it answers at its socket.
+    pub answers: bool,
+    /// Directory of its unix socket.
+    pub socket_directory: PathBuf,
+    /// Number in its socket's name.
+    pub port: u16,
+    /// Its data directory.
+    pub data_directory: PathBuf,
+    /// Bytes in its data directory.
+    pub size: u64,
+}
+
+/// What is kept of an instance beside its data.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    socket_directory: PathBuf,
+    port: u16,
+    binaries: PathBuf,
+}
+
+/// The places of one instance.
+struct Places {
+    directory: PathBuf,
+    data: PathBuf,
+    log: PathBuf,
+    state: PathBuf,
+}
+
+impl Places {
+    fn new(base: &Path, major: u32) -> Self {
+        let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
+        let directory = base.join(format!("postgres-{major}"));
+        Self {
+            data: directory.join("data"),
+            log: directory.join("log"),
+            state: base.join(format!("postgres-{major}.toml")),
+            directory,
+        }
+    }
+
+    /// Beside the data, or in /tmp under a name that only this instance has when that path would be too long.
+    fn socket_directory(&self, account: &Account) -> PathBuf {
+        let near = self.directory.join("run");
+        if near.as_os_str().as_bytes().len() <= LONGEST_SOCKET_DIRECTORY {
+            return near;
+        }
+        let digest = Sha256::digest(self.directory.as_os_str().as_bytes());
+        let short = digest.iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+        PathBuf::from(format!("/tmp/kelvin-{}-{short:016x}", account.uid))
+    }
+
+    /// What was kept of the instance; `None` when that is lost or damaged. The next [`up`] writes it anew, and
+    /// until then it can be made up for.
+    fn read_state(&self) -> Option<State> {
+        toml::from_str(&std::fs::read_to_string(&self.state).ok()?).ok()
+    }
+
+    /// Completely or not at all.
+    fn write_state(&self, state: &State) -> Result<()> {
+        let text = toml::to_string(state).map_err(|error| Error::usage(error.to_string()))?;
+        let unfinished = self.state.with_extension("toml.new");
+        std::fs::write(&unfinished, text).map_err(|error| io_error(&unfinished, &error))?;
+        std::fs::rename(&unfinished, &self.state).map_err(|error| io_error(&self.state, &error))
+    }
+
+    /// Where a server that runs has its socket: what the server itself says, then what was kept, since the
+    /// place computed today need not be the one of its start.
+    fn socket_of(&self, server: Option<&Postmaster>, account: Option<&Account>) -> (PathBuf, u16) {
+        server
+            .and_then(|server| server.socket.clone())
+            .or_else(|| self.read_state().map(|state| (state.socket_directory, state.port)))
+            .unwrap_or_else(|| {
+                let near = || self.directory.join("run");
+                (account.map_or_else(near, |account| self.socket_directory(account)), PORT)
+            })
+    }
+
+    /// Directory of the instance's binaries: those it was started with, or installed ones of its version.
+    fn binaries(&self, major: u32) -> Result<PathBuf> {
+        let kept = self.read_state().map(|state| state.binaries);
+        match kept.filter(|directory| directory.join("pg_ctl").exists()) {
+            Some(directory) => Ok(directory),
+            None => Ok(binaries::choose(Some(major))?.directory),
+        }
+    }
+}
+
+pub(super) fn exists(base: &Path, major: u32) -> bool {
+    Places::new(base, major).data.join("PG_VERSION").exists()
+}
+
+pub(super) fn up(
+    base: &Path,
+    installation: &Installation,
+    extra: &[(&str, &str)],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Instance> {
+    let places = Places::new(base, installation.major);
+    let account = Account::for_data(&places.data)?;
+    account.make_private_directory(&places.directory)?;
+    can_work_in(&account, installation, &places.directory)?;
+    if !places.data.join("PG_VERSION").exists() {
+        progress(&format!(
+            "making a PostgreSQL {} instance in {}",
+            installation.major,
+            places.directory.display()
+        ));
+        create(&account, installation, &places)?;
+    }
+    let ready = |reused| -> Option<Instance> {
+        let server = postmaster::running(&places.data)?;
+        let (directory, port) = places.socket_of(Some(&server), Some(&account));
+        postmaster::answers(&socket_path(&directory, port)).then(|| Instance {
+            config: postgres::Config::unix(&directory, port, NAME, NAME),
+            major: installation.major,
+            data: places.data.clone(),
+            log: places.log.clone(),
+            pid: server.pid,
+            reused,
+        })
+    };
+    let state =
+        |socket_directory, port| State { socket_directory, port, binaries: installation.directory.clone() };
+    let file = places.data.join("postgresql.conf");
+    let configuration = std::fs::read_to_string(&file).map_err(|error| io_error(&file, &error))?;
+    if let Some(instance) = ready(true) {
+        if places.read_state().is_none() {
+            let (directory, port) =
+                places.socket_of(postmaster::running(&places.data).as_ref(), Some(&account));
+            places.write_state(&state(directory, port))?;
+        }
+        if extra.iter().any(|(name, value)| !configuration.contains(&format!("\n{name} = '{value}'\n"))) {
+            return Err(Error::usage("the managed server already runs with other settings")
+                .with_help("stop it first: kelvin server down"));
+        }
+        return Ok(instance);
+    }
+    if postmaster::running(&places.data).is_none() {
+        let socket_directory = places.socket_directory(&account);
+        account.make_private_directory(&socket_directory)?;
+        let host = settings::Host::look(&places.data);
+        let section = settings::section(installation.major, host, &socket_directory, PORT, extra)?;
+        clear_crash(&places, &socket_path(&socket_directory, PORT))?;
+        let wanted = settings::with_section(&configuration, &section);
+        if wanted != configuration {
+            write_as(&account, &file, &wanted, &places)?;
+        }
+        places.write_state(&state(socket_directory, PORT))?;
+        progress(&format!("starting PostgreSQL {}", installation.major));
+        start(&account, installation, &places)?;
+    } else {
+        progress("the server is running but does not answer yet; waiting");
+    }
+    for _ in 0..300 {
+        if let Some(instance) = ready(false) {
+            return Ok(instance);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Err(Error::new(ErrorClass::Timeout, "the managed server does not answer at its socket")
+        .with_help(log_tail(&places.log)))
+}
+
+/// Removes the lock files that a crash left: the server would refuse to start when another process has got
+/// the number in them by now. They also protect the data from two servers, so first the last process of the
+/// crashed one has to be gone.
+fn clear_crash(places: &Places, socket: &Path) -> Result<()> {
+    let pid_file = places.data.join("postmaster.pid");
+    let mut socket_lock = socket.as_os_str().to_owned();
+    socket_lock.push(".lock");
+    for file in [&pid_file, Path::new(&socket_lock)] {
+        if !file.exists() {
+            continue;
+        }
+        let mut rest = 100;
+        while let Some(pid) = postmaster::any_process(&places.data) {
+            if rest == 0 {
+                return Err(Error::usage(format!(
+                    "process {pid} still works in {}, whose server has crashed",
+                    places.data.display()
+                ))
+                .with_help("end that process, then start again"));
+            }
+            rest -= 1;
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        std::fs::remove_file(file).map_err(|error| io_error(file, &error))?;
+    }
+    Ok(())
+}
+
+/// Replaces a file in the server's directory as the server's user: root following a link there could be led to
+/// overwrite anything. The file changes completely or not at all, whatever is killed or full meanwhile.
+fn write_as(account: &Account, file: &Path, text: &str, places: &Places) -> Result<()> {
+    // The length tells a text that was cut off from one that has ended.
+    const REPLACE: &str =
+        r#"umask 077 && cat > "$1.new" && [ "$(wc -c < "$1.new")" -eq "$2" ] && mv -f "$1.new" "$1""#;
+    let mut shell = account.command(Path::new("sh"), &places.directory);
+    shell.args(["-c", REPLACE, "sh"]).arg(file).arg(text.len().to_string());
+    run(shell, Some(text), &format!("writing {}", file.display())).map(drop)
+}
+
+fn socket_path(directory: &Path, port: u16) -> PathBuf {
+    directory.join(format!(".s.PGSQL.{port}"))
+}
+
+fn io_error(path: &Path, error: &std::io::Error) -> Error {
+    Error::usage(format!("{}: {error}", path.display()))
+}
+
+/// Runs a harmless command the way the server will be run: the user may be unable to reach the directory or to
+/// execute the binaries, both of which PostgreSQL would report in riddles.
+fn can_work_in(account: &Account, installation: &Installation, directory: &Path) -> Result<()> {
+    let outcome =
+        account.command(&installation.directory.join("postgres"), directory).arg("--version").output();
+    match outcome {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => Err(Error::usage(format!(
+            "user {} cannot work in {} or execute {}",
+            account.uid,
+            directory.display(),
+            installation.directory.join("postgres").display()
+        ))
+        .with_help(
+            "PostgreSQL does not run as root: every directory above must let that user through (chmod o+x), or \
+             choose another one",
+        )),
+    }
+}
+
+/// Makes the data directory under another name first: it is there completely or not at all.
+fn create(account: &Account, installation: &Installation, places: &Places) -> Result<()> {
+    let unfinished = places.directory.join("data.new");
+    if unfinished.exists() {
+        std::fs::remove_dir_all(&unfinished).map_err(|error| io_error(&unfinished, &error))?;
+    }
+    let mut initdb = account.command(&installation.directory.join("initdb"), &places.directory);
+    initdb.arg("--pgdata").arg(&unfinished).args(["--username", NAME, "--auth=trust"]);
+    // Sorting and comparing by bytes: the same on every host, and no locale has to be installed.
+    initdb.args(["--encoding=UTF8", "--locale=C"]);
+    run(initdb, None, "initdb")?;
+    // A single-user server makes the database: no client is needed, nor a port.
+    let mut single = account.command(&installation.directory.join("postgres"), &places.directory);
+    single.args(["--single", "-D"]).arg(&unfinished).arg("postgres");
+    let doing = "creating the database";
+    let said = run(single, Some(&format!("CREATE DATABASE {NAME}\n")), doing)?;
+    // A single-user server ends well even when its statement failed.
+    if said.contains("ERROR:") || said.contains("FATAL:") {
+        return Err(Error::new(ErrorClass::Server, format!("{doing} failed")).with_help(last_lines(&said)));
+    }
+    std::fs::rename(&unfinished, &places.data).map_err(|error| io_error(&places.data, &error))
+}
+
+fn start(account: &Account, installation: &Installation, places: &Places) -> Result<()> {
+    let mut command = account.command(&installation.directory.join("pg_ctl"), &places.directory);
+    command.arg("start").arg("--pgdata").arg(&places.data).arg("--log").arg(&places.log);
+    command.args(["--wait", "--timeout", PATIENCE, "--silent"]);
+    run(command, None, "starting PostgreSQL")
+        .map(drop)
+        .map_err(|error| error.with_help(log_tail(&places.log)))
+}
+
+pub(super) fn down(base: &Path, major: u32) -> Result<bool> {
+    let places = Places::new(base, major);
+    let Some(server) = postmaster::running(&places.data) else { return Ok(false) };
+    let account = Account::for_data(&places.data)?;
+    let pg_ctl = places.binaries(major)?.join("pg_ctl");
+    let mut command = account.command(&pg_ctl, &places.directory);
+    command.arg("stop").arg("--pgdata").arg(&places.data);
+    command.args(["--mode", "fast", "--wait", "--timeout", PATIENCE, "--silent"]);
+    run(command, None, "stopping PostgreSQL")?;
+    // pg_ctl waits for the file to go, and the process lives a moment longer.
+    for _ in 0..100 {
+        if !postmaster::is_ours(server.pid, &places.data) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(true)
+}
+
+/// Never fails: what is lost or damaged is made up for or left out, so that it hides no other instance.
+pub(super) fn status(base: &Path, major: u32) -> Status {
+    let places = Places::new(base, major);
+    let running = postmaster::running(&places.data);
+    let account = Account::for_data(&places.data).ok();
+    let (socket_directory, port) = places.socket_of(running.as_ref(), account.as_ref());
+    let version = places
+        .binaries(major)
+        .ok()
+        .and_then(|directory| Command::new(directory.join("postgres")).arg("--version").output().ok())
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default();
+    Status {
+        major,
+        version,
+        pid: running.as_ref().map(|found| found.pid),
+        uptime: running.map(|found| SystemTime::now().duration_since(found.since).unwrap_or_default()),
+        answers: postmaster::answers(&socket_path(&socket_directory, port)),
+        socket_directory,
+        port,
+        size: size(&places.data),
+        data_directory: places.data,
+    }
+}
+
+/// Bytes of the files below `directory`; what cannot be read, or vanishes meanwhile, counts nothing.
+fn size(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => size(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// Runs a command to its end and returns what it said; a failure becomes an error with that.
+fn run(mut command: Command, input: Option<&str>, doing: &str) -> Result<String> {
+    let failed = |error: std::io::Error| Error::new(ErrorClass::Server, format!("{doing}: {error}"));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    if input.is_some() {
+        command.stdin(Stdio::piped());
+    }
+    let mut child = command.spawn().map_err(failed)?;
+    if let (Some(text), Some(mut stdin)) = (input, child.stdin.take()) {
+        // A command that ended early has more to say about it than the broken pipe.
+        let _ = stdin.write_all(text.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.success() {
+        return Ok(said);
+    }
+    Err(Error::new(ErrorClass::Server, format!("{doing} failed ({})", output.status))
+        .with_help(last_lines(&said)))
+}
+
+fn log_tail(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    format!("the end of {}:\n{}", log.display(), last_lines(&text))
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(8)..].join("\n")
+}

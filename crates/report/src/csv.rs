@@ -1,0 +1,120 @@
+//! The report as CSV (RFC 4180: commas, CRLF, quotes doubled), one header row, figures without thousands
+//! separators; an empty field where a figure is not known.
+
+use std::fmt::Display;
+
+use kelvin_measure::event::Part;
+
+use crate::{LatencyRow, Report};
+
+/// One row per point and second.
+pub fn series(report: &Report) -> String {
+    let mut out = String::new();
+    let fixed = "run,point,users,second,part,width,headline_per_minute,transactions_per_minute,failed,retries,\
+                 errors,mean_us,p50_us,p95_us,p99_us,max_us";
+    let mut header: Vec<String> = fixed.split(',').map(Into::into).collect();
+    header.extend(report.kinds.iter().map(|k| format!("{} count", k.name)));
+    line(&mut out, &header);
+    for point in &report.points {
+        for s in &point.seconds {
+            let part = match s.part {
+                Part::RampUp => "ramp-up",
+                Part::Measured => "measured",
+                Part::Tail => "tail",
+            };
+            let mut fields = vec![
+                text(report.run),
+                text(point.point),
+                text(point.users),
+                text(s.second),
+                part.into(),
+                text(s.width),
+                format!("{:.1}", s.headline_per_minute),
+                format!("{:.1}", s.transactions_per_minute),
+                text(s.failed),
+                text(s.retries),
+                text(s.errors),
+            ];
+            fields.extend([s.mean_us, s.p50_us, s.p95_us, s.p99_us, s.max_us].map(number));
+            fields.extend(s.good.iter().map(text));
+            line(&mut out, &fields);
+        }
+    }
+    out
+}
+
+/// One row per point and transaction type, and one for all types together.
+pub fn summary(report: &Report) -> String {
+    let mut out = String::new();
+    let fixed = "run,label,workload,target,started,status,valid,point,users,window_s,headline_per_minute,\
+                 transactions_per_minute,kind,committed,rolled_back,failed,retries,mean_us,p50_us,p95_us,p99_us,\
+                 p99.9_us,max_us";
+    line(&mut out, &fixed.split(',').map(Into::into).collect::<Vec<_>>());
+    for point in &report.points {
+        for row in point.latency.iter().chain([&point.latency_all]) {
+            let mut fields = vec![
+                text(report.run),
+                report.label.clone().unwrap_or_default(),
+                report.workload.clone(),
+                report.target.clone(),
+                text(report.started),
+                format!("{:?}", report.status).to_lowercase(),
+                report.valid.map_or_else(String::new, text),
+                text(point.point),
+                text(point.users),
+                format!("{:.3}", point.window_s),
+                number(point.headline_per_minute),
+                number(point.transactions_per_minute),
+            ];
+            fields.extend(latency(row));
+            line(&mut out, &fields);
+        }
+    }
+    out
+}
+
+fn latency(row: &LatencyRow) -> Vec<String> {
+    let mut fields = vec![
+        row.kind.clone(),
+        text(row.committed),
+        text(row.rolled_back),
+        text(row.failed),
+        text(row.retries),
+    ];
+    fields.extend([row.mean_us, row.p50_us, row.p95_us, row.p99_us, row.p999_us, row.max_us].map(number));
+    fields
+}
+
+fn text(value: impl Display) -> String {
+    value.to_string()
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |v| format!("{v:.1}"))
+}
+
+fn line(out: &mut String, fields: &[String]) {
+    for (i, field) in fields.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        if field.contains([',', '"', '\r', '\n']) {
+            out.push('"');
+            out.push_str(&field.replace('"', "\"\""));
+            out.push('"');
+        } else {
+            out.push_str(field);
+        }
+    }
+    out.push_str("\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn fields_are_quoted_as_rfc_4180_says() {
+        let mut out = String::new();
+        super::line(&mut out, &["a".into(), "b,c".into(), "d\"e".into(), "f\ng".into(), String::new()]);
+        assert_eq!(out, "a,\"b,c\",\"d\"\"e\",\"f\ng\",\r\n");
+    }
+}

@@ -1,0 +1,79 @@
+//! Numbers as people read them.
+
+use kelvin_measure::event::AuditLine;
+
+/// What stands where a figure cannot be given.
+pub(crate) const NONE: &str = "–";
+
+/// A whole number with its thousands apart: 1,234,567.
+pub(crate) fn whole(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate, rounded to a whole number; a small one keeps a decimal.
+pub(crate) fn rate(value: Option<f64>) -> String {
+    match value {
+        Some(v) if (0.0..100.0).contains(&v) && v.fract() != 0.0 => format!("{v:.1}"),
+        Some(v) if v >= 0.0 => whole(v.round() as u64),
+        _ => NONE.into(),
+    }
+}
+
+/// "1 virtual user", "8 virtual users".
+pub(crate) fn users(count: u32) -> String {
+    format!("{} virtual user{}", whole(u64::from(count)), if count == 1 { "" } else { "s" })
+}
+
+/// Microseconds as milliseconds with three figures.
+pub(crate) fn ms(us: Option<f64>) -> String {
+    let Some(us) = us else { return NONE.into() };
+    let value = us / 1e3;
+    if value < 9.995 {
+        format!("{value:.3}")
+    } else if value < 99.95 {
+        format!("{value:.2}")
+    } else if value < 999.5 {
+        format!("{value:.1}")
+    } else {
+        whole(value.round() as u64)
+    }
+}
+
+/// Seconds with as many decimals as they deserve.
+pub(crate) fn seconds(value: f64) -> String {
+    if value >= 100.0 { format!("{value:.1} s") } else { format!("{value:.2} s") }
+}
+
+/// An audit line's figure with its bounds: "0.42 %, allowed 0.90 to 1.10 %".
+pub(crate) fn bounds(line: &AuditLine) -> String {
+    let unit = if line.unit.is_empty() { String::new() } else { format!(" {}", line.unit) };
+    let number = |v: f64| if v.is_finite() { format!("{v:.2}") } else { NONE.into() };
+    let value = format!("{}{unit}", number(line.value));
+    match (line.low.is_finite(), line.high.is_finite()) {
+        (true, true) => format!("{value}, allowed {} to {}{unit}", number(line.low), number(line.high)),
+        (true, false) => format!("{value}, at least {}{unit}", number(line.low)),
+        (false, true) => format!("{value}, at most {}{unit}", number(line.high)),
+        (false, false) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([whole(0), whole(999), whole(1000), whole(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([ms(Some(512.0)), ms(Some(9_996.0)), ms(Some(123_456.0))], ["0.512", "10.00", "123.5"]);
+        assert_eq!([ms(Some(1_234_567.0)), ms(None)], ["1,235", NONE]);
+        assert_eq!([rate(Some(12.34)), rate(Some(1234.5)), rate(None)], ["12.3", "1,235", NONE]);
+    }
+}

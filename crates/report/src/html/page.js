@@ -1,0 +1,96 @@
+(function () {
+  "use strict";
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const plots = [];
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const number = (v) => (v == null ? "–" : v.toLocaleString("en-US", { maximumFractionDigits: v < 10 ? 3 : v < 1000 ? 1 : 0 }));
+  const short = (v) => (v >= 1e6 ? +(v / 1e6).toPrecision(3) + " M" : v >= 1e4 ? +(v / 1e3).toPrecision(3) + " k" : number(v));
+  const narrow = innerWidth < 520;
+  const logLabel = narrow ? "ms (log scale)" : "service time, ms (log scale)";
+  const font = "12px system-ui, sans-serif";
+  const axis = (label, more) => Object.assign({ label, labelSize: 20, labelFont: font, font, stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line"), width: 1 } }, more);
+  const line = (label, colour, more) => Object.assign({ label, stroke: () => css(colour), width: 1.6, points: { show: false }, value: (u, v) => number(v) }, more);
+
+  // The ramp-up is shaded and events stand as vertical lines behind the data.
+  function marks(point) {
+    return {
+      hooks: {
+        drawClear: (u) => {
+          const c = u.ctx, left = u.bbox.left, right = left + u.bbox.width, top = u.bbox.top, height = u.bbox.height;
+          const open = Math.min(Math.max(u.valToPos(0, "x", true), left), right);
+          c.save();
+          c.fillStyle = css("--ramp");
+          c.fillRect(left, top, open - left, height);
+          for (const [second, kind] of point.marks) {
+            const x = u.valToPos(second, "x", true);
+            if (x < left || x > right) continue;
+            c.strokeStyle = css(kind === "error" ? "--bad" : kind === "note" ? "--warn" : "--soft");
+            c.globalAlpha = kind === "error" ? 0.35 : 0.8;
+            c.lineWidth = devicePixelRatio;
+            c.setLineDash(kind === "error" ? [] : [4 * devicePixelRatio, 4 * devicePixelRatio]);
+            c.beginPath(); c.moveTo(x, top); c.lineTo(x, top + height); c.stroke();
+          }
+          c.restore();
+        },
+      },
+    };
+  }
+
+  function plot(id, options, columns, height) {
+    const box = document.getElementById(id);
+    if (!box || columns[0].length === 0) return;
+    columns.forEach((column, k) => {
+      if (k > 0 && column.every((v) => v == null)) options.series[k].label += " (too few a second)";
+    });
+    const size = () => ({ width: Math.max(260, box.clientWidth - 10), height: height || (box.clientWidth < 500 ? 200 : 250) });
+    const made = new uPlot(Object.assign(options, size()), columns, box);
+    plots.push([made, size]);
+  }
+
+  data.points.forEach((point, i) => {
+    const cursor = { sync: { key: "point-" + i }, drag: { x: true, y: false } };
+    const x = { time: false };
+    const time = axis("seconds since the measured window opened", {});
+    plot("throughput-" + i, {
+      cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],
+      axes: [time, axis(narrow ? "per minute" : "transactions per minute", { size: 64, values: (u, v) => v.map(short) })],
+      series: [{ label: "second" }, line(data.headline, "--c0", {}), line("TPM", "--c2", {})],
+    }, [point.t, point.headline, point.all]);
+    plot("latency-" + i, {
+      cursor, scales: { x, y: { distr: 3 } }, plugins: [marks(point)],
+      axes: [time, axis(logLabel, { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
+      series: [{ label: "second" }, line("p50", "--c0", {}), line("p95", "--c2", {}), line("p99", "--c1", {}), line("max", "--soft", { width: 0.8 })],
+    }, [point.t, point.p50, point.p95, point.p99, point.max]);
+
+    // 1/(1 − p) on a logarithmic axis gives every further nine the same width.
+    const nines = new Map();
+    point.distributions.forEach(([, curve], k) => curve.forEach(([p, v]) => {
+      if (!nines.has(p)) nines.set(p, point.distributions.map(() => null));
+      nines.get(p)[k] = v;
+    }));
+    const percents = [...nines.keys()].sort((a, b) => a - b);
+    const at = (p) => 100 / (100 - p);
+    plot("distribution-" + i, {
+      cursor: { drag: { x: false, y: false } },
+      scales: { x: { time: false, distr: 3 }, y: { distr: 3 } },
+      axes: [
+        axis("percentile", { splits: (u) => (narrow ? [50, 90, 99, 99.9, 99.99] : [0, 50, 90, 99, 99.9, 99.99, 99.999]).map(at).filter((v) => v <= u.scales.x.max * 1.001), values: (u, v) => v.map((n) => "p" + +(100 - 100 / n).toFixed(3)), filter: (u, v) => v }),
+        axis(logLabel, { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) }),
+      ],
+      series: [{ label: "percentile", value: (u, v) => (v == null ? "–" : (100 - 100 / v).toFixed(3)) }].concat(
+        point.distributions.map(([name], k) => line(name, "--c" + (k % 5), {}))),
+    }, [percents.map(at)].concat(point.distributions.map((_, k) => percents.map((p) => nines.get(p)[k]))));
+  });
+
+  plot("curve", {
+    scales: { x: { time: false, range: (u, lo, hi) => [0, hi * 1.05] }, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.1] } },
+    axes: [axis("virtual users", { splits: () => [0].concat(data.curve.map((c) => c[0])) }), axis(data.headline, { size: 64, values: (u, v) => v.map(short) })],
+    series: [{ label: "users" }, line(data.headline, "--c0", { points: { show: true, size: 8 } })],
+  }, [data.curve.map((c) => c[0]), data.curve.map((c) => c[1])]);
+
+  let waiting;
+  addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => plots.forEach(([u, size]) => u.setSize(size())), 100); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach(([u]) => u.redraw(false)));
+  addEventListener("beforeprint", () => plots.forEach(([u]) => u.setSize({ width: 660, height: 210 })));
+  addEventListener("afterprint", () => plots.forEach(([u, size]) => u.setSize(size())));
+})();

@@ -1,0 +1,14 @@
+//! The report as JSON, schema `kelvin-report/1`: the fields of [`Report`] under their names, which carry the
+//! units (`_s` seconds, `_us` microseconds, `_per_minute`, `_percent`). A figure that the samples do not
+//! support is null. `errors` and the errors of the seconds cover ramp-up, window and stop; all other figures of
+//! a point cover the window. `client_cpu_us_per_transaction` contains the database's own CPU time where the
+//! engine runs inside the client (SQLite). Programs should accept fields that they do not know.
+
+use crate::{Report, Result};
+
+/// The report as indented JSON, one document, with a newline at its end.
+pub fn render(report: &Report) -> Result<String> {
+    let mut text = serde_json::to_string_pretty(report)?;
+    text.push('\n');
+    Ok(text)
+}

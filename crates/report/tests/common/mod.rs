@@ -1,0 +1,243 @@
+//! Runs made of synthetic events, through the real store.
+
+#![allow(clippy::unwrap_used, unreachable_pub, dead_code, reason = "shared by tests and the example")]
+
+use std::path::Path;
+
+use kelvin_measure::event::{
+    AuditLine, CheckLine, ErrorCount, Event, KindCounts, Part, Phase, Second, Status, Window,
+};
+use kelvin_measure::invariant::littles_law;
+use kelvin_report::Report;
+use kelvin_store::{KindName, NewRun, Store};
+
+/// What kind of run to make.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub users: &'static [u32],
+    pub seconds: i64,
+    pub ramp_up: i64,
+    pub new_orders: u64,
+    pub errors: bool,
+    pub valid: bool,
+    pub finished: bool,
+    pub seed: u64,
+}
+
+pub const GOOD: Shape = Shape {
+    users: &[8],
+    seconds: 20,
+    ramp_up: 3,
+    new_orders: 200,
+    errors: false,
+    valid: true,
+    finished: true,
+    seed: 1,
+};
+
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n.max(1)
+    }
+
+    fn latency(&mut self, typical_us: u64) -> u64 {
+        // A body and a long tail.
+        let body = typical_us * (500 + self.below(500) + self.below(500)) / 1000;
+        let tail = if self.below(100) < 3 { typical_us * self.below(9) } else { 0 };
+        (body + tail) * 1000 + self.below(1000)
+    }
+}
+
+pub fn stored(path: &Path, shape: Shape, label: Option<&str>) -> Report {
+    let store = Store::open(path).unwrap();
+    let kinds = ["New-Order", "Payment", "Order-Status", "Delivery", "Stock-Level"];
+    let mut writer = store
+        .begin(&NewRun {
+            workload: "tproc-c".into(),
+            target: "postgres://joe@localhost:5432/tpcc".into(),
+            label: label.map(Into::into),
+            spec_toml: format!(
+                "[run]\nworkload = \"tproc-c\"\ntarget = \"postgres://joe@localhost:5432/tpcc\"\nusers = {:?}\n\
+                 ramp-up = \"{} s\"\nduration = \"{} s\"\n\n[tproc-c]\nprofile = \"spec\"\nwarehouses = 10\n",
+                shape.users, shape.ramp_up, shape.seconds
+            ),
+            command: "kelvin run tproc-c --target postgres://joe@localhost:5432/tpcc --users 8".into(),
+            seed: shape.seed,
+            random_algorithm: "Xoshiro256++".into(),
+            kelvin_version: "0.1.0".into(),
+            kinds: kinds.iter().enumerate().map(|(i, n)| KindName { name: (*n).into(), headline: i == 0 }).collect(),
+            headline: "NOPM".into(),
+            counter_names: Vec::new(),
+            notes: vec!["profile spec: rules of TPC-C clauses 2 and 4; <not> a TPC result & never will be".into()],
+            environment: serde_json::json!({
+                "cpu": {"model": "AMD EPYC 7763", "cores": 2}, "kernel": "6.1.0-18-amd64",
+                "database": {"version": "PostgreSQL 15.6", "settings": {"shared_buffers": "1GB", "fsync": "on"}},
+                "seed of the data": shape.seed
+            }),
+            started: "2026-11-21T10:00:00Z".parse().unwrap(),
+        })
+        .unwrap();
+    let mut noise = Noise(shape.seed);
+    let mut clock = 0;
+    for (point, users) in shape.users.iter().enumerate() {
+        let scale = f64::from(*users) / (f64::from(*users) + 4.0) * 1.5;
+        let new_orders = (shape.new_orders as f64 * scale) as u64;
+        for event in point_events(point as u32, *users, new_orders, shape, &mut noise, &mut clock) {
+            writer.consume(&event).unwrap();
+        }
+    }
+    if shape.finished {
+        for number in 1..=12 {
+            let holds = shape.valid || number != 10;
+            let line = CheckLine {
+                number,
+                name: format!("condition number {number}"),
+                holds,
+                detail: if holds {
+                    String::new()
+                } else {
+                    "district 3 of warehouse 1: 10.00 is not 12.00".into()
+                },
+            };
+            writer.consume(&Event::Check { phase: Phase::CheckAfter, line }).unwrap();
+        }
+        writer.consume(&Event::Finished { status: Status::Complete, error: None }).unwrap();
+    }
+    let id = writer.id();
+    drop(writer);
+    Report::of(&store.load(id).unwrap()).unwrap()
+}
+
+fn point_events(
+    point: u32,
+    users: u32,
+    new_orders: u64,
+    shape: Shape,
+    noise: &mut Noise,
+    clock: &mut u64,
+) -> Vec<Event> {
+    let phase = |phase, at: u64| Event::Phase { point, phase, at: at * 1_000_000_000, users, planned: None };
+    let mut events = vec![phase(Phase::Connect, *clock), phase(Phase::RampUp, *clock + 1)];
+    let opens = *clock + 1 + shape.ramp_up as u64;
+    let mut sums = [0_u64, 0, 0];
+    for second in -shape.ramp_up..=shape.seconds {
+        if second == 0 {
+            events.push(phase(Phase::Measure, opens));
+        }
+        if second == shape.seconds {
+            events.push(phase(Phase::Stop, opens + shape.seconds as u64));
+        }
+        let part = match second {
+            s if s < 0 => Part::RampUp,
+            s if s == shape.seconds => Part::Tail,
+            _ => Part::Measured,
+        };
+        let warm =
+            if second < 0 { (shape.ramp_up + second + 1) as f64 / (shape.ramp_up + 1) as f64 } else { 1.0 };
+        let stalled = shape.errors && (shape.seconds / 2..shape.seconds / 2 + 3).contains(&second);
+        let pace = if part == Part::Tail || stalled { 3 } else { (new_orders as f64 * warm) as u64 };
+        let mut kinds = Vec::new();
+        for (kind, (share, typical)) in
+            [(10, 9_000), (10, 3_500), (1, 1_800), (1, 21_000), (1, 6_000)].into_iter().enumerate()
+        {
+            let mut counts = KindCounts::default();
+            for _ in 0..pace * share / 10 + noise.below(pace * share / 60 + 1) {
+                if kind == 0 && noise.below(100) == 0 {
+                    counts.rolled_back += 1;
+                } else {
+                    counts.committed += 1;
+                }
+                let latency =
+                    noise.latency(typical) * u64::from(users).max(4) / 8 * if stalled { 30 } else { 1 };
+                counts.latency.record(latency);
+            }
+            if stalled {
+                counts.failed = 1;
+                counts.retries = 2;
+            }
+            if part == Part::Measured {
+                sums[0] += if kind == 0 { counts.committed } else { 0 };
+                sums[1] += counts.good();
+                sums[2] += counts.latency.sum() as u64;
+            }
+            kinds.push(counts);
+        }
+        events.push(Event::Second(Second { point, second, part, kinds }));
+        if stalled {
+            let error = |kind, class: &str, code: &str, message: &str, retried, count| {
+                Event::Errors(ErrorCount {
+                    point,
+                    second,
+                    kind,
+                    class: class.into(),
+                    code: code.into(),
+                    message: message.into(),
+                    retried,
+                    count,
+                })
+            };
+            events.push(error(Some(1), "deadlock", "40P01", "deadlock detected", true, 7));
+            events.push(error(
+                None,
+                "connection",
+                "08006",
+                "server closed the connection <b>unexpectedly</b>",
+                false,
+                2,
+            ));
+            events.push(Event::Note {
+                point,
+                second,
+                text: "user 3 lost its connection </script><script>alert(1)".into(),
+            });
+        }
+    }
+    *clock = opens + shape.seconds as u64 + 1;
+    if !shape.finished {
+        return events;
+    }
+    events.push(Event::Window(Window {
+        point,
+        users,
+        elapsed: shape.seconds as u64 * 1_000_000_000,
+        idle: 0,
+        client_headline: sums[0],
+        server_headline: Some(sums[0] + 3),
+        server_transactions: Some(sums[1] + 41),
+        client_cpu: sums[1] * 55_000,
+    }));
+    let audit = |name: &str, value, low, high, unit: &str, samples, valid| AuditLine {
+        name: name.into(),
+        value,
+        low,
+        high,
+        unit: unit.into(),
+        samples,
+        valid,
+    };
+    events.push(Event::Audit {
+        point,
+        lines: vec![
+            audit("New-Order share of the mix", 43.6, 42.1, 44.8, "%", sums[1], true),
+            audit(
+                "New-Orders rolled back",
+                if shape.valid { 1.02 } else { 0.0 },
+                0.9,
+                1.1,
+                "%",
+                sums[0],
+                shape.valid,
+            ),
+            audit("lines per order", 10.01, 9.5, 10.5, "", sums[0], true),
+            audit("deliveries skipped", 0.0, f64::NEG_INFINITY, 1.0, "%", 400, true),
+        ],
+    });
+    let in_system = sums[2] as f64 / 1e9;
+    let busy = in_system / shape.seconds as f64 / f64::from(users);
+    let invariant = littles_law(users, busy, in_system, shape.seconds as f64);
+    events.push(Event::Invariant { point, invariant });
+    events
+}

@@ -4,8 +4,10 @@
 pub mod driver;
 pub mod environment;
 pub mod run;
+mod series;
 pub mod spec;
 
 pub use environment::Environment;
 pub use run::{Outcome, Run, RunError, Sink, SinkError};
+pub use series::series;
 pub use spec::{Spec, SpecError};

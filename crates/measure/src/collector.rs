@@ -202,7 +202,7 @@ mod tests {
     use crate::recorder;
 
     fn sample(end: Nanos, outcome: Outcome) -> Sample {
-        Sample { end, service: 1_000_000, kind: 0, outcome, retries: 0 }
+        Sample::closed(end, 1_000_000, 0, outcome, 0)
     }
 
     #[test]

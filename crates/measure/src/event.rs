@@ -53,7 +53,84 @@ pub enum Part {
     Tail,
 }
 
-/// One transaction type in one second.
+/// What a series of counts and latencies is of. A run has one series for each transaction type; an open loop adds
+/// more for the same transactions, so that adding up series means choosing a role first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Transactions, with their service times: from the start on the connection to the end.
+    #[default]
+    Transaction,
+    /// The same transactions as those of series `of`, with their response times: from the intended start to
+    /// the end.
+    Response {
+        /// Index of the transactions' series.
+        of: u16,
+    },
+    /// Executions of one statement within the good transactions of series `of`.
+    Statement {
+        /// Index of the transactions' series.
+        of: u16,
+    },
+    /// The generator's own lateness: from the intended start to the start, where a user stood ready.
+    Lag,
+}
+
+/// One series of a run: its place among the others is the `kind` everywhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Series {
+    /// Its name, such as "New-Order".
+    pub name: String,
+    /// Whether its transactions count for the headline.
+    pub headline: bool,
+    /// What it is of.
+    #[serde(default)]
+    pub role: Role,
+}
+
+impl Series {
+    /// The transactions of one type.
+    pub fn transaction(name: &str, headline: bool) -> Self {
+        Self { name: name.into(), headline, role: Role::Transaction }
+    }
+
+    /// Whether it counts transactions, and not the same ones a second time or something else.
+    pub fn is_transaction(&self) -> bool {
+        self.role == Role::Transaction
+    }
+}
+
+/// Arrivals of an open loop in one second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// Which point of the run.
+    pub point: u32,
+    /// Seconds since the measured window opened; negative in the ramp-up.
+    pub second: i64,
+    /// Transactions that were to start in it.
+    pub due: u64,
+    /// Those of them that were refused, because the queue was full.
+    pub refused: u64,
+    /// Transactions that waited for a free user at the second's end.
+    pub waiting: u64,
+}
+
+/// What became of the arrivals of an open loop over the measured window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Arrivals asked for, a second.
+    pub rate: f64,
+    /// Arrivals intended within the window.
+    pub due: u64,
+    /// Those of them that were refused, because the queue was full.
+    pub refused: u64,
+    /// Arrivals that waited for a free user when the window closed.
+    pub waiting: u64,
+    /// The longest queue that a user found.
+    pub longest: u64,
+}
+
+/// One transaction type, or another series, in one second.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct KindCounts {
     /// Transactions committed.
@@ -100,7 +177,7 @@ pub struct Second {
     pub second: i64,
     /// Ramp-up, measured or after.
     pub part: Part,
-    /// By transaction type, in the workload's order.
+    /// By series, in the run's order.
     pub kinds: Vec<KindCounts>,
 }
 
@@ -112,7 +189,7 @@ pub struct ErrorCount {
     /// Seconds since the measured window opened; negative in the ramp-up.
     pub second: i64,
     /// The transaction type; none when no transaction was under way (a new connection failed).
-    pub kind: Option<u8>,
+    pub kind: Option<u16>,
     /// The class, such as "deadlock".
     pub class: String,
     /// The engine's own code, such as 40P01.
@@ -191,6 +268,13 @@ pub struct Window {
     pub server_transactions: Option<u64>,
     /// CPU time of this process within the window, in nanoseconds, user and system.
     pub client_cpu: Nanos,
+    /// Time that this process's threads were ready to run and had no CPU, within the window; none where the
+    /// kernel does not say.
+    #[serde(default)]
+    pub client_run_delay: Option<Nanos>,
+    /// The arrivals of an open loop; none for a closed one.
+    #[serde(default)]
+    pub schedule: Option<Schedule>,
 }
 
 /// Everything that happens in a run.
@@ -223,6 +307,9 @@ pub enum Event {
     },
     /// A second of the load is complete.
     Second(Second),
+    /// The arrivals of one second of an open loop. Events for the same point and second add up, but for those
+    /// who wait, of whom the last event tells.
+    Arrivals(Arrivals),
     /// Errors of one kind in one second.
     Errors(ErrorCount),
     /// Something the reader of the timeline should know: a connection lost, a connection made again.

@@ -23,19 +23,36 @@ pub enum Outcome {
     Failed,
 }
 
-/// One finished transaction.
+/// One finished transaction, or one statement of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
     /// When it ended, on the run's clock.
     pub end: Nanos,
     /// Time from its start on the connection to its end, with all its retries.
     pub service: Nanos,
-    /// Index of the transaction type.
-    pub kind: u8,
+    /// In an open loop: from its intended start to its start. 0 in a closed loop.
+    pub late: Nanos,
+    /// Index of the transaction type or statement.
+    pub kind: u16,
     /// How it ended.
     pub outcome: Outcome,
     /// How often it was repeated before it ended.
     pub retries: u16,
+    /// Whether a user stood ready at the intended start, so that `late` is the lateness of the generator alone
+    /// and no waiting for a free user.
+    pub awaited: bool,
+}
+
+impl Sample {
+    /// A transaction of a closed loop.
+    pub fn closed(end: Nanos, service: Nanos, kind: u16, outcome: Outcome, retries: u16) -> Self {
+        Self { end, service, late: 0, kind, outcome, retries, awaited: false }
+    }
+
+    /// From the intended start to the end.
+    pub fn response(&self) -> Nanos {
+        self.late + self.service
+    }
 }
 
 /// The user's end.

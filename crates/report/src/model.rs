@@ -5,7 +5,7 @@ use kelvin_measure::event::{AuditLine, KindCounts, Part, Phase, Status};
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::{Histogram, LatencySummary};
 use kelvin_stats::ess;
-use kelvin_store::{ErrorGroup, Figures, KindName, Liveness, Point, StoredRun, verdict};
+use kelvin_store::{ErrorGroup, Figures, Liveness, Point, StoredRun, verdict};
 use serde::Serialize;
 
 use crate::Result;
@@ -43,7 +43,7 @@ pub struct Report {
     /// Name of the headline figure per minute.
     pub headline: String,
     /// Transaction types in their order.
-    pub kinds: Vec<KindName>,
+    pub kinds: Vec<kelvin_measure::event::Series>,
     /// One entry per number of users.
     pub points: Vec<PointReport>,
     /// Consistency conditions.
@@ -444,8 +444,8 @@ fn within_run(figures: &Figures) -> Option<Precision> {
     })
 }
 
-fn error_row(group: ErrorGroup, kinds: &[KindName]) -> ErrorRow {
-    let name = |k: u8| kinds.get(usize::from(k)).map_or_else(|| format!("type {k}"), |n| n.name.clone());
+fn error_row(group: ErrorGroup, kinds: &[kelvin_measure::event::Series]) -> ErrorRow {
+    let name = |k: u16| kinds.get(usize::from(k)).map_or_else(|| format!("type {k}"), |n| n.name.clone());
     ErrorRow {
         kind: group.kind.map_or_else(|| "connection".into(), name),
         class: group.class,

@@ -2,7 +2,7 @@
 //! histogram is only summed up there. Seconds have a table of their own.
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::{AuditLine, CheckLine, ErrorCount, Event, Phase, Status, Window};
+use kelvin_measure::event::{Arrivals, AuditLine, CheckLine, ErrorCount, Event, Phase, Status, Window};
 use kelvin_measure::invariant::Invariant;
 use serde::Deserialize;
 
@@ -12,6 +12,7 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::Phase { .. } => "phase",
         Event::Progress { .. } => "progress",
         Event::Second(_) => "second",
+        Event::Arrivals(_) => "arrivals",
         Event::Errors(_) => "errors",
         Event::Note { .. } => "note",
         Event::Counters { .. } => "counters",
@@ -34,6 +35,7 @@ pub(crate) fn parse(json: &str) -> Result<Event, serde_json::Error> {
 enum Body {
     Phase { point: u32, phase: Phase, at: Nanos, users: u32, planned: Option<Nanos> },
     Progress { what: String, done: u64, total: u64, rows: u64 },
+    Arrivals(Arrivals),
     Errors(ErrorCount),
     Note { point: u32, second: i64, text: String },
     Counters { point: u32, values: Vec<u64> },
@@ -77,6 +79,7 @@ impl From<Body> for Event {
                 Self::Phase { point, phase, at, users, planned }
             }
             Body::Progress { what, done, total, rows } => Self::Progress { what, done, total, rows },
+            Body::Arrivals(arrivals) => Self::Arrivals(arrivals),
             Body::Errors(count) => Self::Errors(count),
             Body::Note { point, second, text } => Self::Note { point, second, text },
             Body::Counters { point, values } => Self::Counters { point, values },

@@ -109,7 +109,7 @@ impl SecondRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorGroup {
     /// The transaction type; none when no transaction was under way.
-    pub kind: Option<u8>,
+    pub kind: Option<u16>,
     /// The class, such as "deadlock".
     pub class: String,
     /// The engine's own code.
@@ -189,7 +189,7 @@ impl StoredRun {
 
     /// Errors of a point, or of the whole run, grouped by transaction type, class and code; most frequent first.
     pub fn errors(&self, point: Option<u32>) -> Vec<ErrorGroup> {
-        let mut groups: BTreeMap<(Option<u8>, &str, &str), ErrorGroup> = BTreeMap::new();
+        let mut groups: BTreeMap<(Option<u16>, &str, &str), ErrorGroup> = BTreeMap::new();
         for (_, event) in &self.events {
             let Event::Errors(e) = event else { continue };
             if point.is_some_and(|p| p != e.point) {

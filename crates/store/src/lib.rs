@@ -28,7 +28,7 @@ mod writer;
 pub use error::{Error, Result};
 pub use figures::{ErrorGroup, Figures, PhaseSpan, Point, SecondRow};
 pub use redact::redact;
-pub use run::{KindName, Liveness, NewRun, PointSummary, RunId, RunSummary, verdict};
+pub use run::{Liveness, NewRun, PointSummary, RunId, RunSummary, verdict};
 pub use schema::{APPLICATION_ID, VERSION};
 pub use store::Store;
 pub use stored::StoredRun;

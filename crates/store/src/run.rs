@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kelvin_measure::event::Status;
+use kelvin_measure::event::{Series, Status};
 use serde::{Deserialize, Serialize};
 
 /// Number of a run in its store: 1, 2, 3… A number is never given twice, not even after a deletion.
@@ -13,15 +13,6 @@ impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
-}
-
-/// One transaction type.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KindName {
-    /// As printed, such as "New-Order".
-    pub name: String,
-    /// Whether it counts for the headline figure.
-    pub headline: bool,
 }
 
 /// Everything that is known when a run begins. No field may hold a password; what looks like one in a URL is
@@ -45,7 +36,7 @@ pub struct NewRun {
     /// The version of Kelvin that ran it.
     pub kelvin_version: String,
     /// The transaction types; the index is the `kind` in every event.
-    pub kinds: Vec<KindName>,
+    pub kinds: Vec<Series>,
     /// Name of the headline figure per minute, such as "NOPM".
     pub headline: String,
     /// Names of the workload's counters, in the order of `Event::Counters`.

@@ -349,7 +349,9 @@ fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindR
 mod tests {
     use kelvin_measure::event::Event;
 
-    use crate::{Error, KindName, NewRun, RunId, Store};
+    use kelvin_measure::event::Series;
+
+    use crate::{Error, NewRun, RunId, Store};
 
     #[test]
     fn a_full_disk_is_told_and_what_waits_is_written_later() {
@@ -364,7 +366,7 @@ mod tests {
             seed: 1,
             random_algorithm: String::new(),
             kelvin_version: String::new(),
-            kinds: vec![KindName { name: "a".into(), headline: true }],
+            kinds: vec![Series::transaction("a", true)],
             headline: "x".into(),
             counter_names: Vec::new(),
             notes: Vec::new(),

@@ -103,6 +103,8 @@ fn a_second_in_which_the_database_stood_still_is_a_zero_not_a_gap() {
             server_headline: None,
             server_transactions: None,
             client_cpu: 0,
+            client_run_delay: None,
+            schedule: None,
         }))
         .unwrap();
     drop(writer);

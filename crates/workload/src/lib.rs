@@ -13,17 +13,37 @@ use std::time::Duration;
 
 use kelvin_database::{Engine, Result, Session};
 use kelvin_measure::event::{AuditLine, CheckLine};
-use kelvin_measure::{Counters, Outcome};
+use kelvin_measure::{Clock, Counters, Nanos, Outcome};
 
 pub use progress::{Progress, Stop};
 
-/// One transaction type.
+/// One transaction type, or one statement whose time is taken by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     /// Its name as printed, such as "New-Order"; a script's own where the user brings it.
     pub name: Cow<'static, str>,
     /// Whether it counts for the headline figure.
     pub headline: bool,
+    /// For a statement: the index of the transaction type that it belongs to.
+    pub statement_of: Option<u16>,
+}
+
+impl Kind {
+    /// A transaction type.
+    pub const fn transaction(name: &'static str, headline: bool) -> Self {
+        Self { name: Cow::Borrowed(name), headline, statement_of: None }
+    }
+}
+
+/// How long a statement took, as the user saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatementTime {
+    /// Its index in [`Workload::kinds`].
+    pub kind: u16,
+    /// From sending it to having its result.
+    pub took: Nanos,
+    /// When it ended.
+    pub end: Nanos,
 }
 
 /// The time that a headline figure counts over.
@@ -39,7 +59,7 @@ pub enum Per {
 #[derive(Debug, Clone, Copy)]
 pub struct Next {
     /// Index of the transaction type in [`Workload::kinds`].
-    pub kind: u8,
+    pub kind: u16,
     /// Waiting before the transaction (keying).
     pub keying: Duration,
     /// Waiting after the transaction (thinking).
@@ -51,7 +71,7 @@ pub trait Workload: Send + Sync {
     /// Its name on the command line, such as "tproc-c".
     fn name(&self) -> &'static str;
 
-    /// Its transaction types; the index is the `kind` everywhere.
+    /// Its transaction types and then, where statements are timed, those; the index is the `kind` everywhere.
     fn kinds(&self) -> &[Kind];
 
     /// Index of the first transaction type that the headline figure counts.
@@ -100,9 +120,9 @@ pub trait Workload: Send + Sync {
     /// The server's own count of headline transactions since the load; a difference of two is meant.
     fn headline_count(&self, session: &mut dyn Session) -> Result<u64>;
 
-    /// Makes the virtual users, whose random values come from `seed` alone.
-    /// [`Workload::inspect`] came before.
-    fn users(&self, users: u32, seed: u64) -> Vec<Box<dyn VirtualUser>>;
+    /// Makes the virtual users, whose random values come from `seed` alone. `clock` is for the times of their
+    /// statements. [`Workload::inspect`] came before.
+    fn users(&self, users: u32, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>>;
 
     /// Judges the sums of the counters of `users` users over the measured window.
     fn audit(&self, counters: &[u64], users: u32) -> Vec<AuditLine>;
@@ -123,4 +143,9 @@ pub trait VirtualUser: Send {
     /// Adds what the last successful `execute` did to the audit counters. Called only for transactions that
     /// ended within the measured window.
     fn count(&self, counters: &Counters);
+
+    /// The statements of the last successful `execute`, when statements are timed.
+    fn statement_times(&self) -> &[StatementTime] {
+        &[]
+    }
 }

@@ -89,7 +89,7 @@ fn transactions() {
                 ..Options::default()
             };
             let workload = Pgbench::new(options).unwrap();
-            let mut user = workload.users(1, round).remove(0);
+            let mut user = workload.users(1, round, &kelvin_measure::Clock::real()).remove(0);
             let mut session = engine.connect().unwrap();
             user.prepare(session.as_mut()).unwrap();
             let before = cpu("self");

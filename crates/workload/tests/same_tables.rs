@@ -28,7 +28,7 @@ fn run(engine: &dyn Engine, warehouses: u32, calls: Calls) -> Vec<(&'static str,
     let mut session = engine.connect().unwrap();
     let before = workload.headline_count(session.as_mut()).unwrap();
     let counters = Counters::new(Workload::counters(&workload).len());
-    let mut user = workload.users(1, 42).remove(0);
+    let mut user = workload.users(1, 42, &kelvin_measure::Clock::real()).remove(0);
     user.prepare(session.as_mut()).unwrap();
     let (mut orders, mut rolled_back) = (0, 0);
     for _ in 0..TRANSACTIONS {

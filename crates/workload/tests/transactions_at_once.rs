@@ -56,7 +56,8 @@ fn client_cpu_of_a_new_order() {
     for calls in [Calls::Functions, Calls::Pipelined, Calls::Statements] {
         let mut workload = TprocC::new(options(Some(calls))).unwrap();
         workload.inspect(&engine).unwrap();
-        let (orders, stop, users) = (AtomicU64::new(0), AtomicBool::new(false), workload.users(4, 7));
+        let (orders, stop, users) =
+            (AtomicU64::new(0), AtomicBool::new(false), workload.users(4, 7, &kelvin_measure::Clock::real()));
         let cpu = || {
             let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
             time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
@@ -92,7 +93,9 @@ fn at_once(engine: &dyn Engine, calls: Calls) {
     let counters: Vec<Counters> =
         (0..USERS).map(|_| Counters::new(Workload::counters(&workload).len())).collect();
     std::thread::scope(|scope| {
-        for (mut user, counters) in workload.users(USERS, 7).into_iter().zip(&counters) {
+        for (mut user, counters) in
+            workload.users(USERS, 7, &kelvin_measure::Clock::real()).into_iter().zip(&counters)
+        {
             let (orders, done, retried, stop) = (&orders, &done, &retried, &stop);
             let headline = workload.kinds()[0].headline;
             scope.spawn(move || {

@@ -10,7 +10,7 @@ use kelvin_lab::{Environment, Outcome, Run, Sink, SinkError, Spec};
 use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Event};
 use kelvin_report::Report;
-use kelvin_store::{KindName, NewRun, RunId, RunWriter, Store};
+use kelvin_store::{NewRun, RunId, RunWriter, Store};
 use kelvin_workload::{Stop, Workload};
 
 use crate::args::{Global, RunArgs};
@@ -128,11 +128,7 @@ fn new_run(
         seed: spec.load.seed,
         random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
         kelvin_version: env!("CARGO_PKG_VERSION").into(),
-        kinds: workload
-            .kinds()
-            .iter()
-            .map(|kind| KindName { name: kind.name.to_string(), headline: kind.headline })
-            .collect(),
+        kinds: kelvin_lab::series(workload.kinds(), false),
         headline: workload.headline().into(),
         counter_names: workload.counters().iter().map(|&name| name.into()).collect(),
         notes,

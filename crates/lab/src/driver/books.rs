@@ -70,6 +70,8 @@ impl Closing<'_> {
             server_headline: difference(|edge| edge.headline),
             server_transactions: difference(|edge| edge.transactions),
             client_cpu: difference(|edge| Some(edge.client_cpu)).unwrap_or(0),
+            client_run_delay: None,
+            schedule: None,
         }
     }
 

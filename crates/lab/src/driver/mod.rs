@@ -145,7 +145,9 @@ impl Point<'_> {
         self.phase(sink, Phase::Connect, self.clock.now(), None)?;
         let mut connected = Vec::with_capacity(self.users as usize);
         let mut told = self.clock.now();
-        for (index, mut user) in workload.users(self.users, self.load.seed).into_iter().enumerate() {
+        for (index, mut user) in
+            workload.users(self.users, self.load.seed, self.clock).into_iter().enumerate()
+        {
             if self.stop.requested() {
                 return Err(RunError::Interrupted);
             }
@@ -216,7 +218,7 @@ impl Point<'_> {
                 counters: counters[index].clone(),
                 book: books[index].clone(),
                 reports: reporter.clone(),
-                headline: workload.headline_kind() as u8,
+                headline: workload.headline_kind() as u16,
             };
             let spawned = std::thread::Builder::new()
                 .name(format!("user-{}", index + 1))

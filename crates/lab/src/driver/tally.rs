@@ -16,7 +16,7 @@ pub(super) enum Report {
         /// When.
         at: Nanos,
         /// The transaction type; none when a new connection failed.
-        kind: Option<u8>,
+        kind: Option<u16>,
         /// Whether the transaction is tried again.
         retried: bool,
         /// What.
@@ -31,7 +31,7 @@ pub(super) enum Report {
     },
 }
 
-type Key = (i64, Option<u8>, String, String, bool);
+type Key = (i64, Option<u16>, String, String, bool);
 
 /// Notes of one point beyond this many are counted and not kept: 10,000 users losing their server at once
 /// are one event, not 10,000.

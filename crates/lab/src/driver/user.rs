@@ -121,7 +121,7 @@ pub(super) struct UserThread {
     pub(super) book: Counters,
     pub(super) reports: Sender<Report>,
     /// Which transaction type is the headline's.
-    pub(super) headline: u8,
+    pub(super) headline: u16,
 }
 
 /// Says that a user has ended even when its thread panicked: the driver must not wait for ever.
@@ -199,7 +199,7 @@ impl UserThread {
     }
 
     /// Executes one transaction with its repetitions; returns when it ended and whether it was good.
-    fn transaction(&mut self, kind: u8, start: Nanos) -> (Nanos, bool) {
+    fn transaction(&mut self, kind: u16, start: Nanos) -> (Nanos, bool) {
         let mut retries = 0;
         loop {
             match self.user.execute(&mut *self.session) {
@@ -231,13 +231,7 @@ impl UserThread {
                         // A roll-back that fails breaks the session, which is looked at next.
                         let _ = self.roll_back();
                     }
-                    self.recorder.record(Sample {
-                        end,
-                        service: end - start,
-                        kind,
-                        outcome: Outcome::Failed,
-                        retries,
-                    });
+                    self.recorder.record(Sample::closed(end, end - start, kind, Outcome::Failed, retries));
                     self.book.add(Book::Idle as usize, self.shared.within_window(start, end));
                     return (end, false);
                 }
@@ -245,9 +239,9 @@ impl UserThread {
         }
     }
 
-    fn good(&mut self, kind: u8, start: Nanos, retries: u16, outcome: Outcome) -> Nanos {
+    fn good(&mut self, kind: u16, start: Nanos, retries: u16, outcome: Outcome) -> Nanos {
         let end = self.shared.clock.now();
-        self.recorder.record(Sample { end, service: end - start, kind, outcome, retries });
+        self.recorder.record(Sample::closed(end, end - start, kind, outcome, retries));
         let close = self.shared.close.load(Ordering::Acquire);
         if end >= close {
             self.book.add(Book::BeforeClose as usize, self.shared.within_window(start, end));

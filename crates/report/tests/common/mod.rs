@@ -4,12 +4,13 @@
 
 use std::path::Path;
 
+use kelvin_measure::event::Series;
 use kelvin_measure::event::{
     AuditLine, CheckLine, ErrorCount, Event, KindCounts, Part, Phase, Second, Status, Window,
 };
 use kelvin_measure::invariant::littles_law;
 use kelvin_report::Report;
-use kelvin_store::{KindName, NewRun, Store};
+use kelvin_store::{NewRun, Store};
 
 /// What kind of run to make.
 #[derive(Clone, Copy)]
@@ -68,7 +69,7 @@ pub fn stored(path: &Path, shape: Shape, label: Option<&str>) -> Report {
             seed: shape.seed,
             random_algorithm: "Xoshiro256++".into(),
             kelvin_version: "0.1.0".into(),
-            kinds: kinds.iter().enumerate().map(|(i, n)| KindName { name: (*n).into(), headline: i == 0 }).collect(),
+            kinds: kinds.iter().enumerate().map(|(i, n)| Series::transaction(n, i == 0)).collect(),
             headline: "NOPM".into(),
             counter_names: Vec::new(),
             notes: vec!["profile spec: rules of TPC-C clauses 2 and 4; <not> a TPC result & never will be".into()],
@@ -208,6 +209,8 @@ fn point_events(
         server_headline: Some(sums[0] + 3),
         server_transactions: Some(sums[1] + 41),
         client_cpu: sums[1] * 55_000,
+        client_run_delay: None,
+        schedule: None,
     }));
     let audit = |name: &str, value, low, high, unit: &str, samples, valid| AuditLine {
         name: name.into(),

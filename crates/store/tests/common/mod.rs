@@ -4,11 +4,12 @@
 #![allow(dead_code, unreachable_pub, reason = "shared by several test files")]
 
 use kelvin_measure::Event;
+use kelvin_measure::event::Series;
 use kelvin_measure::event::{
     AuditLine, CheckLine, ErrorCount, KindCounts, Part, Phase, Second, Status, Window,
 };
 use kelvin_measure::invariant::Invariant;
-use kelvin_store::{KindName, NewRun};
+use kelvin_store::NewRun;
 
 pub const KINDS: [&str; 5] = ["New-Order", "Payment", "Order-Status", "Delivery", "Stock-Level"];
 
@@ -22,11 +23,7 @@ pub fn new_run(label: Option<&str>) -> NewRun {
         seed: u64::MAX - 1,
         random_algorithm: "Xoshiro256++".into(),
         kelvin_version: "0.1.0".into(),
-        kinds: KINDS
-            .iter()
-            .enumerate()
-            .map(|(i, n)| KindName { name: (*n).into(), headline: i == 0 })
-            .collect(),
+        kinds: KINDS.iter().enumerate().map(|(i, n)| Series::transaction(n, i == 0)).collect(),
         headline: "NOPM".into(),
         counter_names: vec!["lines".into(), "remote lines".into()],
         notes: vec!["profile spec".into()],
@@ -130,6 +127,8 @@ pub fn whole_run(seed: u64, seconds: i64, new_orders: u64) -> Vec<Event> {
         server_headline: Some(client_headline + 1),
         server_transactions: None,
         client_cpu: 1_000_000,
+        client_run_delay: None,
+        schedule: None,
     }));
     events.push(Event::Audit {
         point: 0,

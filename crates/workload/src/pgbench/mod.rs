@@ -17,8 +17,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use kelvin_database::{Engine, EngineKind, Error, Result, Session};
-use kelvin_measure::Random;
 use kelvin_measure::event::{AuditLine, CheckLine};
+use kelvin_measure::{Clock, Random};
 
 use crate::{Kind, Per, Progress, Stop, VirtualUser, Workload};
 use builtin::Builtin;
@@ -97,7 +97,7 @@ impl Pgbench {
         let kinds = options
             .scripts
             .iter()
-            .map(|choice| Kind { name: Cow::Owned(choice.name.clone()), headline: true })
+            .map(|choice| Kind { name: Cow::Owned(choice.name.clone()), headline: true, statement_of: None })
             .collect();
         let plan = Arc::new(user::Plan { scripts, weights, slots, mode: options.query_mode, defined });
         Ok(Self { options, plan, kinds, builtins, before: None })
@@ -221,7 +221,7 @@ impl Workload for Pgbench {
         u64::try_from(count).map_err(|_| Error::protocol("the server counts a negative number of rows"))
     }
 
-    fn users(&self, users: u32, seed: u64) -> Vec<Box<dyn VirtualUser>> {
+    fn users(&self, users: u32, seed: u64, _clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
         (0..users)
             .zip(Random::users(seed))
             .map(|(index, random)| {

@@ -376,7 +376,7 @@ impl VirtualUser for User {
             self.plan.weights.partition_point(|&sum| sum <= drawn)
         };
         self.repeats = false;
-        Next { kind: self.script as u8, keying: Duration::ZERO, thinking: Duration::ZERO }
+        Next { kind: self.script as u16, keying: Duration::ZERO, thinking: Duration::ZERO }
     }
 
     /// A repetition begins with the random state and the variables of the first attempt.

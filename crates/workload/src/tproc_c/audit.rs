@@ -64,7 +64,7 @@ const TAIL: f64 = 0.0005;
 /// Counts one transaction that ended well.
 pub(crate) fn count(
     counters: &Counters,
-    kind: u8,
+    kind: u16,
     transaction: &Transaction,
     done: &Done,
     rolled_back: bool,

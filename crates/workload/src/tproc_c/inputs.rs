@@ -21,15 +21,15 @@ pub(crate) const DISTRICTS: i64 = 10;
 pub(crate) const UNUSED_ITEM: i64 = 100_001;
 
 /// Index of New-Order among the transaction types; the order is that of [`Mix`].
-pub(crate) const NEW_ORDER: u8 = 0;
+pub(crate) const NEW_ORDER: u16 = 0;
 /// Index of Payment.
-pub(crate) const PAYMENT: u8 = 1;
+pub(crate) const PAYMENT: u16 = 1;
 /// Index of Delivery.
-pub(crate) const DELIVERY: u8 = 2;
+pub(crate) const DELIVERY: u16 = 2;
 /// Index of Stock-Level.
-pub(crate) const STOCK_LEVEL: u8 = 3;
+pub(crate) const STOCK_LEVEL: u16 = 3;
 /// Index of Order-Status.
-pub(crate) const ORDER_STATUS: u8 = 4;
+pub(crate) const ORDER_STATUS: u16 = 4;
 
 /// Keying times in seconds, by transaction type (clause 5.2.5.7).
 const KEYING: [u64; 5] = [18, 3, 2, 2, 2];
@@ -197,7 +197,7 @@ impl Inputs {
     }
 
     /// Draws the next transaction and the times to wait before and after it.
-    pub(crate) fn draw(&mut self) -> (u8, Transaction, Duration, Duration) {
+    pub(crate) fn draw(&mut self) -> (u16, Transaction, Duration, Duration) {
         let kind = self.kind();
         let warehouse = match self.home {
             Some(home) => home,
@@ -229,12 +229,12 @@ impl Inputs {
         (kind, transaction, keying, thinking)
     }
 
-    fn kind(&mut self) -> u8 {
+    fn kind(&mut self) -> u16 {
         let mut left = self.random.range(1, self.mix_total);
         for (kind, &weight) in self.mix.0.iter().enumerate() {
             left -= i64::from(weight);
             if left <= 0 {
-                return kind as u8;
+                return kind as u16;
             }
         }
         NEW_ORDER

@@ -55,7 +55,7 @@ fn home(index: u32, users: u32, warehouses: u32) -> i64 {
 struct User {
     inputs: Inputs,
     executor: Box<dyn Execute>,
-    current: Option<(u8, Transaction)>,
+    current: Option<(u16, Transaction)>,
     done: Done,
     rolled_back: bool,
 }

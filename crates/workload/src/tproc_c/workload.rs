@@ -1,20 +1,19 @@
 //! The workload as the driver sees it.
 
-use std::borrow::Cow;
-
 use kelvin_database::{Engine, Result, Session};
+use kelvin_measure::Clock;
 use kelvin_measure::event::{AuditLine, CheckLine};
 
 use super::{TprocC, audit, calls, user};
 use crate::{Kind, Progress, Stop, VirtualUser, Workload};
 
 /// The transaction types, in the order of [`super::Mix`].
-pub(super) const KINDS: [Kind; 5] = [
-    Kind { name: Cow::Borrowed("New-Order"), headline: true },
-    Kind { name: Cow::Borrowed("Payment"), headline: false },
-    Kind { name: Cow::Borrowed("Delivery"), headline: false },
-    Kind { name: Cow::Borrowed("Stock-Level"), headline: false },
-    Kind { name: Cow::Borrowed("Order-Status"), headline: false },
+pub(super) static KINDS: [Kind; 5] = [
+    Kind::transaction("New-Order", true),
+    Kind::transaction("Payment", false),
+    Kind::transaction("Delivery", false),
+    Kind::transaction("Stock-Level", false),
+    Kind::transaction("Order-Status", false),
 ];
 
 impl Workload for TprocC {
@@ -69,7 +68,7 @@ impl Workload for TprocC {
     }
 
     /// No users before [`Workload::inspect`] has found data that they can drive.
-    fn users(&self, users: u32, seed: u64) -> Vec<Box<dyn VirtualUser>> {
+    fn users(&self, users: u32, seed: u64, _clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
         match (&self.metadata, self.driven) {
             (Some(metadata), Some((engine, calls))) => {
                 user::make(&self.options, metadata, engine, calls, users, seed)

@@ -60,7 +60,7 @@ impl Driver {
         Self { warehouses: i64::from(warehouses), prepared: None, rows: Rows::new() }
     }
 
-    fn call(&mut self, session: &mut dyn Session, kind: u8, values: &Values<'_>) -> Result<(bool, bool)> {
+    fn call(&mut self, session: &mut dyn Session, kind: u16, values: &Values<'_>) -> Result<(bool, bool)> {
         let prepared = self.prepared.as_ref().ok_or_else(not_prepared)?;
         let call = &prepared.calls[usize::from(kind)];
         let mut params = [Value::Null; MOST];

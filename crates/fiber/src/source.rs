@@ -82,7 +82,12 @@ impl Source {
     fn begin_watching(&mut self, context: &Context, socket: &impl AsFd) -> io::Result<()> {
         let fd = socket.as_fd();
         let data = epoll::EventData::new_u64(data(context.current.get(), fd.as_raw_fd()));
-        epoll::add(&context.epoll, fd, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+        let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        match epoll::add(&context.epoll, fd, data, events) {
+            // Another `Source` was there for it, while it connected.
+            Err(Errno::EXIST) => epoll::modify(&context.epoll, fd, data, events)?,
+            other => other?,
+        }
         self.watched_by = context.id;
         Ok(())
     }

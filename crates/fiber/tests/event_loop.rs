@@ -1,5 +1,7 @@
 //! Fibers on a loop do what threads do.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -135,12 +137,11 @@ fn a_full_socket_is_waited_for_until_somebody_reads() {
         Box::new(move || {
             let (data, mut sent, mut source) = (vec![5; LENGTH], 0, Source::new());
             while sent < LENGTH {
-                match here.write(&data[sent..]) {
-                    Ok(count) => sent += count,
-                    Err(_) => {
-                        let found = source.wait_any(&here, Some(Duration::from_secs(5))).unwrap();
-                        assert_eq!(found, (false, true));
-                    }
+                if let Ok(count) = here.write(&data[sent..]) {
+                    sent += count;
+                } else {
+                    let found = source.wait_any(&here, Some(Duration::from_secs(5))).unwrap();
+                    assert_eq!(found, (false, true));
                 }
             }
         }),
@@ -162,7 +163,7 @@ fn the_waker_ends_every_park_from_another_thread() {
     let event_loop = EventLoop::new().unwrap();
     let waker = event_loop.waker();
     let since = Instant::now();
-    let tasks = (0..10).map(|_| Box::new(|| park(Duration::from_secs(60))) as Task).collect();
+    let tasks = (0..10).map(|_| Box::new(|| park(Duration::from_mins(1))) as Task).collect();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(20));
@@ -190,7 +191,7 @@ fn a_panic_comes_out_of_the_loop_and_the_other_fibers_are_unwound() {
         let counts = Counts(Arc::clone(&dropped));
         tasks.push(Box::new(move || {
             let _counts = counts;
-            sleep(Duration::from_secs(60));
+            sleep(Duration::from_mins(1));
         }));
     }
     let event_loop = EventLoop::new().unwrap();

@@ -1,5 +1,7 @@
 //! How sure a fitted law is of its parameters.
 
+use statrs::distribution::{ChiSquared, ContinuousCDF};
+
 use super::{Place, Point, Usl, fit};
 use crate::bootstrap::{Interval, Resampler, percentile};
 
@@ -88,8 +90,10 @@ impl Usl {
 
     /// Points as the law and its errors might have given them.
     fn simulated(&self, errors: Errors, random: &mut Resampler) -> Vec<Point> {
-        let chi_square: f64 = (0..errors.freedom).map(|_| random.normal().powi(2)).sum();
-        let part = errors.part * (errors.freedom as f64 / chi_square).sqrt();
+        let u = random.unit();
+        // The degrees of freedom are seldom whole.
+        let chi_square = ChiSquared::new(errors.freedom).map_or(errors.freedom, |c| c.inverse_cdf(u));
+        let part = errors.part * (errors.freedom / chi_square).sqrt();
         let fitted = |p: &Point| fit::law([self.lambda, self.sigma, self.kappa], p.users);
         let mut draw = |p: &Point| positive(p.users, fitted(p) * (1.0 + part * random.normal()), fitted(p));
         self.points.iter().map(&mut draw).collect()
@@ -100,7 +104,7 @@ impl Usl {
     /// M = (I − H)D(I − H) and D the squared throughputs; it has (tr M)²/tr M² degrees of freedom (Satterthwaite
     /// 1946). The n − 3 of equal errors would count points that hardly weigh, and give intervals too narrow.
     fn errors(&self) -> Errors {
-        let none = Errors { part: 0.0, freedom: 1 };
+        let none = Errors { part: 0.0, freedom: 1.0 };
         let Some(left) = fit::residual_projection(&self.points, [self.lambda, self.sigma, self.kappa]) else {
             return none;
         };
@@ -121,7 +125,7 @@ impl Usl {
             return none;
         }
         let squares: f64 = self.residuals.iter().map(|r| r.powi(2)).sum();
-        let freedom = (trace.powi(2) / trace_of_square).floor().max(1.0) as usize;
+        let freedom = (trace.powi(2) / trace_of_square).max(1.0);
         Errors { part: (squares / trace).sqrt(), freedom }
     }
 }
@@ -130,7 +134,7 @@ impl Usl {
 #[derive(Debug, Clone, Copy)]
 struct Errors {
     part: f64,
-    freedom: usize,
+    freedom: f64,
 }
 
 fn resampled(levels: &[Vec<Point>], random: &mut Resampler) -> Vec<Point> {

@@ -174,9 +174,8 @@ fn coverage(runs: u64, repeats: usize) -> [usize; 3] {
 fn the_intervals_hold_the_truth_about_as_often_as_they_say() {
     for repeats in [1, 5] {
         let held = coverage(200, repeats);
-        eprintln!("{repeats}: {held:?}");
-        // 180 of 200 expected; the law is fitted with equal weights to errors that grow with the throughput.
-        assert!(held.iter().all(|&h| (160..=200).contains(&h)), "{repeats} repeats: {held:?}");
+        // 180 of 200 expected. Measured: 189 to 193 without repeats, 175 to 180 with five.
+        assert!(held.iter().all(|&h| (165..=198).contains(&h)), "{repeats} repeats: {held:?}");
     }
 }
 

@@ -1,7 +1,10 @@
 //! What to run, as a file says it and as the command line says it: one type for both, so that neither can say
 //! what the other cannot.
 
+mod rate;
+mod slo;
 mod span;
+mod sweep;
 mod target;
 mod users;
 
@@ -10,7 +13,10 @@ use std::path::Path;
 use kelvin_workload::tproc_c;
 use serde::{Deserialize, Serialize};
 
+pub use rate::Rates;
+pub use slo::{Slo, SloFigures, Verdict};
 pub use span::Span;
+pub use sweep::Sweep;
 pub use target::TargetName;
 pub use users::Users;
 

@@ -157,14 +157,14 @@ fn solve(matrix: [[f64; 3]; 3], right: [f64; 3], free: [bool; 3]) -> Option<[f64
     });
     let mut b: [f64; 3] = std::array::from_fn(|i| right[i] * scale[i]);
     for k in 0..3 {
-        let pivot = a[k][k];
+        let (row, pivot) = (a[k], a[k][k]);
         if pivot.is_nan() || pivot < 1e-14 {
             return None;
         }
         for i in k + 1..3 {
             let factor = a[i][k] / pivot;
-            for j in k..3 {
-                a[i][j] -= factor * a[k][j];
+            for (entry, above) in a[i].iter_mut().zip(row) {
+                *entry -= factor * above;
             }
             b[i] -= factor * b[k];
         }

@@ -82,7 +82,7 @@ mod tests {
         }
         // The usual critical values: 10 %, 5 %, 1 %.
         for (x, p) in [(1.2238, 0.1), (1.3581, 0.05), (1.6276, 0.01)] {
-            assert!((exceeded(x) - p).abs() < 2e-5, "{x}");
+            assert!((exceeded(x) - p).abs() < 3e-5, "{x}");
         }
         assert_eq!((exceeded(0.0), exceeded(1e-9), exceeded(40.0)), (1.0, 1.0, 0.0));
     }

@@ -5,3 +5,4 @@ pub mod ess;
 pub mod kolmogorov;
 pub mod proportion;
 pub mod student;
+pub mod usl;

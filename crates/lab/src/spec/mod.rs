@@ -1,7 +1,10 @@
 //! What to run, as a file says it and as the command line says it: one type for both, so that neither can say
 //! what the other cannot.
 
+mod rate;
+mod slo;
 mod span;
+mod sweep;
 mod target;
 mod think_time;
 mod users;
@@ -13,7 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Process;
 
+pub use rate::Rates;
+pub use slo::{Slo, SloFigures, Verdict};
 pub use span::Span;
+pub use sweep::Sweep;
 pub use target::TargetName;
 pub use think_time::ThinkTime;
 pub use users::Users;

@@ -4,6 +4,9 @@ mod latency;
 mod point;
 mod points;
 
+pub(crate) use point::{CLOSED_LOOP, TWO_TIMES, generator};
+pub(crate) use points::{explained, highest, interval, peak};
+
 use kelvin_measure::event::Phase;
 
 use crate::figure::{bounds, whole};

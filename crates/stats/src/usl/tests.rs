@@ -124,6 +124,37 @@ fn rs_own_test_and_other_exact_laws_are_found_again() {
 }
 
 #[test]
+fn no_other_law_is_nearer_to_noisy_points() {
+    let mut random = Resampler::new(5);
+    for _ in 0..1000 {
+        let span = |random: &mut Resampler, low: f64, high: f64| low * (high / low).powf(random.unit());
+        let mut truth =
+            [span(&mut random, 1e-2, 1e6), span(&mut random, 1e-4, 1.0), span(&mut random, 1e-7, 1e-1)];
+        // Often on a bound.
+        for parameter in &mut truth[1..] {
+            if random.below(4) == 0 {
+                *parameter = 0.0;
+            }
+        }
+        let mut points = exact(truth, &[1.0, 2.0, 3.0, 6.0, 10.0, 25.0, 60.0][..4 + random.below(4)]);
+        let noise = span(&mut random, 1e-4, 0.3);
+        for point in &mut points {
+            point.throughput *= (noise * random.normal()).exp();
+        }
+        let law = Usl::fit(&points).unwrap();
+        assert!(law.lambda > 0.0 && law.sigma >= 0.0 && law.kappa >= 0.0, "{law:?}");
+        let squares =
+            |p: [f64; 3]| points.iter().map(|x| (x.throughput - fit::law(p, x.users)).powi(2)).sum::<f64>();
+        let least = squares([law.lambda, law.sigma, law.kappa]);
+        assert!(least <= squares(truth) * (1.0 + 1e-9), "{truth:?} {points:?} {law:?}");
+        for _ in 0..20 {
+            let near = [law.lambda, law.sigma, law.kappa].map(|p| p * span(&mut random, 0.5, 2.0));
+            assert!(least <= squares(near) * (1.0 + 1e-9), "{near:?} {points:?} {law:?}");
+        }
+    }
+}
+
+#[test]
 fn nothing_is_said_beyond_twice_the_range_or_of_too_few_points() {
     let law = Usl::fit(&exact([100.0, 0.01, 1e-5], &[1.0, 2.0, 4.0, 8.0])).unwrap();
     assert!(law.predict(16.0).is_some());

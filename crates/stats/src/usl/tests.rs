@@ -9,7 +9,7 @@ fn exact(parameters: [f64; 3], users: &[f64]) -> Vec<Point> {
     users.iter().map(|&n| Point { users: n, throughput: fit::law(parameters, n) }).collect()
 }
 
-/// A Sun SPARCcenter 2000 in SPEC SDM91 (Gunther 2007, table 5.1; data set `specsdm91` of R's package usl).
+/// A Sun SPARCcenter 2000 in SPEC SDM91 (analysed in Gunther 2007; data set `specsdm91` of R's package usl).
 const SPEC_SDM91: [(f64, f64); 7] = [
     (1.0, 64.9),
     (18.0, 995.9),
@@ -20,7 +20,7 @@ const SPEC_SDM91: [(f64, f64); 7] = [
     (216.0, 1702.2),
 ];
 
-/// A ray tracer on an SGI Origin 2000 (Gunther 2007, table 4.3; data set `raytracer` of the same package).
+/// A ray tracer on an SGI Origin 2000 (analysed in Gunther 2007; data set `raytracer` of the same package).
 const RAYTRACER: [(f64, f64); 11] = [
     (1.0, 20.0),
     (4.0, 78.0),

@@ -131,6 +131,12 @@ impl Stream {
         if self.tls.is_some() {
             return self.receive_tls(space);
         }
+        if self.is_unix() {
+            // Whoever sleeps in recv on a unix socket is also woken when the peer has read our request, for
+            // nothing; poll sleeps until there is something to read. A call more is cheaper than a switch more.
+            let limit = self.remaining(RECEIVING)?;
+            wait(&self.socket, PollFlags::IN, limit, RECEIVING)?;
+        }
         receive_raw(&self.socket, space, RecvFlags::empty()).map_err(|e| from_io(&e, RECEIVING))
     }
 
@@ -242,7 +248,7 @@ impl Stream {
     /// Waits until the socket takes more, and reads what comes in meanwhile.
     fn wait_for_space(&mut self, inbox: &mut Inbox) -> Result<()> {
         loop {
-            let events = wait(&self.socket, PollFlags::IN | PollFlags::OUT, self.remaining(SENDING)?)?;
+            let events = wait(&self.socket, PollFlags::IN | PollFlags::OUT, self.remaining(SENDING)?, SENDING)?;
             if events.intersects(PollFlags::IN) {
                 self.receive_ready(inbox)?;
             }
@@ -263,7 +269,7 @@ impl Stream {
                 match tls.write_tls(&mut wire) {
                     Ok(_) => {}
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                        wait(&self.socket, PollFlags::OUT, left)?;
+                        wait(&self.socket, PollFlags::OUT, left, DOING)?;
                     }
                     Err(e) => return Err(from_io(&e, DOING)),
                 }
@@ -288,15 +294,15 @@ fn process(tls: &mut ClientConnection, socket: &Socket) -> Result<()> {
     result.map(drop).map_err(|e| super::tls::failure(&e))
 }
 
-fn wait(socket: &Socket, flags: PollFlags, limit: Option<Duration>) -> Result<PollFlags> {
+fn wait(socket: &Socket, flags: PollFlags, limit: Option<Duration>, doing: &str) -> Result<PollFlags> {
     let limit = limit.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
     let mut fds = [PollFd::new(socket, flags)];
     loop {
         match poll(&mut fds, limit.as_ref()) {
-            Ok(0) => return Err(timeout(SENDING)),
+            Ok(0) => return Err(timeout(doing)),
             Ok(_) => return Ok(fds[0].revents()),
             Err(Errno::INTR) => {}
-            Err(e) => return Err(from_io(&e.into(), SENDING)),
+            Err(e) => return Err(from_io(&e.into(), doing)),
         }
     }
 }

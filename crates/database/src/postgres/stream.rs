@@ -248,7 +248,8 @@ impl Stream {
     /// Waits until the socket takes more, and reads what comes in meanwhile.
     fn wait_for_space(&mut self, inbox: &mut Inbox) -> Result<()> {
         loop {
-            let events = wait(&self.socket, PollFlags::IN | PollFlags::OUT, self.remaining(SENDING)?, SENDING)?;
+            let events =
+                wait(&self.socket, PollFlags::IN | PollFlags::OUT, self.remaining(SENDING)?, SENDING)?;
             if events.intersects(PollFlags::IN) {
                 self.receive_ready(inbox)?;
             }

@@ -11,11 +11,11 @@ mod pipelined;
 mod sql;
 mod statements;
 
-use kelvin_database::{Capabilities, EngineKind, Error, ErrorClass, Result, Session};
+use kelvin_database::{Capabilities, EngineKind, Error, ErrorClass, Result, Rows, Session};
 use kelvin_measure::Outcome;
 
 use super::hammerdb;
-use super::inputs::{Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction};
+use super::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction};
 use super::options::{Calls, Options, Profile};
 
 /// What a transaction found out, for the audit and for comparing the ways of executing.
@@ -161,6 +161,43 @@ fn unused_item(order: &NewOrder) -> Result<Outcome> {
     if order.rolls_back { Ok(Outcome::RolledBack) } else { Err(missing("an item, or its stock row,")) }
 }
 
+/// The end of a Payment that was one statement. Its row: how many have the name (NULL by number), balance.
+fn paid(rows: &Rows, customer: Customer, done: &mut Done) -> Result<Outcome> {
+    if customer.by_name() {
+        let matched = rows.int(0, 0)?;
+        done.matched = Some(matched as u64);
+        if matched == 0 {
+            return Ok(Outcome::RolledBack);
+        }
+    }
+    if rows.is_empty() || rows.is_null(0, 1)? {
+        return Err(missing("the customer, district or warehouse of a payment"));
+    }
+    done.cents = rows.decimal(0, 1, 2)?;
+    Ok(Outcome::Committed)
+}
+
+/// The end of an Order-Status that was one statement. Its rows, one a line or one when the customer has no
+/// order: how many have the name (NULL by number), balance, order, and what else there is to show.
+fn status_found(rows: &Rows, customer: Customer, done: &mut Done) -> Result<Outcome> {
+    if rows.is_empty() {
+        if customer.by_name() {
+            done.matched = Some(0);
+            return Ok(Outcome::RolledBack);
+        }
+        return Err(missing("a customer"));
+    }
+    if customer.by_name() {
+        done.matched = Some(rows.int(0, 0)? as u64);
+    }
+    done.cents = rows.decimal(0, 1, 2)?;
+    if !rows.is_null(0, 2)? {
+        done.order = rows.int(0, 2)?;
+        done.count = rows.len() as i64;
+    }
+    Ok(Outcome::Committed)
+}
+
 /// A row that complete data must have is not there.
 fn missing(what: &str) -> Error {
     Error::new(ErrorClass::Statement, format!("{what} is missing in the database"))
@@ -174,5 +211,7 @@ fn order_total(cents: i64, discount: i64, warehouse_tax: i64, district_tax: i64)
     (scaled + 50_000_000) / 100_000_000
 }
 
+#[cfg(test)]
+mod round_trips;
 #[cfg(test)]
 mod tests;

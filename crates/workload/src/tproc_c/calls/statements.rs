@@ -4,7 +4,8 @@ use kelvin_database::{Decimal, EngineKind, Result, Rows, Session, Statement, Tim
 use kelvin_measure::Outcome;
 
 use super::{Done, Execute, customer, missing, not_prepared, order_total, sql, unused_item};
-use crate::tproc_c::inputs::{Customer, DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
+use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
+use crate::tproc_c::schema::DISTRICTS;
 
 /// The prepared statements and their results' memory.
 pub(super) struct Statements {

@@ -8,9 +8,10 @@ use kelvin_measure::Outcome;
 use super::catalog::{Procedure, Routines, find};
 use crate::tproc_c::calls::{Done, Execute, not_prepared};
 use crate::tproc_c::inputs::{
-    Customer, DELIVERY, DISTRICTS, Delivery, NEW_ORDER, NewOrder, ORDER_STATUS, OrderStatus, PAYMENT,
-    Payment, STOCK_LEVEL, StockLevel,
+    Customer, DELIVERY, Delivery, NEW_ORDER, NewOrder, ORDER_STATUS, OrderStatus, PAYMENT, Payment,
+    STOCK_LEVEL, StockLevel,
 };
+use crate::tproc_c::schema::DISTRICTS;
 
 /// The parameters that we give a procedure, by the positions of its arguments.
 const MEANT: [&[&str]; 5] = [

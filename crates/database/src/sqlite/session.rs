@@ -361,7 +361,9 @@ impl Session for SqliteSession {
         let mut rows = Rows::new();
         let outcome = expect_one(&self.connection, sql)
             .and_then(|()| self.connection.prepare(sql).map_err(translate))
-            .and_then(|mut compiled| fetch(&mut compiled, &mut rows, Fields::Plain).map(|()| compiled.column_count()));
+            .and_then(|mut compiled| {
+                fetch(&mut compiled, &mut rows, Fields::Plain).map(|()| compiled.column_count())
+            });
         match self.calls.after_call(&self.connection, outcome)? {
             0 if is_change(sql) => rows.set_affected(self.connection.changes()),
             _ => {}

@@ -2,7 +2,7 @@
 
 use super::backend::{self, LONGEST};
 use super::session::{PostgresSession, SYNC};
-use super::{decode, encode};
+use super::{decode, encode, text_statement};
 use crate::{Error, ErrorClass, Result, Rows, Statement, Value};
 
 /// The end of Bind (one format code for all results: binary) and Execute of the unnamed portal without a limit.
@@ -50,7 +50,9 @@ impl PostgresSession {
         let start = out.len();
         out.extend_from_slice(&prepared.bind);
         for (index, (&kind, &value)) in prepared.parameters.iter().zip(params).enumerate() {
-            if let Err(e) = encode::value(out, kind, value) {
+            if let (true, Value::Int(value)) = (prepared.text, value) {
+                text_statement::integer(out, value);
+            } else if let Err(e) = encode::value(out, kind, value) {
                 out.truncate(start);
                 return Err(e.context(&format!("parameter ${}", index + 1)));
             }
@@ -70,10 +72,12 @@ impl PostgresSession {
     #[inline]
     pub(crate) fn read_result(&mut self, statement: Statement, rows: &mut Rows) -> Result<()> {
         let index = statement.0 as usize;
-        rows.reset(self.statements[index].columns.len(), false);
+        let ignores_rows = self.statements[index].ignores_rows;
+        rows.reset(if ignores_rows { 0 } else { self.statements[index].columns.len() }, false);
         loop {
             let (tag, body) = self.message()?;
             match tag {
+                b'D' if ignores_rows => {}
                 b'D' => decode::row(self.inbox.body(body), &self.statements[index].columns, rows)?,
                 b'C' => {
                     let body = self.inbox.body(body);

@@ -16,6 +16,8 @@ pub(crate) struct Prepared {
     pub(crate) bind_at: usize,
     /// Parameters and results are text, whatever their types.
     pub(crate) text: bool,
+    /// Its rows are skipped.
+    pub(crate) ignores_rows: bool,
     pub(crate) parameters: Vec<Kind>,
     pub(crate) columns: Vec<Kind>,
 }
@@ -27,7 +29,7 @@ impl Prepared {
         // End of the name; one format code for all parameters: binary.
         bind.extend_from_slice(&[0, 0, 1, 0, 1]);
         bind.extend_from_slice(&(parameters.len() as u16).to_be_bytes());
-        Self { bind, bind_at: 0, text: false, parameters, columns }
+        Self { bind, bind_at: 0, text: false, ignores_rows: false, parameters, columns }
     }
 }
 

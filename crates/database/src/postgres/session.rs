@@ -207,6 +207,12 @@ impl Session for PostgresSession {
         self.prepare_text_statement(sql, parse_each_time, columns)
     }
 
+    fn ignore_rows(&mut self, statement: Statement) {
+        if let Some(prepared) = self.statements.get_mut(statement.0 as usize) {
+            prepared.ignores_rows = true;
+        }
+    }
+
     fn query_text(&mut self, sql: &str, results: &mut Vec<Rows>) -> Result<()> {
         self.simple_text(sql, results)
     }

@@ -76,6 +76,8 @@ pub struct Options {
     pub define: BTreeMap<String, String>,
     /// How statements reach the server.
     pub query_mode: QueryMode,
+    /// Whether each statement's time is taken by itself.
+    pub per_statement: bool,
     /// Percentage of each page that the load fills, 10 to 100.
     pub fillfactor: u8,
     /// Foreign keys between the tables.
@@ -95,6 +97,7 @@ impl Default for Options {
             scripts: Vec::new(),
             define: BTreeMap::new(),
             query_mode: QueryMode::default(),
+            per_statement: false,
             fillfactor: 100,
             foreign_keys: false,
             unlogged_tables: false,

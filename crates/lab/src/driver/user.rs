@@ -100,7 +100,8 @@ pub(super) enum Book {
     BeforeOpen,
     /// Of the transactions that ended after the window: the time before it closed.
     BeforeClose,
-    /// Headline transactions whose commit was lost with its connection: they may have happened.
+    /// Headline transactions whose commit was lost with its connection, or whose answer could not be
+    /// understood: they may have happened.
     Unknown,
     /// When the user ended.
     EndedAt,
@@ -211,7 +212,10 @@ impl UserThread {
                         && retries < self.shared.retries
                         && !self.shared.stop.requested()
                         && self.roll_back().is_ok();
-                    if lost && kind == self.headline {
+                    // Only the server's own word tells that nothing was committed: an answer that could not be
+                    // understood may have been a good one.
+                    let unknown = lost || error.code().0.is_empty();
+                    if unknown && kind == self.headline {
                         self.book.add(Book::Unknown as usize, 1);
                     }
                     let end = self.shared.clock.now();

@@ -141,20 +141,17 @@ pub(crate) fn log_in(stream: &mut Stream, inbox: &mut Inbox, config: &Config) ->
     }
 }
 
-fn choose(
-    offered: &[&[u8]],
-    stream: &Stream,
-    mode: ChannelBinding,
-) -> Result<(&'static str, Binding)> {
+fn choose(offered: &[&[u8]], stream: &Stream, mode: ChannelBinding) -> Result<(&'static str, Binding)> {
     let plus = offered.contains(&SCRAM_SHA_256_PLUS.as_bytes());
     let plain = offered.contains(&SCRAM_SHA_256.as_bytes());
-    let end_point =
-        stream.tls().filter(|_| mode != ChannelBinding::Disable).and_then(tls::end_point);
+    let end_point = stream.tls().filter(|_| mode != ChannelBinding::Disable).and_then(tls::end_point);
     match end_point {
         Some(hash) if plus => Ok((SCRAM_SHA_256_PLUS, Binding::tls_server_end_point(hash))),
         _ if mode == ChannelBinding::Require => Err(unbound(match end_point {
             Some(_) => "the server does not offer it",
-            None if stream.tls().is_some() => "the server's certificate is signed in a way that it has no form for",
+            None if stream.tls().is_some() => {
+                "the server's certificate is signed in a way that it has no form for"
+            }
             None => "the connection has no TLS",
         })),
         // Says that we could have bound the channel: a man in the middle who hid the offer is found out.

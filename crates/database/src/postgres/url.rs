@@ -304,7 +304,8 @@ mod tests {
             assert_eq!(c.host, Host::Unix("/run/pg".into()), "{url}");
             assert_eq!((c.port, c.user.as_str(), c.database.as_str()), (9, "ada", "db"));
         }
-        for (word, meaning) in [("yes", true), ("true", true), ("no", false), ("false", false), ("0", false)] {
+        for (word, meaning) in [("yes", true), ("true", true), ("no", false), ("false", false), ("0", false)]
+        {
             let c = read(&format!("postgres://h?prepared_statements={word}")).unwrap();
             assert_eq!(c.prepared_statements, meaning, "{word}");
         }

@@ -121,6 +121,10 @@ fn garbled_answers_are_errors_and_never_wrong_counts() {
         assert!(garbled.iter().all(|&(_, answers)| answers > 3), "{garbled:?} {}", ended.told());
         ended.assert_true().assert_error("protocol", "").assert_error("time-out", "");
         ended.assert_recovered().assert_within(LIMIT + Duration::from_secs(2));
+        // Client SQL writes back what it has read, and no client sees that a number was changed on its way:
+        // that takes TLS. With functions the data stay as the server made them.
+        if calls == Calls::Functions {
+            assert_consistent(&config);
+        }
     }
-    assert_consistent(&config);
 }

@@ -1,5 +1,11 @@
 //! A loaded PostgreSQL, a run on it, and what happens to both meanwhile.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses a part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "each test file uses a part"
+)]
 
 pub mod proxy;
 #[path = "../../../database/tests/support/mod.rs"]
@@ -204,7 +210,7 @@ impl Ended {
     #[track_caller]
     pub fn assert_recovered(&self) -> &Self {
         let good = self.good();
-        let last = good.iter().filter(|(second, _)| *second >= 0).next_back();
+        let last = good.iter().rfind(|(second, _)| *second >= 0);
         assert!(last.is_some_and(|(_, count)| *count > 0), "no recovery: {}", self.told());
         self
     }

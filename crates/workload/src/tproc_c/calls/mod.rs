@@ -167,11 +167,23 @@ fn missing(what: &str) -> Error {
         .with_help("check the data with `kelvin check tproc-c`, or build it again")
 }
 
+/// A count that the server tells. One that cannot be true comes from a broken connection, and must neither
+/// overflow nor reach the audit.
+pub(crate) fn count(told: i64, most: i64, what: &str) -> Result<u64> {
+    u64::try_from(told).ok().filter(|_| told <= most).ok_or_else(|| {
+        Error::protocol(format!("the server tells of {told} {what}, where {most} are possible"))
+    })
+}
+
 /// An order's total in cents: amounts in cents, rates in units of 10^-4 (clause 2.4.2.2).
 fn order_total(cents: i64, discount: i64, warehouse_tax: i64, district_tax: i64) -> i64 {
-    // At most 15 × 10 × 100.00 in cents, times two factors below 2×10^4: far from the edge of an i64.
-    let scaled = cents * (10_000 - discount) * (10_000 + warehouse_tax + district_tax);
-    (scaled + 50_000_000) / 100_000_000
+    // At most 15 × 10 × 100.00 in cents, times two factors below 2×10^4: far from the edge of an i64, unless a
+    // broken connection changed a value.
+    let [cents, discount, warehouse_tax, district_tax] =
+        [cents, discount, warehouse_tax, district_tax].map(i128::from);
+    let factors = (10_000 - discount).saturating_mul(10_000 + warehouse_tax + district_tax);
+    let total = cents.saturating_mul(factors).saturating_add(50_000_000) / 100_000_000;
+    i64::try_from(total).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

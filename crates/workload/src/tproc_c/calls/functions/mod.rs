@@ -4,10 +4,11 @@
 use kelvin_database::{Decimal, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement, Value};
 use kelvin_measure::Outcome;
 
-use super::{Done, Execute, missing, not_prepared, unused_item};
+use super::{Done, Execute, count, missing, not_prepared, unused_item};
 use crate::tproc_c::hammerdb;
 use crate::tproc_c::inputs::{Customer, DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::options::Profile;
+use crate::tproc_c::schema::CUSTOMERS;
 
 const TEXTS: [&str; 5] = [
     include_str!("new_order.sql"),
@@ -171,8 +172,8 @@ impl Execute for Functions {
         ];
         session.execute(self.prepared()?.payment, &params, &mut self.rows).map_err(classified)?;
         if payment.customer.by_name() {
-            let matched = self.rows.int(0, 0)?;
-            done.matched = Some(matched as u64);
+            let matched = count(self.rows.int(0, 0)?, CUSTOMERS.into(), "customers of a name")?;
+            done.matched = Some(matched);
             if matched == 0 {
                 return Ok(Outcome::RolledBack);
             }
@@ -189,7 +190,7 @@ impl Execute for Functions {
     ) -> Result<Outcome> {
         let params = [delivery.warehouse.into(), delivery.carrier.into()];
         session.execute(self.prepared()?.delivery, &params, &mut self.rows).map_err(classified)?;
-        done.skipped = Some((DISTRICTS - self.rows.int(0, 0)?) as u64);
+        done.skipped = Some(DISTRICTS as u64 - count(self.rows.int(0, 0)?, DISTRICTS, "deliveries")?);
         Ok(Outcome::Committed)
     }
 
@@ -222,7 +223,7 @@ impl Execute for Functions {
             return Err(missing("a customer"));
         }
         if status.customer.by_name() {
-            done.matched = Some(self.rows.int(0, 0)? as u64);
+            done.matched = Some(count(self.rows.int(0, 0)?, CUSTOMERS.into(), "customers of a name")?);
         }
         done.cents = self.rows.decimal(0, 1, 2)?;
         if !self.rows.is_null(0, 2)? {

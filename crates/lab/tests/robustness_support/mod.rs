@@ -7,6 +7,7 @@
     reason = "each test file uses a part"
 )]
 
+pub mod disk;
 pub mod pooler;
 pub mod proxy;
 #[path = "../../../database/tests/support/mod.rs"]

@@ -74,7 +74,7 @@ fn a_run_over_tls_with_channel_binding_and_refusals_without_trust() {
     let command = |url: &str| {
         let words =
             ["run", "tproc-c", "--target", url, "--warehouses", "1", "--users", "3", "--ramp-up", "0s"];
-        let mut command = place.command(&[&words[..], &["--duration", "3s", "--check"]].concat());
+        let mut command = place.command(&[&words[..], &["--duration", "2s", "--check"]].concat());
         command.env("PGPASSWORD", PASSWORD).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
@@ -105,7 +105,7 @@ fn a_run_over_tls_with_channel_binding_and_refusals_without_trust() {
                         WHERE usename = 'scram' AND ssl AND version = 'TLSv1.3' AND query LIKE '%kelvin_new_order%'";
         admin.query(sessions).unwrap().int(0, 0).unwrap() > 0
     };
-    wait_until("a user's session under TLS calls for an order", Duration::from_secs(60), &mut encrypted);
+    wait_until("a user's session under TLS calls for an order", Duration::from_mins(1), &mut encrypted);
     let output = child.wait_with_output().unwrap();
     let told = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{told}");

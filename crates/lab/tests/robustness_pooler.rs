@@ -17,7 +17,7 @@ use robustness_support::server::{Server, await_statement};
 use robustness_support::{assert_consistent, calling, load, run, run_workload, spec, try_run};
 
 /// The window, and what connecting and the last count may take.
-const LIMIT: Duration = Duration::from_secs(2 + 4);
+const LIMIT: Duration = Duration::from_secs(2 + 5);
 
 #[test]
 fn more_users_than_connections_run_through_a_pooler_in_transaction_mode() {

@@ -68,12 +68,12 @@ pub fn assert_consistent(config: &Config) {
     assert!(lines.len() == 12 && lines.iter().all(|line| line.holds), "{lines:?}");
 }
 
-/// Two measured seconds of four users by functions, without ramp-up; no statement waits longer than half a second.
+/// One and a half measured seconds of four users by functions, without ramp-up; no statement waits longer than half a second.
 pub fn spec() -> Spec {
     let mut spec = Spec::new(WorkloadName::TprocC);
     spec.load.users = "4".parse().unwrap();
     spec.load.ramp_up = "0s".parse().unwrap();
-    spec.load.duration = "2s".parse().unwrap();
+    spec.load.duration = "1500ms".parse().unwrap();
     spec.load.timeout = "500ms".parse().unwrap();
     spec.tproc_c.warehouses = Some(1);
     spec

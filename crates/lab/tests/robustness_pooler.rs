@@ -6,7 +6,7 @@ mod robustness_support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelvin_database::postgres::PostgresEngine;
+use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_database::{Engine, ErrorClass, Rows, Statement, Value};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::progress::Quiet;
@@ -30,6 +30,9 @@ fn more_users_than_connections_run_through_a_pooler_in_transaction_mode() {
     let refused = try_run(&pooler.config(true), &spec(), || {}).map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("prepared_statements=false"), "{refused}");
     assert!(refused.contains("42P05") || refused.contains("26000"), "{refused}");
+    let with_options = Config { options: Some("-c work_mem=8MB".into()), ..config.clone() };
+    let error = PostgresEngine::new(with_options).connect().map(drop).unwrap_err();
+    assert!(error.help().unwrap().contains("for the role"), "{error}");
     // Nor may a build leave its settings behind on the pool's connections.
     let workload = Pgbench::new(Options::default()).unwrap();
     let through = PostgresEngine::new(config.clone());

@@ -64,6 +64,11 @@ pub(crate) fn from_response(body: &[u8]) -> (Error, bool) {
              prepared_statements=false to the URL"
                 .to_owned(),
         ),
+        "08P01" if message.starts_with("unsupported startup parameter") => help.push(
+            "a pooler does not pass on what options= or PGOPTIONS sets: set it at the server, for the role or \
+             the database"
+                .to_owned(),
+        ),
         "53300" => help.push("use fewer users, or raise max_connections".to_owned()),
         _ => {}
     }

@@ -53,6 +53,11 @@ impl PostgresSession {
         }
     }
 
+    /// Whether statements are kept at the server, under names.
+    pub(crate) fn prepared_statements(&self) -> bool {
+        self.config.prepared_statements
+    }
+
     /// Refuses to go on with a broken connection, or past statements that were queued and not flushed.
     #[inline]
     pub(crate) fn check_usable(&self) -> Result<()> {

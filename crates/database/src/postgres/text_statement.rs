@@ -18,6 +18,7 @@ impl PostgresSession {
         columns: &mut Vec<String>,
     ) -> Result<Statement> {
         self.check_usable()?;
+        let parse_each_time = parse_each_time || !self.prepared_statements();
         let name = if parse_each_time {
             String::new()
         } else {

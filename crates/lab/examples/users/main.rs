@@ -51,10 +51,12 @@ fn drive(
     // The server's socket is named as PostgreSQL names its own, with port 5432.
     let directory = Path::new(socket).parent().ok_or("the socket has no directory")?;
     let engine: Arc<dyn Engine> = Arc::new(PostgresEngine::new(Config::unix(directory, 5432, "u", "d")));
-    let script =
-        ScriptChoice { name: "one row".into(), weight: 1, text: Some("select 1 where 1 = :client_id".into()) };
-    let options =
-        Options { scripts: vec![script], query_mode: QueryMode::Prepared, ..Options::default() };
+    let script = ScriptChoice {
+        name: "one row".into(),
+        weight: 1,
+        text: Some("select 1 where 1 = :client_id".into()),
+    };
+    let options = Options { scripts: vec![script], query_mode: QueryMode::Prepared, ..Options::default() };
     let mut workload = Pgbench::new(options)?;
     workload.inspect(&*engine)?;
     let workload: Arc<dyn Workload> = Arc::new(workload);
@@ -71,8 +73,12 @@ fn drive(
     let good: u64 = result.totals.transactions(&result.totals.measured).map(KindCounts::good).sum();
     let lag = result.totals.measured.iter().zip(&result.totals.roles).find(|(_, role)| **role == Role::Lag);
     let lag = lag.and_then(|(kind, _)| kind.latency.percentile(99.0));
-    let broken: Vec<_> =
-        result.invariants.iter().filter(|i| !i.holds).map(|i| format!("{}: {}", i.name, i.evidence)).collect();
+    let broken: Vec<_> = result
+        .invariants
+        .iter()
+        .filter(|i| !i.holds)
+        .map(|i| format!("{}: {}", i.name, i.evidence))
+        .collect();
     println!(
         "{}",
         serde_json::json!({

@@ -117,7 +117,8 @@ pub(super) enum Book {
     BeforeOpen,
     /// Of the transactions that ended after the window: the time before it closed.
     BeforeClose,
-    /// Headline transactions whose commit was lost with its connection: they may have happened.
+    /// Headline transactions whose commit was lost with its connection, or whose answer could not be
+    /// understood: they may have happened.
     Unknown,
     /// Arrivals taken whose time came before the window closed, and which the user could not start any more.
     Unstarted,
@@ -265,7 +266,10 @@ impl User {
                         && retries < self.shared.retries
                         && !self.shared.stop.requested()
                         && self.roll_back().is_ok();
-                    if lost && self.shared.headline[usize::from(kind)] {
+                    // Only the server's own word tells that nothing was committed: an answer that could not be
+                    // understood may have been a good one.
+                    let unknown = lost || error.code().0.is_empty();
+                    if unknown && self.shared.headline[usize::from(kind)] {
                         self.book.add(Book::Unknown as usize, 1);
                     }
                     let end = self.shared.clock.now();

@@ -100,18 +100,18 @@ impl Execute for Pipelined {
         // What came back is put where its line stands, since the database may return it in any order.
         let mut amounts = [Decimal::new(0, 2); MAX_LINES];
         let mut texts = [""; MAX_LINES];
-        let (mut found, mut total) = (0, 0);
+        let (mut found, mut total) = (0, 0_i64);
         for taken in self.first.iter().skip(2) {
             for row in 0..taken.len() {
                 let number = taken.int(row, 0)?;
                 let line = order.number[..order.len].iter().position(|&n| n == number);
                 let line =
                     line.ok_or_else(|| kelvin_database::Error::protocol("a line came back changed"))?;
-                let cents = order.quantity[line] * taken.decimal(row, 1, 2)?;
+                let cents = order.quantity[line].saturating_mul(taken.decimal(row, 1, 2)?);
                 amounts[line] = Decimal::new(cents, 2);
                 texts[line] = taken.text(row, 2)?;
-                done.count += taken.int(row, 3)?;
-                total += cents;
+                done.count = done.count.saturating_add(taken.int(row, 3)?);
+                total = total.saturating_add(cents);
                 found += 1;
             }
         }

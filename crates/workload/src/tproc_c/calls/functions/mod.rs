@@ -4,7 +4,7 @@
 use kelvin_database::{Decimal, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement, Value};
 use kelvin_measure::Outcome;
 
-use super::{Done, Execute, not_prepared, paid, status_found, unused_item};
+use super::{Done, Execute, count, not_prepared, paid, status_found, unused_item};
 use crate::tproc_c::hammerdb;
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::options::Profile;
@@ -182,7 +182,7 @@ impl Execute for Functions {
     ) -> Result<Outcome> {
         let params = [delivery.warehouse.into(), delivery.carrier.into()];
         session.execute(self.prepared()?.delivery, &params, &mut self.rows).map_err(classified)?;
-        done.skipped = Some((DISTRICTS - self.rows.int(0, 0)?) as u64);
+        done.skipped = Some(DISTRICTS as u64 - count(self.rows.int(0, 0)?, DISTRICTS, "deliveries")?);
         Ok(Outcome::Committed)
     }
 

@@ -118,7 +118,7 @@ fn everything_a_session_does_works_without_named_statements() {
     let choice = ScriptChoice { name: "t".into(), weight: 1, text: Some(text.into()) };
     let options = Options { scripts: vec![choice], query_mode: QueryMode::Prepared, ..Options::default() };
     let workload = Pgbench::new(options).unwrap();
-    let mut users = workload.users(6, 1);
+    let mut users = workload.users(6, 1, &kelvin_measure::Clock::real());
     for (user, session) in users.iter_mut().zip(&mut sessions) {
         user.prepare(session.as_mut()).unwrap();
     }

@@ -298,11 +298,8 @@ mod tests {
     #[test]
     fn a_script_is_kept_to_the_letter_and_other_workloads_tables_are_not_printed() {
         let text = "\\set a random(1, 10)\n-- \"quoted\" and '''three'''\n\tselect :a, 'é\u{1}\r\n';\n";
-        let choice = |name: &str| pgbench::ScriptChoice {
-            name: name.into(),
-            weight: 3,
-            text: Some(text.into()),
-        };
+        let choice =
+            |name: &str| pgbench::ScriptChoice { name: name.into(), weight: 3, text: Some(text.into()) };
         let mut spec = Spec::new(WorkloadName::Script);
         spec.script.scripts = vec![choice("a.sql"), choice("b\n.sql")];
         spec.script.define.insert("who".into(), "O'Neil".into());

@@ -146,7 +146,7 @@ impl Pgbench {
     }
 
     /// Whether only transactions run whose effect on the balances is known, and one of them writes.
-    fn is_checked(&self) -> bool {
+    pub fn is_checked(&self) -> bool {
         self.builtins.iter().all(Option::is_some)
             && self.builtins.iter().flatten().any(|builtin| builtin.writes)
     }
@@ -199,7 +199,9 @@ impl Workload for Pgbench {
             let mut session = engine.connect()?;
             match initialize::look(session.as_mut())? {
                 Found::Complete { scale } if scale == i64::from(self.options.scale()) => {}
-                Found::Complete { scale } => return Err(initialize::other_scale(scale, self.options.scale())),
+                Found::Complete { scale } => {
+                    return Err(initialize::other_scale(scale, self.options.scale()));
+                }
                 Found::Nothing | Found::Partial => {
                     return Err(Error::usage("the database holds no complete pgbench tables")
                         .with_help("build them first"));

@@ -11,11 +11,10 @@ use support::{Place, Server, text};
 
 /// PostgreSQL's own pgbench on this server.
 fn pgbench(server: &Server, args: &[&str]) -> Output {
-    let config = server.instance.config();
+    // libpq reads the same URL.
     let output = Command::new(program())
-        .args(["-h", &config.host, "-p", &config.port.to_string(), "-U", &config.user])
         .args(args)
-        .arg(&config.database)
+        .arg(server.url())
         .output()
         .unwrap();
     assert!(output.status.success(), "pgbench {args:?}\n{}", text(&output.stderr));
@@ -81,6 +80,58 @@ fn pgbench_builds_what_kelvin_drives_in_every_mode() {
     }
     let shown = place.expect(0, &["check", "pgbench", "--target", &url]);
     assert!(shown.contains("all 2 conditions hold"), "{shown}");
+}
+
+#[test]
+fn several_scripts_of_all_kinds_are_chosen_by_their_weights() {
+    let server = Server::start();
+    let (place, url) = (Place::new(), server.url());
+    place.write(
+        "mine.sql",
+        "\\set aid random(1, 100000 * :scale)\nselect abalance + :plus as b from pgbench_accounts where aid = :aid \\gset\n",
+    );
+    place.write("never.sql", "select 1/0;\n");
+    for mode in ["simple", "extended", "prepared"] {
+        let args = ["run", "pgbench", "--target", &url, "-M", mode, "-c", "3", "-D", "plus=1"];
+        let scripts = ["-S", "-f", "mine.sql@8", "-f", "never.sql@0", "-b", "tpcb@1"];
+        let shown = place.expect(0, &[&args[..], &scripts, &["--ramp-up", "0", "-T", "2"]].concat());
+        let run = place.report("last");
+        let seen = counts(&run);
+        let names: Vec<&str> = seen.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["select-only", "mine.sql", "never.sql", "tpcb-like"]);
+        let [select, mine, never, tpcb] = [seen[0].1, seen[1].1, seen[2].1, seen[3].1];
+        let share = mine as f64 / (select + mine + tpcb) as f64;
+        assert!(never == 0 && tpcb > 0 && (0.7..0.9).contains(&share), "{seen:?}\n{shown}");
+    }
+    place.expect(0, &["run", "pgbench", "-S", "-t", "50", "--target", &url]);
+    let shown = place.expect(0, &["run", "pgbench", "-S", "-t", "50", "--check", "--target", &url]);
+    assert!(shown.contains("none was checked"), "{shown}");
+}
+
+#[test]
+fn own_sql_runs_on_own_tables_and_its_printed_file_repeats_it() {
+    let server = Server::start();
+    let (place, url) = (Place::new(), server.url());
+    place.write("plain.sql", "select count(*) from pg_class;\nselect 'it''s';\n");
+    place.write("draws.sql", "\\set n random(1, :most)\nselect :n::int;\n");
+    let args = ["run", "script", "plain.sql", "draws.sql@3", "-D", "most=10", "--target", &url];
+    let short = ["-c", "2", "--ramp-up", "0s", "-T", "2"];
+    let file = place.expect(0, &[&args[..], &short, &["--print-spec"]].concat());
+    for mode in ["simple", "extended", "prepared"] {
+        let shown = place.expect(0, &[&args[..], &short, &["-M", mode]].concat());
+        assert!(shown.contains("tps") && !shown.contains("scale"), "{shown}");
+        let run = place.report("last");
+        assert_eq!(run["workload"], "script");
+        let seen = counts(&run);
+        assert!(seen.len() == 2 && seen.iter().all(|(_, count)| *count > 20), "{seen:?}");
+    }
+    std::fs::remove_file(place.path("plain.sql")).unwrap();
+    std::fs::remove_file(place.path("draws.sql")).unwrap();
+    place.write("run.toml", &file);
+    assert_eq!(place.expect(0, &["run", "run.toml", "--print-spec"]), file);
+    place.expect(0, &["run", "run.toml", "-T", "1"]);
+    let missing = place.run(&["run", "script", "plain.sql", "--target", &url]);
+    assert_eq!(missing.status.code(), Some(2));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Plans and runs: what to run ([`spec`]), the virtual users and the measured window ([`driver`]), and the
 //! run as a whole ([`run`]). Everything that happens comes out as [`kelvin_measure::Event`]s.
 
+pub mod arrivals;
 pub mod driver;
 pub mod environment;
+pub mod find_max;
 pub mod run;
 mod series;
 pub mod spec;

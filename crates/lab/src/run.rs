@@ -52,7 +52,7 @@ pub struct Outcome {
 impl Outcome {
     /// Transactions that failed for good, over everything the users did.
     pub fn failed(&self) -> u64 {
-        self.points.iter().flat_map(|p| &p.totals.all).map(|kind| kind.failed).sum()
+        self.points.iter().flat_map(|p| p.totals.transactions(&p.totals.all)).map(|kind| kind.failed).sum()
     }
 
     /// Errors of any kind, also those that a repetition mended.
@@ -112,6 +112,7 @@ impl Run<'_> {
             let point = Point {
                 index: index as u32,
                 users,
+                rate: None,
                 load: &self.spec.load,
                 clock: &self.clock,
                 stop: &self.stop,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rtrb::Consumer;
 
-use crate::event::{KindCounts, Part, Second};
+use crate::event::{KindCounts, Part, Role, Second};
 use crate::invariant::{Invariant, counts_agree};
 use crate::{Nanos, Outcome, Sample};
 
@@ -17,7 +17,7 @@ const GRACE: Nanos = 200_000_000;
 #[derive(Debug)]
 pub struct Collector {
     point: u32,
-    kinds: usize,
+    layout: Layout,
     rings: Vec<Consumer<Sample>>,
     window_start: Nanos,
     window_end: Option<Nanos>,
@@ -27,10 +27,41 @@ pub struct Collector {
     totals: Totals,
 }
 
-/// Sums over one point.
+/// Which series a sample goes into.
+#[derive(Debug)]
+struct Layout {
+    roles: Vec<Role>,
+    /// By series of transactions: the series of their response times.
+    response: Vec<Option<usize>>,
+    lag: Option<usize>,
+}
+
+impl Layout {
+    fn new(roles: Vec<Role>) -> Self {
+        let place = |wanted: Role| roles.iter().position(|&role| role == wanted);
+        let response = (0..roles.len()).map(|of| place(Role::Response { of: of as u16 })).collect();
+        Self { lag: place(Role::Lag), response, roles }
+    }
+
+    fn count(&self, kinds: &mut [KindCounts], sample: &Sample) {
+        let kind = usize::from(sample.kind);
+        count(&mut kinds[kind], sample, sample.service);
+        if let Some(response) = self.response[kind] {
+            count(&mut kinds[response], sample, sample.response());
+        }
+        if let Some(lag) = self.lag.filter(|_| sample.awaited) {
+            kinds[lag].committed += 1;
+            kinds[lag].latency.record(sample.late);
+        }
+    }
+}
+
+/// Sums over one point, by series.
 #[derive(Debug, Clone)]
 pub struct Totals {
-    /// Over the measured window, by transaction type.
+    /// What each series is of.
+    pub roles: Vec<Role>,
+    /// Over the measured window.
     pub measured: Vec<KindCounts>,
     /// Over ramp-up, window and tail: everything that the users did.
     pub all: Vec<KindCounts>,
@@ -41,18 +72,40 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn new(kinds: usize) -> Self {
+    fn new(roles: Vec<Role>) -> Self {
         Self {
-            measured: vec![KindCounts::default(); kinds],
-            all: vec![KindCounts::default(); kinds],
+            measured: vec![KindCounts::default(); roles.len()],
+            all: vec![KindCounts::default(); roles.len()],
+            roles,
             samples: 0,
             last_end: 0,
         }
     }
 
+    /// The series of transactions out of those in `kinds`: what may be added up.
+    pub fn transactions<'a>(&'a self, kinds: &'a [KindCounts]) -> impl Iterator<Item = &'a KindCounts> {
+        let of = |(kind, &role): (&'a KindCounts, &Role)| (role == Role::Transaction).then_some(kind);
+        kinds.iter().zip(&self.roles).filter_map(of)
+    }
+
+    /// Adds a second that was handed out.
+    fn add(&mut self, second: &Second) {
+        let add = |sums: &mut [KindCounts]| {
+            for (sum, kind) in sums.iter_mut().zip(&second.kinds) {
+                sum.add(kind);
+            }
+        };
+        add(&mut self.all);
+        if second.part == Part::Measured {
+            add(&mut self.measured);
+        }
+    }
+
     /// Every sample must be in exactly one count, and every good one in the histogram.
     pub fn invariants(&self, pushed: u64) -> Vec<Invariant> {
-        let counted: u64 = self.all.iter().map(|k| k.good() + k.failed).sum();
+        let own = |role: &Role| matches!(role, Role::Transaction | Role::Statement { .. });
+        let own = self.all.iter().zip(&self.roles).filter(|(_, role)| own(role));
+        let counted: u64 = own.map(|(k, _)| k.good() + k.failed).sum();
         let good: u64 = self.measured.iter().map(KindCounts::good).sum();
         let in_histograms: u64 = self.measured.iter().map(|k| k.latency.count()).sum();
         vec![
@@ -74,18 +127,20 @@ impl Totals {
 
 impl Collector {
     /// A collector for `point` whose load begins at `begin` and whose measured window opens at `window_start`
-    /// and closes at `window_end`, or when [`Collector::close_window`] says so.
+    /// and closes at `window_end`, or when [`Collector::close_window`] says so. The roles are those of the run's
+    /// series, in their order.
     pub fn new(
         point: u32,
-        kinds: usize,
+        roles: Vec<Role>,
         rings: Vec<Consumer<Sample>>,
         begin: Nanos,
         window_start: Nanos,
         window_end: Option<Nanos>,
     ) -> Self {
-        let totals = Totals::new(kinds);
+        let totals = Totals::new(roles.clone());
         let complete = second_from(window_start, begin);
-        Self { point, kinds, rings, window_start, window_end, open: BTreeMap::new(), complete, totals }
+        let layout = Layout::new(roles);
+        Self { point, layout, rings, window_start, window_end, open: BTreeMap::new(), complete, totals }
     }
 
     /// Closes the window at `end` if it was to close later. `end` must be the clock's time now, read in the
@@ -103,29 +158,35 @@ impl Collector {
             let start = self.window_start as i64 + second * SECOND as i64;
             let part = part_of(self.window_start, self.window_end, start.max(0) as u64);
             if part != Part::Tail && self.open.range((second, 0)..(second + 1, 0)).next().is_none() {
-                self.open
-                    .insert((second, part_key(part)), empty_second(self.point, second, part, self.kinds));
+                let empty = self.empty_second(second, part);
+                self.open.insert((second, part_key(part)), empty);
             }
         }
         self.complete = self.complete.max(complete_before);
         let still_open = self.open.split_off(&(complete_before, 0));
-        std::mem::replace(&mut self.open, still_open).into_values().collect()
+        let complete = std::mem::replace(&mut self.open, still_open);
+        self.hand_out(complete)
     }
 
     /// Takes the last samples, after all users have ended, and returns what is left, with the sums.
     pub fn finish(mut self) -> (Vec<Second>, Totals) {
         self.take_samples();
-        (self.open.into_values().collect(), self.totals)
+        let rest = std::mem::take(&mut self.open);
+        (self.hand_out(rest), self.totals)
     }
 
-    /// Transactions of `kind` that ended well within the measured window so far.
-    pub fn measured_good(&self, kind: usize) -> u64 {
-        self.totals.measured[kind].good()
+    /// The sums are those of the seconds: a sample costs one look into a histogram, not three.
+    fn hand_out(&mut self, seconds: BTreeMap<(i64, u8), Second>) -> Vec<Second> {
+        seconds.into_values().inspect(|second| self.totals.add(second)).collect()
     }
 
-    /// Transactions that ended so far, of any kind and outcome.
-    pub fn samples(&self) -> u64 {
-        self.totals.samples
+    fn empty_second(&self, second: i64, part: Part) -> Second {
+        Second {
+            point: self.point,
+            second,
+            part,
+            kinds: vec![KindCounts::default(); self.layout.roles.len()],
+        }
     }
 
     /// The second, counted from the window's opening, that holds a point in time.
@@ -141,13 +202,15 @@ impl Collector {
                 let Ok(sample) = ring.pop() else { break };
                 let part = part_of(self.window_start, self.window_end, sample.end);
                 let second = second_from(self.window_start, sample.end);
-                let empty = || empty_second(self.point, second, part, self.kinds);
-                let entry = self.open.entry((second, part_key(part))).or_insert_with(empty);
-                let kind = usize::from(sample.kind);
-                count(&mut entry.kinds[kind], &sample);
-                count(&mut self.totals.all[kind], &sample);
+                let (point, series) = (self.point, self.layout.roles.len());
+                let entry = self.open.entry((second, part_key(part))).or_insert_with(|| Second {
+                    point,
+                    second,
+                    part,
+                    kinds: vec![KindCounts::default(); series],
+                });
+                self.layout.count(&mut entry.kinds, &sample);
                 if part == Part::Measured {
-                    count(&mut self.totals.measured[kind], &sample);
                     self.totals.last_end = self.totals.last_end.max(sample.end);
                 }
                 self.totals.samples += 1;
@@ -159,10 +222,6 @@ impl Collector {
 /// The second, counted from `window_start`, that holds `at`; negative before the window.
 pub fn second_from(window_start: Nanos, at: Nanos) -> i64 {
     (at as i64 - window_start as i64).div_euclid(SECOND as i64)
-}
-
-fn empty_second(point: u32, second: i64, part: Part, kinds: usize) -> Second {
-    Second { point, second, part, kinds: vec![KindCounts::default(); kinds] }
 }
 
 fn part_of(window_start: Nanos, window_end: Option<Nanos>, end: Nanos) -> Part {
@@ -183,7 +242,7 @@ fn part_key(part: Part) -> u8 {
     }
 }
 
-fn count(counts: &mut KindCounts, sample: &Sample) {
+fn count(counts: &mut KindCounts, sample: &Sample, took: Nanos) {
     counts.retries += u64::from(sample.retries);
     match sample.outcome {
         Outcome::Committed => counts.committed += 1,
@@ -193,7 +252,7 @@ fn count(counts: &mut KindCounts, sample: &Sample) {
             return;
         }
     }
-    counts.latency.record(sample.service);
+    counts.latency.record(took);
 }
 
 #[cfg(test)]
@@ -208,7 +267,8 @@ mod tests {
     #[test]
     fn a_sample_counts_in_the_part_and_second_in_which_it_ended() {
         let (mut user, ring) = recorder(16);
-        let mut collector = Collector::new(0, 1, vec![ring], 0, 5 * SECOND, Some(7 * SECOND));
+        let mut collector =
+            Collector::new(0, vec![Role::Transaction], vec![ring], 0, 5 * SECOND, Some(7 * SECOND));
         for end in [SECOND, 5 * SECOND - 1, 5 * SECOND, 6 * SECOND, 7 * SECOND - 1, 7 * SECOND] {
             user.record(sample(end, Outcome::Committed));
         }
@@ -240,12 +300,35 @@ mod tests {
     #[test]
     fn a_window_closed_early_keeps_what_ended_before() {
         let (mut user, ring) = recorder(16);
-        let mut collector = Collector::new(0, 1, vec![ring], 0, 0, Some(60 * SECOND));
+        let mut collector = Collector::new(0, vec![Role::Transaction], vec![ring], 0, 0, Some(60 * SECOND));
         user.record(sample(SECOND / 2, Outcome::Committed));
         collector.drain(SECOND);
         collector.close_window(SECOND);
         user.record(sample(SECOND + 1, Outcome::RolledBack));
         let (_, totals) = collector.finish();
         assert_eq!((totals.measured[0].good(), totals.all[0].good()), (1, 2));
+    }
+
+    #[test]
+    fn an_open_loop_has_its_response_times_and_its_lateness_beside_the_service_times() {
+        let (mut user, ring) = recorder(16);
+        let roles = vec![Role::Transaction, Role::Statement { of: 0 }, Role::Response { of: 0 }, Role::Lag];
+        let mut collector = Collector::new(0, roles, vec![ring], 0, 0, None);
+        let sample = |late, awaited, outcome| Sample {
+            late,
+            awaited,
+            ..Sample::closed(SECOND / 2, 1_000_000, 0, outcome, 0)
+        };
+        user.record(sample(20_000, true, Outcome::Committed));
+        user.record(sample(4_000_000, false, Outcome::Committed));
+        user.record(sample(0, true, Outcome::Failed));
+        user.record(Sample::closed(SECOND / 2, 300_000, 1, Outcome::Committed, 0));
+        collector.take_samples();
+        let (_, totals) = collector.finish();
+        let sums: Vec<_> =
+            totals.all.iter().map(|k| (k.committed, k.failed, k.latency.sum() / 1000)).collect();
+        assert_eq!(sums, [(2, 1, 2000), (1, 0, 300), (2, 1, 6020), (2, 0, 20)]);
+        assert_eq!(totals.transactions(&totals.all).map(KindCounts::good).sum::<u64>(), 2);
+        assert!(totals.invariants(user.pushed()).iter().all(|i| i.holds), "{:?}", totals.invariants(4));
     }
 }

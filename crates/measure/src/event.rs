@@ -53,6 +53,35 @@ pub enum Part {
     Tail,
 }
 
+/// The time that a headline figure counts over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Per {
+    /// As NOPM does.
+    #[default]
+    Minute,
+    /// As tps does.
+    Second,
+}
+
+impl Per {
+    /// Its length in seconds.
+    pub fn seconds(self) -> f64 {
+        match self {
+            Self::Minute => 60.0,
+            Self::Second => 1.0,
+        }
+    }
+
+    /// The unit as a word, as in "transactions per minute".
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Minute => "minute",
+            Self::Second => "second",
+        }
+    }
+}
+
 /// What a series of counts and latencies is of. A run has one series for each transaction type; an open loop adds
 /// more for the same transactions, so that adding up series means choosing a role first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -277,6 +306,82 @@ pub struct Window {
     pub schedule: Option<Schedule>,
 }
 
+/// A fitted coefficient with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The value that fits best.
+    pub value: f64,
+    /// Lower end of the interval; none when it could not be had.
+    pub low: Option<f64>,
+    /// Upper end of the interval.
+    pub high: Option<f64>,
+}
+
+/// The Universal Scalability Law fitted to the points of a sweep over users (Gunther, "Guerrilla Capacity
+/// Planning", 2007): X(n) = λ·n / (1 + σ·(n − 1) + κ·n·(n − 1)).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scalability {
+    /// Transactions per second of one user alone.
+    pub lambda: Estimate,
+    /// Contention: the share of the work that cannot be done side by side.
+    pub sigma: Estimate,
+    /// Coherency: what each pair of users costs.
+    pub kappa: Estimate,
+    /// Users with the highest fitted throughput; none when that lies beyond twice the highest number measured,
+    /// of which a fit says nothing.
+    pub peak_users: Option<f64>,
+    /// Share of the variance of the throughput that the fit explains, at most 1; none when the throughput does
+    /// not vary.
+    pub r_squared: Option<f64>,
+    /// The points that were fitted.
+    pub points: Vec<ScalabilityPoint>,
+}
+
+impl Scalability {
+    /// The fitted throughput of a number of users, in transactions per second.
+    pub fn fitted(&self, users: f64) -> f64 {
+        let (sigma, kappa) = (self.sigma.value, self.kappa.value);
+        self.lambda.value * users / (1.0 + sigma * (users - 1.0) + kappa * users * (users - 1.0))
+    }
+}
+
+/// One number of users of a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ScalabilityPoint {
+    /// Virtual users.
+    pub users: u32,
+    /// Good transactions per second as measured.
+    pub throughput: f64,
+}
+
+/// The outcome of a search for the highest rate that meets a service level.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MaximumRate {
+    /// The highest rate that held, in transactions per second; none when no trial held.
+    pub held: Option<f64>,
+    /// The lowest rate that failed above it; none when no trial failed.
+    pub failed: Option<f64>,
+    /// The service level as it was asked for, such as "p99<20ms,errors<0.1%".
+    pub slo: String,
+    /// The trials in their order.
+    pub trials: Vec<RateTrial>,
+}
+
+/// One rate that was tried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RateTrial {
+    /// The point of the run that it was.
+    pub point: u32,
+    /// Transactions per second asked for.
+    pub rate: f64,
+    /// Good transactions per second achieved.
+    pub achieved: f64,
+    /// Whether the service level held.
+    pub holds: bool,
+    /// Each term of the service level with the figure found, such as "p99 12.3 ms, allowed 20 ms".
+    pub verdicts: Vec<String>,
+}
+
 /// Everything that happens in a run.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -351,6 +456,10 @@ pub enum Event {
         /// The outcome.
         line: CheckLine,
     },
+    /// A sweep over users was fitted.
+    Scalability(Scalability),
+    /// A search for the highest rate ended.
+    MaximumRate(MaximumRate),
     /// The run ended.
     Finished {
         /// How.

@@ -24,26 +24,20 @@ pub enum HistogramError {
 }
 
 /// Latencies of one population. Values are nanoseconds; the relative error of a value is at most 0.1 %.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Histogram {
-    counts: Hdr<u64>,
+    /// None until there is something to count: the buckets take 270 KB, and many series have nothing in most
+    /// seconds.
+    counts: Option<Hdr<u64>>,
     /// Exact sum of the recorded values, since HdrHistogram's own mean carries the bucket error.
     sum: u128,
     clamped: u64,
 }
 
-impl Default for Histogram {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Histogram {
     /// An empty histogram.
     pub fn new() -> Self {
-        // The bounds are constants that HdrHistogram accepts; see the test below.
-        let counts = Hdr::new_with_bounds(1, MAX_LATENCY, 3).unwrap_or_else(|_| unreachable!());
-        Self { counts, sum: 0, clamped: 0 }
+        Self::default()
     }
 
     /// Records one latency.
@@ -51,33 +45,37 @@ impl Histogram {
         if latency > MAX_LATENCY {
             self.clamped += 1;
         }
-        self.counts.saturating_record(latency.clamp(1, MAX_LATENCY));
+        self.counts.get_or_insert_with(buckets).saturating_record(latency.clamp(1, MAX_LATENCY));
         self.sum += u128::from(latency);
     }
 
     /// Adds all values of `other`.
     pub fn add(&mut self, other: &Self) {
-        // Both have the same bounds, so that nothing can be out of range.
-        let _ = self.counts.add(&other.counts);
+        if let Some(counts) = &other.counts {
+            // Both have the same bounds, so that nothing can be out of range.
+            let _ = self.counts.get_or_insert_with(buckets).add(counts);
+        }
         self.sum += other.sum;
         self.clamped += other.clamped;
     }
 
     /// Forgets all values and keeps the memory.
     pub fn clear(&mut self) {
-        self.counts.clear();
+        if let Some(counts) = &mut self.counts {
+            counts.clear();
+        }
         self.sum = 0;
         self.clamped = 0;
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.counts.len()
+        self.counts.as_ref().map_or(0, |counts| counts.len())
     }
 
     /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.count() == 0
     }
 
     /// Exact sum of all values in nanoseconds.
@@ -97,12 +95,12 @@ impl Histogram {
 
     /// Largest value in nanoseconds (to the histogram's precision); `None` when empty.
     pub fn max(&self) -> Option<Nanos> {
-        (!self.is_empty()).then(|| self.counts.max())
+        self.filled().map(Hdr::max)
     }
 
     /// Smallest value in nanoseconds (to the histogram's precision); `None` when empty.
     pub fn min(&self) -> Option<Nanos> {
-        (!self.is_empty()).then(|| self.counts.min())
+        self.filled().map(Hdr::min)
     }
 
     /// The value at a percentile (0-100), in nanoseconds. `None` when fewer than ten values lie beyond it,
@@ -110,12 +108,20 @@ impl Histogram {
     pub fn percentile(&self, percent: f64) -> Option<Nanos> {
         let beyond = self.count() as f64 * (1.0 - percent / 100.0);
         // 1e-9 forgives the rounding of 1 − 0.999.
-        (beyond + 1e-9 >= 10.0).then(|| self.counts.value_at_quantile(percent / 100.0))
+        self.filled()
+            .filter(|_| beyond + 1e-9 >= 10.0)
+            .map(|counts| counts.value_at_quantile(percent / 100.0))
+    }
+
+    /// The buckets, when there is something in them.
+    fn filled(&self) -> Option<&Hdr<u64>> {
+        self.counts.as_ref().filter(|counts| !counts.is_empty())
     }
 
     /// Occupied buckets in ascending order: the highest value of the bucket in nanoseconds, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
-        self.counts.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value()))
+        let recorded = self.counts.iter().flat_map(|counts| counts.iter_recorded());
+        recorded.map(|v| (v.value_iterated_to(), v.count_at_value()))
     }
 
     /// What a table shows of it.
@@ -133,8 +139,15 @@ impl Histogram {
     /// clamped count are not part of that format and are stored beside it.
     pub fn encode(&self) -> Result<Vec<u8>, HistogramError> {
         let mut bytes = Vec::with_capacity(256);
+        let empty;
+        let counts = if let Some(counts) = &self.counts {
+            counts
+        } else {
+            empty = buckets();
+            &empty
+        };
         V2Serializer::new()
-            .serialize(&self.counts, &mut bytes)
+            .serialize(counts, &mut bytes)
             .map_err(|e| HistogramError::Encode(format!("{e:?}")))?;
         Ok(bytes)
     }
@@ -144,12 +157,15 @@ impl Histogram {
         let stored: Hdr<u64> = Deserializer::new()
             .deserialize(&mut std::io::Cursor::new(bytes))
             .map_err(|e| HistogramError::Decode(format!("{e:?}")))?;
-        let mut histogram = Self::new();
-        histogram.counts.add(&stored).map_err(|e| HistogramError::Decode(e.to_string()))?;
-        histogram.sum = sum;
-        histogram.clamped = clamped;
-        Ok(histogram)
+        let mut counts = buckets();
+        counts.add(&stored).map_err(|e| HistogramError::Decode(e.to_string()))?;
+        Ok(Self { counts: Some(counts), sum, clamped })
     }
+}
+
+fn buckets() -> Hdr<u64> {
+    // The bounds are constants that HdrHistogram accepts; every test records something.
+    Hdr::new_with_bounds(1, MAX_LATENCY, 3).unwrap_or_else(|_| unreachable!())
 }
 
 /// The row of a latency table. All latencies in nanoseconds.

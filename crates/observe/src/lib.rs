@@ -3,5 +3,7 @@
 
 pub mod host;
 mod process;
+mod threads;
 
 pub use process::cpu_time;
+pub use threads::{ThreadTimes, thread_id, threads};

@@ -27,6 +27,30 @@ pub(crate) fn rate(value: Option<f64>) -> String {
     }
 }
 
+/// A small figure with two decimals, such as busy cores.
+pub(crate) fn decimal(value: Option<f64>) -> String {
+    value.map_or_else(|| NONE.into(), |v| if v < 100.0 { format!("{v:.2}") } else { rate(Some(v)) })
+}
+
+/// A share, "12.3 %".
+pub(crate) fn percent(value: Option<f64>) -> String {
+    value.map_or_else(|| NONE.into(), |v| format!("{v:.1} %"))
+}
+
+/// A fitted coefficient with three figures, however small.
+pub(crate) fn coefficient(value: f64) -> String {
+    let size = value.abs();
+    if size >= 100.0 {
+        format!("{}{}", if value < 0.0 { "-" } else { "" }, whole(size.round() as u64))
+    } else if size >= 0.01 {
+        format!("{value:.3}")
+    } else if size > 0.0 {
+        format!("{value:.2e}")
+    } else {
+        "0".into()
+    }
+}
+
 /// "1 virtual user", "8 virtual users".
 pub(crate) fn users(count: u32) -> String {
     format!("{} virtual user{}", whole(u64::from(count)), if count == 1 { "" } else { "s" })

@@ -14,7 +14,8 @@ pub mod text;
 
 pub use model::SCHEMA;
 pub use model::{
-    Distribution, ErrorRow, JudgedCheck, LatencyRow, PointReport, Precision, Report, SecondReport,
+    Distribution, ErrorRow, Generator, JudgedCheck, Lag, LatencyRow, OpenSecond, PointReport, Precision,
+    Report, ScheduleReport, SecondReport, StatementRow, TransactionStatements,
 };
 
 /// Why a report cannot be made.

@@ -2,7 +2,9 @@
 //! histogram is only summed up there. Seconds have a table of their own.
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::{Arrivals, AuditLine, CheckLine, ErrorCount, Event, Phase, Status, Window};
+use kelvin_measure::event::{
+    Arrivals, AuditLine, CheckLine, ErrorCount, Event, MaximumRate, Phase, Scalability, Status, Window,
+};
 use kelvin_measure::invariant::Invariant;
 use serde::Deserialize;
 
@@ -20,6 +22,8 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::Audit { .. } => "audit",
         Event::Invariant { .. } => "invariant",
         Event::Check { .. } => "check",
+        Event::Scalability(_) => "scalability",
+        Event::MaximumRate(_) => "maximum-rate",
         Event::Finished { .. } => "finished",
     }
 }
@@ -43,6 +47,8 @@ enum Body {
     Audit { point: u32, lines: Vec<Line> },
     Invariant { point: u32, invariant: Invariant },
     Check { phase: Phase, line: CheckLine },
+    Scalability(Scalability),
+    MaximumRate(MaximumRate),
     Finished { status: Status, error: Option<String> },
 }
 
@@ -89,6 +95,8 @@ impl From<Body> for Event {
             }
             Body::Invariant { point, invariant } => Self::Invariant { point, invariant },
             Body::Check { phase, line } => Self::Check { phase, line },
+            Body::Scalability(fit) => Self::Scalability(fit),
+            Body::MaximumRate(found) => Self::MaximumRate(found),
             Body::Finished { status, error } => Self::Finished { status, error },
         }
     }

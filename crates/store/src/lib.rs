@@ -11,13 +11,14 @@
 //! | `second` | counts and latency histogram per point, second, part and transaction type |
 //! | `total` | the collector's own sums, to check the seconds against |
 //!
-//! The views `window`, `error` and `audit` spread the JSON of `event` into columns for the `sqlite3` shell.
+//! The views `window`, `error`, `audit`, `series` and `arrivals` spread the JSON of `event` into columns for the `sqlite3` shell.
 
 mod alive;
 mod blob;
 mod body;
 mod error;
 mod figures;
+mod points;
 mod redact;
 mod run;
 mod schema;
@@ -26,7 +27,8 @@ mod stored;
 mod writer;
 
 pub use error::{Error, Result};
-pub use figures::{ErrorGroup, Figures, PhaseSpan, Point, SecondRow};
+pub use figures::{Figures, SecondRow};
+pub use points::{ErrorGroup, PhaseSpan, Point};
 pub use redact::redact;
 pub use run::{Liveness, NewRun, PointSummary, RunId, RunSummary, verdict};
 pub use schema::{APPLICATION_ID, VERSION};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kelvin_measure::event::{Series, Status};
+use kelvin_measure::event::{Per, Series, Status};
 use serde::{Deserialize, Serialize};
 
 /// Number of a run in its store: 1, 2, 3… A number is never given twice, not even after a deletion.
@@ -35,10 +35,13 @@ pub struct NewRun {
     pub random_algorithm: String,
     /// The version of Kelvin that ran it.
     pub kelvin_version: String,
-    /// The transaction types; the index is the `kind` in every event.
+    /// The transaction types and the other series; the index is the `kind` in every event.
     pub kinds: Vec<Series>,
-    /// Name of the headline figure per minute, such as "NOPM".
+    /// Name of the headline figure, such as "NOPM" or "tps".
     pub headline: String,
+    /// The time that the headline figure counts over.
+    #[serde(default)]
+    pub headline_per: Per,
     /// Names of the workload's counters, in the order of `Event::Counters`.
     pub counter_names: Vec<String>,
     /// Sentences that belong to the result: what is driven, what is not reproducible.
@@ -80,6 +83,8 @@ pub struct RunSummary {
     pub liveness: Liveness,
     /// Name of the headline figure.
     pub headline: String,
+    /// The time that it counts over.
+    pub headline_per: Per,
     /// The points whose window closed.
     pub points: Vec<PointSummary>,
     /// Errors counted, retried ones included.
@@ -100,10 +105,24 @@ impl RunSummary {
 pub struct PointSummary {
     /// Virtual users.
     pub users: u32,
+    /// Transactions per second that an open loop asked for.
+    pub asked_per_second: Option<f64>,
     /// Headline transactions per elapsed minute.
     pub per_minute: f64,
+    /// Headline transactions per elapsed second.
+    pub per_second: f64,
     /// Length of the window in seconds, as elapsed.
     pub seconds: f64,
+}
+
+impl PointSummary {
+    /// Headline transactions per elapsed minute or second.
+    pub fn rate(&self, per: Per) -> f64 {
+        match per {
+            Per::Minute => self.per_minute,
+            Per::Second => self.per_second,
+        }
+    }
 }
 
 /// Whether a run is valid: not when anything did not hold, and only when every point was audited; none when it

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kelvin_measure::event::{Event, Phase, Status};
+use kelvin_measure::event::{Event, Per, Phase, Status};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 
@@ -63,8 +63,8 @@ impl Store {
         let conn = schema::open(&self.path)?;
         conn.execute(
             "INSERT INTO run (workload, target, label, spec_toml, command, seed, random_algorithm, \
-             kelvin_version, kinds, headline, counter_names, notes, environment, started, writer, committed_ms) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             kelvin_version, kinds, headline, headline_per, counter_names, notes, environment, started, writer, \
+             committed_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![
                 run.workload,
                 redact(&run.target),
@@ -76,6 +76,7 @@ impl Store {
                 run.kelvin_version,
                 json(serde_json::to_string(&run.kinds))?,
                 run.headline,
+                run.headline_per.word(),
                 json(serde_json::to_string(&run.counter_names))?,
                 json(serde_json::to_string(&notes))?,
                 environment.to_string(),
@@ -94,7 +95,10 @@ impl Store {
         let to = |e| Error::sqlite(&self.path, e);
         let mut statement = self
             .conn
-            .prepare("SELECT id, label, workload, target, started, headline, writer, committed_ms FROM run ORDER BY id")
+            .prepare(
+                "SELECT id, label, workload, target, started, headline, headline_per, writer, committed_ms FROM run \
+                 ORDER BY id",
+            )
             .map_err(to)?;
         let mut rows = statement.query([]).map_err(to)?;
         let mut runs = BTreeMap::new();
@@ -108,7 +112,8 @@ impl Store {
                 started: self.timestamp(&row.get::<_, String>(4).map_err(to)?)?,
                 headline: row.get(5).map_err(to)?,
                 status: Status::Partial,
-                liveness: self.liveness(row, 6)?,
+                headline_per: self.per(&row.get::<_, String>(6).map_err(to)?)?,
+                liveness: self.liveness(row, 7)?,
                 points: Vec::new(),
                 errors: 0,
                 valid: None,
@@ -160,8 +165,13 @@ impl Store {
                         continue;
                     }
                     let seconds = window.elapsed as f64 / 1e9;
-                    let per_minute = window.client_headline as f64 * 60.0 / seconds;
-                    run.points.push(PointSummary { users: window.users, per_minute, seconds });
+                    run.points.push(PointSummary {
+                        users: window.users,
+                        asked_per_second: window.schedule.map(|schedule| schedule.rate),
+                        per_minute: window.client_headline as f64 * 60.0 / seconds,
+                        per_second: window.client_headline as f64 / seconds,
+                        seconds,
+                    });
                 }
                 _ => {}
             }
@@ -206,7 +216,7 @@ impl Store {
         let row = snapshot
             .query_row(
                 "SELECT workload, target, label, spec_toml, command, seed, random_algorithm, kelvin_version, \
-                 kinds, headline, counter_names, notes, environment, started, writer, committed_ms \
+                 kinds, headline, headline_per, counter_names, notes, environment, started, writer, committed_ms \
                  FROM run WHERE id = ?",
                 [id.0],
                 |row| Ok(self.read_run(row)),
@@ -230,12 +240,13 @@ impl Store {
             kelvin_version: text(7)?,
             kinds: self.json(&text(8)?)?,
             headline: text(9)?,
-            counter_names: self.json(&text(10)?)?,
-            notes: self.json(&text(11)?)?,
-            environment: self.json(&text(12)?)?,
-            started: self.timestamp(&text(13)?)?,
+            headline_per: self.per(&text(10)?)?,
+            counter_names: self.json(&text(11)?)?,
+            notes: self.json(&text(12)?)?,
+            environment: self.json(&text(13)?)?,
+            started: self.timestamp(&text(14)?)?,
         };
-        Ok((info, self.liveness(row, 14)?))
+        Ok((info, self.liveness(row, 15)?))
     }
 
     /// Deletes a run. Its number is not given again.
@@ -278,6 +289,13 @@ impl Store {
 
     fn event(&self, text: &str) -> Result<Event> {
         body::parse(text).map_err(|e| Error::damaged(&self.path, e.to_string()))
+    }
+
+    fn per(&self, word: &str) -> Result<Per> {
+        [Per::Minute, Per::Second]
+            .into_iter()
+            .find(|per| per.word() == word)
+            .ok_or_else(|| Error::damaged(&self.path, format!("a figure counts over {word:?}")))
     }
 
     fn timestamp(&self, text: &str) -> Result<jiff::Timestamp> {

@@ -349,7 +349,7 @@ fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindR
 mod tests {
     use kelvin_measure::event::Event;
 
-    use kelvin_measure::event::Series;
+    use kelvin_measure::event::{Per, Series};
 
     use crate::{Error, NewRun, RunId, Store};
 
@@ -368,6 +368,7 @@ mod tests {
             kelvin_version: String::new(),
             kinds: vec![Series::transaction("a", true)],
             headline: "x".into(),
+            headline_per: Per::Minute,
             counter_names: Vec::new(),
             notes: Vec::new(),
             environment: serde_json::Value::Null,

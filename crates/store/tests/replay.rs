@@ -6,7 +6,7 @@ mod common;
 
 use common::{as_json, merged, new_run, whole_run};
 use kelvin_measure::Event;
-use kelvin_measure::event::{Part, Status};
+use kelvin_measure::event::{Part, Per, Status};
 use kelvin_store::{Liveness, RunId, Store};
 use proptest::prelude::*;
 
@@ -68,10 +68,10 @@ fn figures_are_those_of_the_window() {
     let figures = run.figures(0).unwrap();
     let expected = common::headline(&events, 0);
     assert_eq!(figures.headline, expected);
-    assert_eq!(figures.per_minute.unwrap(), expected as f64 * 6.0);
+    assert_eq!(figures.headline_per(Per::Minute).unwrap(), expected as f64 * 6.0);
     assert_eq!(figures.measured().count(), 10);
     assert_eq!(
-        figures.all.count(),
+        figures.all.latency.count(),
         figures.kinds.iter().map(kelvin_measure::event::KindCounts::good).sum::<u64>()
     );
     assert!(run.cross_checks(0, &figures).iter().all(|i| i.holds));
@@ -114,7 +114,7 @@ fn a_second_in_which_the_database_stood_still_is_a_zero_not_a_gap() {
         rows,
         [(0, 1.0, 0), (1, 1.0, 10), (2, 1.0, 0), (3, 1.0, 0), (4, 1.0, 10), (5, 1.0, 0), (6, 0.5, 0)]
     );
-    assert!((figures.per_minute.unwrap() - figures.headline as f64 * 60.0 / 6.5).abs() < 1e-9);
+    assert!((figures.headline_per(Per::Minute).unwrap() - figures.headline as f64 * 60.0 / 6.5).abs() < 1e-9);
 }
 
 #[test]

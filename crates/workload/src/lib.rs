@@ -15,6 +15,7 @@ use kelvin_database::{Engine, Result, Session};
 use kelvin_measure::event::{AuditLine, CheckLine};
 use kelvin_measure::{Clock, Counters, Nanos, Outcome};
 
+pub use kelvin_measure::event::Per;
 pub use progress::{Progress, Stop};
 
 /// One transaction type, or one statement whose time is taken by itself.
@@ -44,15 +45,6 @@ pub struct StatementTime {
     pub took: Nanos,
     /// When it ended.
     pub end: Nanos,
-}
-
-/// The time that a headline figure counts over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Per {
-    /// As NOPM does.
-    Minute,
-    /// As tps does.
-    Second,
 }
 
 /// What a user does next.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
+use kelvin_fiber::Source;
 use postgres_protocol::message::frontend;
 use rustix::io::Errno;
 use rustix::net::{
@@ -74,12 +75,32 @@ pub(crate) fn open_tcp(addresses: &[SocketAddr], deadline: Instant) -> Result<So
     for (index, address) in addresses.iter().enumerate() {
         let rest = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
         let left = deadline.saturating_duration_since(Instant::now()) / rest;
-        match TcpStream::connect_timeout(address, left.max(Duration::from_millis(1))) {
+        match connect_tcp(address, left.max(Duration::from_millis(1))) {
             Ok(socket) => return tune(socket).map(Socket::Tcp),
             Err(e) => last = error::from_io(&e, &address.to_string()).with_help(STARTED),
         }
     }
     Err(last)
+}
+
+/// As `TcpStream::connect_timeout`, for a fiber as well.
+fn connect_tcp(address: &SocketAddr, limit: Duration) -> std::io::Result<TcpStream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    match connect_socket(&socket, address) {
+        Ok(()) => {}
+        Err(Errno::INPROGRESS | Errno::INTR) => {
+            if Source::new().wait_any(&socket, Some(limit))? == (false, false) {
+                return Err(std::io::ErrorKind::TimedOut.into());
+            }
+            rustix::net::sockopt::socket_error(&socket)??;
+        }
+        Err(e) => return Err(e.into()),
+    }
+    let socket = TcpStream::from(socket);
+    socket.set_nonblocking(false)?;
+    Ok(socket)
 }
 
 /// The system knows no time-out for this: with the server's queue full a plain `connect` blocks for ever.
@@ -94,7 +115,7 @@ fn open_unix(path: &Path, deadline: Instant) -> Result<UnixStream> {
             Ok(()) => break,
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(5));
+                kelvin_fiber::sleep(Duration::from_millis(5));
             }
             Err(Errno::AGAIN) => return Err(error::timeout("waiting for the server to take the connection")),
             Err(e) => return Err(failed(e.into())),

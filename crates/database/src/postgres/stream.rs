@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use kelvin_fiber::{Source, Wait};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::ClientConnection;
@@ -47,6 +47,10 @@ impl Socket {
 
 pub(crate) struct Stream {
     socket: Socket,
+    source: Source,
+    /// Whether the last read took all that was there. Only of use to a fiber, which must not wait for bytes that
+    /// have come already.
+    drained: bool,
     tls: Option<Box<ClientConnection>>,
     timeout: Option<Duration>,
     /// While connecting, all waiting together ends here.
@@ -57,7 +61,15 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn new(socket: Socket, deadline: Instant) -> Self {
-        Self { socket, tls: None, timeout: None, deadline: Some(deadline), call_deadline: None }
+        Self {
+            socket,
+            source: Source::new(),
+            drained: false,
+            tls: None,
+            timeout: None,
+            deadline: Some(deadline),
+            call_deadline: None,
+        }
     }
 
     pub(crate) fn is_unix(&self) -> bool {
@@ -124,6 +136,9 @@ impl Stream {
     /// Waits for bytes and stores at least one; 0 means that the server closed the connection.
     #[inline]
     pub(crate) fn receive(&mut self, space: &mut [u8]) -> Result<usize> {
+        if kelvin_fiber::inside() {
+            return self.receive_in_fiber(space);
+        }
         if self.deadline.is_some() || self.call_deadline.is_some() {
             let left = self.remaining(RECEIVING)?;
             self.socket.set_read_timeout(left).map_err(|e| from_io(&e, RECEIVING))?;
@@ -134,8 +149,59 @@ impl Stream {
         receive_raw(&self.socket, space, RecvFlags::empty()).map_err(|e| from_io(&e, RECEIVING))
     }
 
+    fn receive_in_fiber(&mut self, space: &mut [u8]) -> Result<usize> {
+        let limit = self.remaining(RECEIVING)?;
+        if self.tls.is_some() {
+            return self.receive_tls(space);
+        }
+        loop {
+            if self.drained {
+                self.wait_readable(limit, RECEIVING)?;
+            }
+            match receive_raw(&self.socket, space, RecvFlags::DONTWAIT) {
+                Ok(count) => {
+                    self.drained = count < space.len();
+                    return Ok(count);
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.drained = true,
+                Err(e) => return Err(from_io(&e, RECEIVING)),
+            }
+        }
+    }
+
+    fn wait_readable(&mut self, limit: Option<Duration>, doing: &str) -> Result<()> {
+        match self.source.wait_readable(&self.socket, limit) {
+            Ok(Wait::Ready) => Ok(()),
+            Ok(Wait::TimedOut) => Err(timeout(doing)),
+            Err(e) => Err(from_io(&e, doing)),
+        }
+    }
+
+    /// Reads what TLS has sent, waiting for it; 0 means that the server closed the connection.
+    fn read_wire(&mut self, tls: &mut ClientConnection, doing: &str) -> Result<usize> {
+        if !kelvin_fiber::inside() {
+            let mut wire = Wire { socket: &self.socket, flags: RecvFlags::empty() };
+            return tls.read_tls(&mut wire).map_err(|e| from_io(&e, doing));
+        }
+        let limit = self.remaining(doing)?;
+        loop {
+            match tls.read_tls(&mut Wire { socket: &self.socket, flags: RecvFlags::DONTWAIT }) {
+                Ok(count) => return Ok(count),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.wait_readable(limit, doing)?,
+                Err(e) => return Err(from_io(&e, doing)),
+            }
+        }
+    }
+
     fn receive_tls(&mut self, space: &mut [u8]) -> Result<usize> {
-        let Some(tls) = self.tls.as_mut() else { return Ok(0) };
+        // Taken out and put back, so that the socket can be waited for meanwhile.
+        let Some(mut tls) = self.tls.take() else { return Ok(0) };
+        let result = self.receive_from(&mut tls, space);
+        self.tls = Some(tls);
+        result
+    }
+
+    fn receive_from(&mut self, tls: &mut ClientConnection, space: &mut [u8]) -> Result<usize> {
         loop {
             match tls.reader().read(space) {
                 Ok(count) => return Ok(count),
@@ -144,14 +210,14 @@ impl Stream {
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 Err(e) => return Err(from_io(&e, RECEIVING)),
             }
-            let mut wire = Wire { socket: &self.socket, flags: RecvFlags::empty() };
-            tls.read_tls(&mut wire).map_err(|e| from_io(&e, RECEIVING))?;
+            self.read_wire(tls, RECEIVING)?;
             process(tls, &self.socket)?;
         }
     }
 
     /// Takes what has arrived already, without waiting. False when there was nothing.
     pub(crate) fn receive_ready(&mut self, inbox: &mut Inbox) -> Result<bool> {
+        self.drained = false;
         let Some(tls) = self.tls.as_mut() else {
             return match receive_raw(&self.socket, inbox.space()?, RecvFlags::DONTWAIT) {
                 Ok(0) => Err(Error::connection_lost("the server closed the connection")),
@@ -242,13 +308,23 @@ impl Stream {
     /// Waits until the socket takes more, and reads what comes in meanwhile.
     fn wait_for_space(&mut self, inbox: &mut Inbox) -> Result<()> {
         loop {
-            let events = wait(&self.socket, PollFlags::IN | PollFlags::OUT, self.remaining(SENDING)?)?;
-            if events.intersects(PollFlags::IN) {
+            let (readable, writable) = self.wait_any(SENDING)?;
+            if readable {
                 self.receive_ready(inbox)?;
             }
-            if events.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
+            if writable {
                 return Ok(());
             }
+        }
+    }
+
+    /// Waits until something may be (read, written).
+    fn wait_any(&mut self, doing: &str) -> Result<(bool, bool)> {
+        let limit = self.remaining(doing)?;
+        match self.source.wait_any(&self.socket, limit) {
+            Ok((false, false)) => Err(timeout(doing)),
+            Ok(found) => Ok(found),
+            Err(e) => Err(from_io(&e, doing)),
         }
     }
 
@@ -258,17 +334,16 @@ impl Stream {
         while tls.is_handshaking() || tls.wants_write() {
             let left = self.remaining(DOING)?;
             self.socket.set_read_timeout(left).map_err(|e| from_io(&e, DOING))?;
-            let mut wire = Wire { socket: &self.socket, flags: RecvFlags::empty() };
             if tls.wants_write() {
-                match tls.write_tls(&mut wire) {
+                match tls.write_tls(&mut Wire { socket: &self.socket, flags: RecvFlags::empty() }) {
                     Ok(_) => {}
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                        wait(&self.socket, PollFlags::OUT, left)?;
+                        self.wait_any(DOING)?;
                     }
                     Err(e) => return Err(from_io(&e, DOING)),
                 }
             } else {
-                if tls.read_tls(&mut wire).map_err(|e| from_io(&e, DOING))? == 0 {
+                if self.read_wire(&mut tls, DOING)? == 0 {
                     return Err(Error::connection_lost(format!("{DOING}: the server closed the connection")));
                 }
                 process(&mut tls, &self.socket)?;
@@ -286,19 +361,6 @@ fn process(tls: &mut ClientConnection, socket: &Socket) -> Result<()> {
         let _ = tls.write_tls(&mut Wire { socket, flags: RecvFlags::empty() });
     }
     result.map(drop).map_err(|e| super::tls::failure(&e))
-}
-
-fn wait(socket: &Socket, flags: PollFlags, limit: Option<Duration>) -> Result<PollFlags> {
-    let limit = limit.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
-    let mut fds = [PollFd::new(socket, flags)];
-    loop {
-        match poll(&mut fds, limit.as_ref()) {
-            Ok(0) => return Err(timeout(SENDING)),
-            Ok(_) => return Ok(fds[0].revents()),
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(from_io(&e.into(), SENDING)),
-        }
-    }
 }
 
 #[inline]

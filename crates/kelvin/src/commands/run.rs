@@ -142,6 +142,7 @@ fn new_run(
         kelvin_version: env!("CARGO_PKG_VERSION").into(),
         kinds: kelvin_lab::series(workload.kinds(), false),
         headline: workload.headline().into(),
+        headline_per: workload.headline_per(),
         counter_names: workload.counters().iter().map(|&name| name.into()).collect(),
         notes,
         environment: serde_json::to_value(environment)?,

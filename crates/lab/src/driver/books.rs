@@ -1,14 +1,19 @@
 //! Closing the books of a point: the window as it was, and whether the counts of everybody agree.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use kelvin_database::Session;
-use kelvin_measure::event::{KindCounts, Window};
+use kelvin_measure::event::{KindCounts, Role, Window};
 use kelvin_measure::invariant::{Invariant, counts_agree, littles_law};
-use kelvin_measure::{Counters, Nanos, Totals};
+use kelvin_measure::{Counters, Histogram, Nanos, Totals};
+use kelvin_observe::ThreadTimes;
 use kelvin_workload::Workload;
 
 use super::edges::{Edge, Readings};
+use super::generator::Generator;
+use super::schedule::Schedule;
 use super::tally::Tally;
 use super::user::{Book, Shared};
 
@@ -45,8 +50,11 @@ pub(super) struct Closing<'a> {
     pub(super) tally: &'a Tally,
     /// None when there was no time to wait for them.
     pub(super) readings: Option<&'a Readings>,
-    pub(super) headline: usize,
-    /// Transactions of one type in the busiest second.
+    /// The arrivals of an open loop.
+    pub(super) schedule: Option<&'a Schedule>,
+    /// What ended an event loop early.
+    pub(super) broken_loop: Option<String>,
+    /// Headline transactions in the busiest second.
     pub(super) busiest: u64,
 }
 
@@ -61,18 +69,28 @@ impl Closing<'_> {
             let Readings { open, close, .. } = self.readings?;
             Edge::difference(open.as_ref(), close.as_ref(), counter)
         };
+        let threads = self.threads();
+        let delay = |threads: Vec<ThreadTimes>| threads.iter().map(|t| t.delay.as_nanos() as u64).sum();
         Window {
             point: self.point,
             users: self.users,
             elapsed: close.saturating_sub(self.shared.open),
             idle: self.idle(close),
-            client_headline: self.totals.measured[self.headline].committed,
+            client_headline: self.headline(&self.totals.measured),
             server_headline: difference(|edge| edge.headline),
             server_transactions: difference(|edge| edge.transactions),
             client_cpu: difference(|edge| Some(edge.client_cpu)).unwrap_or(0),
-            client_run_delay: None,
-            schedule: None,
+            client_run_delay: threads.map(delay),
+            schedule: self
+                .schedule
+                .map(|schedule| schedule.window(close, sums(self.books)[Book::Unstarted as usize])),
         }
+    }
+
+    /// Committed headline transactions out of these series.
+    fn headline(&self, kinds: &[KindCounts]) -> u64 {
+        let headline = kinds.iter().zip(&self.shared.headline).filter(|(_, counts)| **counts);
+        headline.map(|(kind, _)| kind.committed).sum()
     }
 
     /// Time within the window that users did not spend in good transactions. A user who reached its count, or
@@ -94,18 +112,18 @@ impl Closing<'_> {
         &self,
         window: &Window,
         ended: bool,
-        before: u64,
-        after: Option<kelvin_database::Result<u64>>,
+        server: Option<(u64, kelvin_database::Result<u64>)>,
     ) -> Vec<Invariant> {
         let at_work = self.users.saturating_sub(self.shared.ended.load(Ordering::Acquire));
+        let broken = self.broken_loop.is_some();
         let panicked = self.shared.panicked.load(Ordering::Acquire);
         let mut invariants = vec![Invariant {
             name: "every user ended in order".into(),
-            holds: ended && !panicked,
-            evidence: if panicked {
-                "a user's thread panicked".into()
-            } else {
-                format!("{at_work} of {} did not come back from the database", self.users)
+            holds: ended && !panicked && !broken,
+            evidence: match &self.broken_loop {
+                Some(error) => error.clone(),
+                None if panicked => "a user's thread panicked".into(),
+                None => format!("{at_work} of {} did not come back from the database", self.users),
             },
         }];
         if !invariants[0].holds {
@@ -118,15 +136,17 @@ impl Closing<'_> {
             ("allowed", 0),
             0,
         ));
-        let failed = |counts: &[KindCounts]| counts.iter().map(|kind| kind.failed).sum();
+        let failed = self.totals.transactions(&self.totals.all).map(|kind| kind.failed).sum();
         invariants.push(counts_agree(
             "every failed transaction has its error",
-            ("failed transactions", failed(&self.totals.all)),
+            ("failed transactions", failed),
             ("errors that ended one", self.tally.final_errors()),
             0,
         ));
         invariants.extend(self.littles_law(window));
-        invariants.extend(after.map(|after| self.whole_load(before, after)));
+        invariants.extend(self.every_arrival());
+        invariants.extend(self.generator(window));
+        invariants.extend(server.map(|(before, after)| self.whole_load(before, after)));
         invariants.extend(self.window_against_server(window));
         invariants
     }
@@ -139,12 +159,42 @@ impl Closing<'_> {
         busy.into_iter().chain(self.tally.notes_left_out()).collect()
     }
 
+    /// What this process's threads got within the window.
+    fn threads(&self) -> Option<Vec<ThreadTimes>> {
+        let Readings { open, close, .. } = self.readings?;
+        Edge::threads(open.as_ref(), close.as_ref())
+    }
+
+    fn generator(&self, window: &Window) -> Option<Invariant> {
+        let of = |wanted: fn(&Role) -> bool| {
+            let mut sum = Histogram::new();
+            let series = self.totals.measured.iter().zip(&self.totals.roles);
+            series.filter(|(_, role)| wanted(role)).for_each(|(kind, _)| sum.add(&kind.latency));
+            sum
+        };
+        let lag = of(|role| *role == Role::Lag);
+        let response = of(|role| matches!(role, Role::Response { .. }));
+        let loops = self.shared.loops.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let threads = self.threads().unwrap_or_default();
+        let loops: Vec<Duration> =
+            threads.iter().filter(|thread| loops.contains(&thread.id)).map(|thread| thread.run).collect();
+        let generator = Generator {
+            elapsed: Duration::from_nanos(window.elapsed),
+            cpu: Duration::from_nanos(window.client_cpu),
+            embedded: self.shared.engine.capabilities().embedded,
+            loops: &loops,
+            lag: self.schedule.map(|_| (&lag, &response)),
+        };
+        (window.elapsed > 0 && window.client_cpu > 0).then(|| generator.judge())
+    }
+
     fn littles_law(&self, window: &Window) -> Option<Invariant> {
         if window.elapsed == 0 {
             return None;
         }
         let book = sums(self.books);
-        let latencies: u128 = self.totals.measured.iter().map(|kind| kind.latency.sum()).sum();
+        let measured = self.totals.transactions(&self.totals.measured);
+        let latencies: u128 = measured.map(|kind| kind.latency.sum()).sum();
         let in_window = latencies + u128::from(book[Book::BeforeClose as usize]);
         let in_window = in_window.saturating_sub(u128::from(book[Book::BeforeOpen as usize]));
         let user_time = window.elapsed as f64 * f64::from(self.users);
@@ -152,12 +202,26 @@ impl Closing<'_> {
         Some(littles_law(self.users, busy, in_window as f64 / 1e9, window.elapsed as f64 / 1e9))
     }
 
+    /// What users took of the schedule must have been started, or be one of those that the closing cut off.
+    fn every_arrival(&self) -> Option<Invariant> {
+        let close = self.shared.close.load(Ordering::Acquire);
+        let claimed = self.schedule?.claimed(close);
+        let ended = self.totals.transactions(&self.totals.all).map(|kind| kind.good() + kind.failed);
+        let unstarted = sums(self.books)[Book::Unstarted as usize];
+        Some(counts_agree(
+            "every arrival that a user took was started, or cut off by the end of the window",
+            ("taken", claimed),
+            ("started or cut off", ended.sum::<u64>() + unstarted),
+            0,
+        ))
+    }
+
     /// The strict comparison: from before the first user to after the last, the server must have counted
     /// exactly what the users saw committed; only a commit whose answer was lost with its connection may be
     /// in one count and not in the other.
     fn whole_load(&self, before: u64, after: kelvin_database::Result<u64>) -> Invariant {
         let name = "over the whole load the server counted what the users saw committed";
-        let committed = self.totals.all[self.headline].committed;
+        let committed = self.headline(&self.totals.all);
         match after {
             Ok(after) => counts_agree(
                 name,

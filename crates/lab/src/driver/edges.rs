@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kelvin_database::Session;
 use kelvin_measure::Nanos;
+use kelvin_observe::ThreadTimes;
 use kelvin_workload::Workload;
 
 use super::user::Shared;
@@ -22,6 +23,8 @@ pub(super) struct Edge {
     pub(super) transactions: Option<u64>,
     /// CPU time of this process in nanoseconds.
     pub(super) client_cpu: Nanos,
+    /// The times of this process's threads; none where the kernel keeps none.
+    pub(super) threads: Option<Vec<ThreadTimes>>,
     /// How far from the edge the headline may have been read: from the edge to the query's end.
     pub(super) late: Nanos,
 }
@@ -34,6 +37,20 @@ impl Edge {
         counter: impl Fn(&Self) -> Option<u64>,
     ) -> Option<u64> {
         counter(close?)?.checked_sub(counter(open?)?)
+    }
+
+    /// What the threads that were there at both edges got between them.
+    pub(super) fn threads(open: Option<&Self>, close: Option<&Self>) -> Option<Vec<ThreadTimes>> {
+        let (open, close) = (open?.threads.as_ref()?, close?.threads.as_ref()?);
+        let grown = |now: &ThreadTimes| {
+            let before = open.binary_search_by_key(&now.id, |thread| thread.id).ok().map(|at| &open[at])?;
+            Some(ThreadTimes {
+                id: now.id,
+                run: now.run.checked_sub(before.run)?,
+                delay: now.delay.checked_sub(before.delay)?,
+            })
+        };
+        Some(close.iter().filter_map(grown).collect())
     }
 }
 
@@ -108,8 +125,10 @@ fn read(shared: &Shared, workload: &dyn Workload, monitor: &mut Box<dyn Session>
     {
         *monitor = session;
     }
-    let headline = workload.headline_count(&mut **monitor).ok();
+    let threads = kelvin_observe::threads();
+    let counted = workload.counts_on_server();
+    let headline = if counted { workload.headline_count(&mut **monitor).ok() } else { None };
     let late = shared.clock.now().saturating_sub(at);
     let counters = shared.engine.counters(&mut **monitor).ok().flatten();
-    Edge { headline, transactions: counters.map(|c| c.commits + c.rollbacks), client_cpu, late }
+    Edge { headline, transactions: counters.map(|c| c.commits + c.rollbacks), client_cpu, threads, late }
 }

@@ -5,27 +5,34 @@
 //! and then the books.
 
 mod books;
+mod crew;
 mod edges;
+mod generator;
+mod open_files;
+mod schedule;
 mod tally;
 mod user;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use kelvin_database::{Engine, Error, Session};
-use kelvin_measure::event::{AuditLine, KindCounts, Phase, Window};
+use kelvin_measure::event::{AuditLine, Phase, Role, Window};
 use kelvin_measure::invariant::Invariant;
-use kelvin_measure::{Clock, Collector, Counters, Event, Nanos, Recorder, Totals, recorder};
+use kelvin_measure::{Clock, Collector, Counters, Event, Nanos, Random, Recorder, Totals, recorder};
 use kelvin_workload::{Stop, VirtualUser, Workload};
 
+use crate::arrivals::{Arrivals, Queue};
 use crate::run::{RunError, Sink};
-use crate::spec::Load;
+use crate::series::series;
+use crate::spec::{Ground, Load};
+use crew::Crew;
 use edges::Edges;
+use schedule::Schedule;
 use tally::{Report, Tally};
-use user::{Book, Shared, UserThread};
+use user::{Book, Ending, Shared, User};
 
 /// How often the samples are drained. Small against a second, large against the cost of a wake-up.
 const TICK: Duration = Duration::from_millis(50);
@@ -39,8 +46,11 @@ const HEAD_START_EACH: Duration = Duration::from_micros(100);
 /// How much longer than a statement's time-out a user may take to end before its statement is interrupted.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Stack of a user's thread; only what is touched takes memory.
-const STACK: usize = 512 * 1024;
+/// Up to so many users a thread each is cheaper than an event loop (`cargo xtask bench users`).
+const MOST_THREADS: u32 = 8;
+
+/// Domain of [`Random::part`] for think times: "thinking" in ASCII.
+const THINKING: u64 = 0x7468_696e_6b69_6e67;
 
 /// What a point measured.
 #[derive(Debug, Clone)]
@@ -68,6 +78,8 @@ pub struct Point<'a> {
     pub index: u32,
     /// Virtual users.
     pub users: u32,
+    /// Arrivals a second of an open loop; none for a closed one.
+    pub rate: Option<f64>,
     /// Ramp-up, duration, seed and limits.
     pub load: &'a Load,
     /// The run's clock.
@@ -85,7 +97,8 @@ struct Connected {
 /// A point under way.
 struct Underway {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    crew: Crew,
+    schedule: Option<Schedule>,
     collector: Collector,
     tally: Tally,
     reports: Receiver<Report>,
@@ -100,10 +113,16 @@ impl Underway {
     /// Hands out what is complete.
     fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
         for second in self.collector.drain(now) {
-            self.busiest = self.busiest.max(second.kinds.iter().map(KindCounts::good).max().unwrap_or(0));
+            let headline = second.kinds.iter().zip(&self.shared.headline).filter(|(_, counts)| **counts);
+            self.busiest = self.busiest.max(headline.map(|(kind, _)| kind.good()).sum());
             sink.event(&Event::Second(second))?;
         }
         self.tally.take(&self.reports);
+        if let Some(schedule) = &mut self.schedule {
+            for event in schedule.complete(now, self.shared.close.load(Ordering::Acquire)) {
+                sink.event(&event)?;
+            }
+        }
         for event in self.tally.complete(self.collector.second_of(now)) {
             sink.event(&event)?;
         }
@@ -122,7 +141,9 @@ impl Point<'_> {
     ) -> Result<PointResult, RunError> {
         let mut monitor = engine.connect()?;
         monitor.set_timeout(Some(self.load.timeout.duration()))?;
-        let before = workload.headline_count(&mut *monitor)?;
+        let counts = workload.counts_on_server();
+        let before = if counts { Some(workload.headline_count(&mut *monitor)?) } else { None };
+        open_files::allow(self.users)?;
         let connected = self.connect(engine, &**workload, sink)?;
         let mut underway = self.start(engine, workload, connected, monitor, sink)?;
         let driven = self.drive(&mut underway, sink);
@@ -179,6 +200,14 @@ impl Point<'_> {
         let begin = self.clock.now() + (HEAD_START + HEAD_START_EACH * self.users).as_nanos() as u64;
         let open = begin + if by_count { 0 } else { self.load.ramp_up.nanos() };
         let close = (!by_count).then(|| open + self.load.duration.nanos());
+        let arrivals = self.rate.map(|rate| Arrivals::new(self.load.seed, self.load.arrivals, rate, begin));
+        let queue = arrivals.clone().map(|arrivals| {
+            Arc::new(Queue::new(arrivals, self.load.queue, close.unwrap_or(u64::MAX)).with_window(open))
+        });
+        let schedule =
+            self.rate.zip(queue.clone()).zip(arrivals).map(|((rate, queue), arrivals)| {
+                Schedule::new(self.index, rate, (begin, open), queue, arrivals)
+            });
         let shared = Arc::new(Shared {
             engine: Arc::clone(engine),
             clock: self.clock.clone(),
@@ -187,6 +216,10 @@ impl Point<'_> {
             close: AtomicU64::new(close.unwrap_or(u64::MAX)),
             transactions: self.load.transactions.map(std::num::NonZeroU64::get),
             users: self.users,
+            queue,
+            think_time: self.load.think_time,
+            headline: workload.kinds().iter().map(|kind| kind.headline).collect(),
+            loops: Mutex::new(Vec::new()),
             retries: self.load.retries,
             timeout: self.load.timeout.duration(),
             stop: self.stop.clone(),
@@ -198,18 +231,20 @@ impl Point<'_> {
             panicked: AtomicBool::new(false),
             cancels: (0..self.users).map(|_| Mutex::new(None)).collect(),
         });
-        let capacity = (1_000_000 / self.users.max(1) as usize).clamp(256, 8192);
+        let capacity = (1_000_000 / self.users.max(1) as usize).clamp(64, 8192);
         let (recorders, rings): (Vec<Recorder>, Vec<_>) = (0..self.users).map(|_| recorder(capacity)).unzip();
         let (reporter, reports) = mpsc::channel();
-        let collector = Collector::new(self.index, workload.kinds().len(), rings, begin, open, close);
+        let roles: Vec<Role> =
+            series(workload.kinds(), self.rate.is_some()).into_iter().map(|series| series.role).collect();
+        let collector = Collector::new(self.index, roles, rings, begin, open, close);
         let edges = Edges::start(Arc::clone(&shared), Arc::clone(workload), monitor)?;
         let counters: Vec<_> = (0..self.users).map(|_| Counters::new(workload.counters().len())).collect();
         let books: Vec<_> = (0..self.users).map(|_| Counters::new(Book::LENGTH)).collect();
-        let mut threads = Vec::with_capacity(connected.len());
+        let mut users = Vec::with_capacity(connected.len());
         for (index, (Connected { user, session }, recorder)) in
             connected.into_iter().zip(recorders).enumerate()
         {
-            let thread = UserThread {
+            users.push(User {
                 index: index as u32,
                 shared: Arc::clone(&shared),
                 user,
@@ -218,22 +253,30 @@ impl Point<'_> {
                 counters: counters[index].clone(),
                 book: books[index].clone(),
                 reports: reporter.clone(),
-                headline: workload.headline_kind() as u16,
-            };
-            let spawned = std::thread::Builder::new()
-                .name(format!("user-{}", index + 1))
-                .stack_size(STACK)
-                .spawn(move || thread.run());
-            threads.push(spawned.map_err(|error| {
-                self.stop.request();
-                RunError::Start(format!("no thread for user {} of {}: {error}", index + 1, self.users))
-            })?);
+                random: Random::part(self.load.seed, THINKING, index as u64),
+                ending: Ending(Arc::clone(&shared)),
+            });
         }
+        let crew = Crew::start(users, self.ground(&**engine), &shared, self.stop)?;
         let first = if open > begin { Phase::RampUp } else { Phase::Measure };
         let planned = if open > begin { Some(open - begin) } else { close.map(|close| close - open) };
         self.phase(sink, first, begin, planned)?;
         let tally = Tally::new(self.index, open);
-        Ok(Underway { shared, threads, collector, tally, reports, counters, books, edges, busiest: 0 })
+        Ok(Underway { shared, crew, schedule, collector, tally, reports, counters, books, edges, busiest: 0 })
+    }
+
+    /// What the users run on: as asked for, or what costs less. An embedded database blocks the thread that asks.
+    fn ground(&self, engine: &dyn Engine) -> crew::Ground {
+        let loops = match self.load.users_on {
+            Ground::Threads => false,
+            Ground::Loops => true,
+            Ground::Auto => self.users > MOST_THREADS,
+        };
+        if loops && !engine.capabilities().embedded {
+            crew::Ground::loops_for(self.users)
+        } else {
+            crew::Ground::Threads
+        }
     }
 
     /// Drains and emits until the window has closed, by time, by count, or because somebody asked.
@@ -255,6 +298,7 @@ impl Point<'_> {
             let closing = stopped || now >= planned || all_ended;
             if closing && self.load.transactions.is_none() || stopped {
                 let close = now.min(planned).max(shared.open);
+                let close = shared.queue.as_ref().map_or(close, |queue| queue.close(close));
                 underway.collector.close_window(close);
                 shared.close.store(close, Ordering::Release);
             }
@@ -276,9 +320,7 @@ impl Point<'_> {
     fn wait_for_users(&self, underway: &mut Underway) -> bool {
         let shared = &underway.shared;
         underway.edges.wake();
-        for thread in &underway.threads {
-            thread.thread().unpark();
-        }
+        underway.crew.wake();
         let patience = (self.load.timeout.duration() + PATIENCE).as_nanos() as u64;
         let since = self.clock.now();
         let mut interrupted_at = None;
@@ -306,22 +348,33 @@ impl Point<'_> {
         underway: Underway,
         ended: bool,
         workload: &dyn Workload,
-        before: u64,
+        before: Option<u64>,
         sink: &mut dyn Sink,
     ) -> Result<PointResult, RunError> {
-        let Underway { shared, threads, collector, mut tally, reports, counters, books, edges, busiest } =
-            underway;
-        if ended {
-            // A panic has its own mark, which the invariants look at.
-            for thread in threads {
-                let _ = thread.join();
-            }
-        }
+        let Underway {
+            shared,
+            crew,
+            mut schedule,
+            collector,
+            mut tally,
+            reports,
+            counters,
+            books,
+            edges,
+            busiest,
+        } = underway;
+        let broken_loop = if ended { crew.join() } else { None };
         let (rest, totals) = collector.finish();
         for second in rest {
             sink.event(&Event::Second(second))?;
         }
         tally.take(&reports);
+        if let Some(schedule) = &mut schedule {
+            let close = shared.close.load(Ordering::Acquire);
+            for event in schedule.complete(close, close) {
+                sink.event(&event)?;
+            }
+        }
         for event in tally.complete(i64::MAX) {
             sink.event(&event)?;
         }
@@ -331,7 +384,7 @@ impl Point<'_> {
         let mut readings = edges.finish(hurry);
         let after = readings
             .as_mut()
-            .filter(|_| !hurry)
+            .filter(|_| !hurry && before.is_some())
             .map(|readings| books::final_count(&shared, workload, &mut readings.monitor));
         let closing = books::Closing {
             point: self.index,
@@ -341,12 +394,13 @@ impl Point<'_> {
             books: &books,
             tally: &tally,
             readings: readings.as_ref(),
-            headline: workload.headline_kind(),
+            schedule: schedule.as_ref(),
+            broken_loop,
             busiest,
         };
         let window = closing.window();
         sink.event(&Event::Window(window.clone()))?;
-        let invariants = closing.invariants(&window, ended, before, after);
+        let invariants = closing.invariants(&window, ended, before.zip(after));
         for invariant in &invariants {
             sink.event(&Event::Invariant { point: self.index, invariant: invariant.clone() })?;
         }

@@ -1,4 +1,5 @@
-//! A virtual user's thread: decides, executes, times, repeats, reconnects.
+//! A virtual user: decides, executes, times, repeats, reconnects. In a thread of its own or as a fiber, all the
+//! same: where it waits, it asks `kelvin_fiber`.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -6,10 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kelvin_database::{Cancel, Engine, ErrorClass, Rows, Session, Statement};
-use kelvin_measure::{Clock, Counters, Nanos, Outcome, Recorder, Sample};
+use kelvin_measure::{Clock, Counters, Nanos, Outcome, Random, Recorder, Sample};
 use kelvin_workload::{Stop, VirtualUser};
 
 use super::tally::Report;
+use crate::arrivals::{Claim, Queue};
+use crate::spec::ThinkTime;
 
 /// A user whose transactions fail this often in a row, with its connection intact, gives up: the table is
 /// gone, the disk is full, and more errors of the same kind tell nothing.
@@ -35,6 +38,12 @@ pub(super) struct Shared {
     /// Transactions of each user, when the run ends by count.
     pub(super) transactions: Option<u64>,
     pub(super) users: u32,
+    /// The arrivals of an open loop.
+    pub(super) queue: Option<Arc<Queue>>,
+    /// Waiting between transactions, on top of the workload's own.
+    pub(super) think_time: Option<ThinkTime>,
+    /// Which of the workload's kinds the headline counts.
+    pub(super) headline: Vec<bool>,
     pub(super) retries: u16,
     pub(super) timeout: Duration,
     pub(super) stop: Stop,
@@ -48,6 +57,8 @@ pub(super) struct Shared {
     pub(super) ring_full: AtomicU64,
     /// How often users waited because the database was busy, where the engine counts that.
     pub(super) busy_waits: AtomicU64,
+    /// The threads of the event loops, by the kernel's numbers.
+    pub(super) loops: Mutex<Vec<i32>>,
     /// Whether a user's thread panicked: a defect of ours, which no figure survives.
     pub(super) panicked: AtomicBool,
     /// A handle for each user's connection, to interrupt what it runs.
@@ -60,6 +71,11 @@ impl Shared {
         let mut session = self.engine.connect()?;
         session.set_timeout(Some(self.timeout))?;
         Ok(session)
+    }
+
+    /// Makes a thread known as an event loop's.
+    pub(super) fn add_loop(&self, thread: i32) {
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
     /// Whether no user is at work any more.
@@ -91,7 +107,8 @@ impl Shared {
     }
 }
 
-/// What a user writes down about its time, as indexes of a [`Counters`]. All in nanoseconds but `Unknown`.
+/// What a user writes down about its time, as indexes of a [`Counters`]. All in nanoseconds but `Unknown` and
+/// `Unstarted`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Book {
     /// Time in the window spent keying, thinking, reconnecting, or on transactions that failed.
@@ -102,16 +119,35 @@ pub(super) enum Book {
     BeforeClose,
     /// Headline transactions whose commit was lost with its connection: they may have happened.
     Unknown,
+    /// Arrivals taken whose time came before the window closed, and which the user could not start any more.
+    Unstarted,
     /// When the user ended.
     EndedAt,
 }
 
 impl Book {
-    pub(super) const LENGTH: usize = 5;
+    pub(super) const LENGTH: usize = 6;
+}
+
+/// How a transaction started.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    at: Nanos,
+    /// After its intended start.
+    late: Nanos,
+    /// Whether the user stood ready then.
+    awaited: bool,
+}
+
+impl Start {
+    fn sample(self, end: Nanos, kind: u16, outcome: Outcome, retries: u16) -> Sample {
+        let Self { at, late, awaited } = self;
+        Sample { end, service: end - at, late, kind, outcome, retries, awaited }
+    }
 }
 
 /// One user, ready to run.
-pub(super) struct UserThread {
+pub(super) struct User {
     pub(super) index: u32,
     pub(super) shared: Arc<Shared>,
     pub(super) user: Box<dyn VirtualUser>,
@@ -120,12 +156,13 @@ pub(super) struct UserThread {
     pub(super) counters: Counters,
     pub(super) book: Counters,
     pub(super) reports: Sender<Report>,
-    /// Which transaction type is the headline's.
-    pub(super) headline: u16,
+    /// Draws the think times.
+    pub(super) random: Random,
+    pub(super) ending: Ending,
 }
 
-/// Says that a user has ended even when its thread panicked: the driver must not wait for ever.
-struct Ending(Arc<Shared>);
+/// Says that a user has ended even when it panicked or never ran: the driver must not wait for ever.
+pub(super) struct Ending(pub(super) Arc<Shared>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -136,31 +173,43 @@ impl Drop for Ending {
     }
 }
 
-impl UserThread {
+impl User {
     /// Runs until the window closes, the count is reached, or somebody asks to stop.
     pub(super) fn run(mut self) {
-        let ending = Ending(Arc::clone(&self.shared));
         self.register_cancel();
         let shared = Arc::clone(&self.shared);
-        shared.clock.sleep_until(shared.begin);
         let mut now = shared.clock.now();
+        while now < shared.begin {
+            kelvin_fiber::sleep(Duration::from_nanos(shared.begin - now));
+            now = shared.clock.now();
+        }
         // A thread that the scheduler starts late has not been at work until now.
         self.book.add(Book::Idle as usize, shared.within_window(shared.begin, now));
         let mut transactions = 0;
         let mut failures_in_a_row = 0;
         while !self.done(now, transactions) {
+            let arrival = match shared.queue.as_ref().map(|queue| queue.claim(now)) {
+                None => None,
+                Some(Claim::Serve { at }) => Some(at),
+                Some(Claim::End) => break,
+            };
             let next = self.user.next();
-            now = self.pause(now, next.keying);
+            // Drawing the inputs is not the database's time.
+            let drawn = shared.clock.now();
+            self.book.add(Book::Idle as usize, shared.within_window(now, drawn));
+            now = self.pause_until(drawn, arrival.unwrap_or(drawn + next.keying.as_nanos() as u64));
             if self.done(now, transactions) {
+                if arrival.is_some_and(|at| at < shared.close.load(Ordering::Acquire)) {
+                    self.book.add(Book::Unstarted as usize, 1);
+                }
                 break;
             }
-            if next.keying.is_zero() {
-                // Drawing the inputs is not the database's time.
-                let drawn = shared.clock.now();
-                self.book.add(Book::Idle as usize, shared.within_window(now, drawn));
-                now = drawn;
-            }
-            let (end, good) = self.transaction(next.kind, now);
+            let start = Start {
+                at: now,
+                late: arrival.map_or(0, |at| now.saturating_sub(at)),
+                awaited: arrival.is_some_and(|at| drawn <= at),
+            };
+            let (end, good) = self.transaction(next.kind, start);
             now = end;
             transactions += 1;
             failures_in_a_row = if good { 0 } else { failures_in_a_row + 1 };
@@ -182,13 +231,18 @@ impl UserThread {
             } else if !good {
                 now = self.pause(now, Duration::from_millis(u64::from(failures_in_a_row)));
             }
-            now = self.pause(now, next.thinking);
+            let thinking = next.thinking + self.think();
+            now = self.pause(now, thinking);
         }
         self.book.add(Book::EndedAt as usize, now);
         shared.pushed.fetch_add(self.recorder.pushed(), Ordering::AcqRel);
         shared.ring_full.fetch_add(self.recorder.full(), Ordering::AcqRel);
         shared.busy_waits.fetch_add(self.session.busy_waits(), Ordering::AcqRel);
-        drop(ending);
+        drop(self.ending);
+    }
+
+    fn think(&mut self) -> Duration {
+        self.shared.think_time.map_or(Duration::ZERO, |think_time| think_time.draw(&mut self.random))
     }
 
     /// A stop that somebody asked for arrives here as the closing of the window, so that users and collector
@@ -199,7 +253,7 @@ impl UserThread {
     }
 
     /// Executes one transaction with its repetitions; returns when it ended and whether it was good.
-    fn transaction(&mut self, kind: u16, start: Nanos) -> (Nanos, bool) {
+    fn transaction(&mut self, kind: u16, start: Start) -> (Nanos, bool) {
         let mut retries = 0;
         loop {
             match self.user.execute(&mut *self.session) {
@@ -211,7 +265,7 @@ impl UserThread {
                         && retries < self.shared.retries
                         && !self.shared.stop.requested()
                         && self.roll_back().is_ok();
-                    if lost && kind == self.headline {
+                    if lost && self.shared.headline[usize::from(kind)] {
                         self.book.add(Book::Unknown as usize, 1);
                     }
                     let end = self.shared.clock.now();
@@ -231,17 +285,22 @@ impl UserThread {
                         // A roll-back that fails breaks the session, which is looked at next.
                         let _ = self.roll_back();
                     }
-                    self.recorder.record(Sample::closed(end, end - start, kind, Outcome::Failed, retries));
-                    self.book.add(Book::Idle as usize, self.shared.within_window(start, end));
+                    self.recorder.record(start.sample(end, kind, Outcome::Failed, retries));
+                    self.book.add(Book::Idle as usize, self.shared.within_window(start.at, end));
                     return (end, false);
                 }
             }
         }
     }
 
-    fn good(&mut self, kind: u16, start: Nanos, retries: u16, outcome: Outcome) -> Nanos {
+    fn good(&mut self, kind: u16, start: Start, retries: u16, outcome: Outcome) -> Nanos {
         let end = self.shared.clock.now();
-        self.recorder.record(Sample::closed(end, end - start, kind, outcome, retries));
+        self.recorder.record(start.sample(end, kind, outcome, retries));
+        for statement in self.user.statement_times() {
+            let (end, took) = (statement.end, statement.took);
+            self.recorder.record(Sample::closed(end, took, statement.kind, Outcome::Committed, 0));
+        }
+        let start = start.at;
         let close = self.shared.close.load(Ordering::Acquire);
         if end >= close {
             self.book.add(Book::BeforeClose as usize, self.shared.within_window(start, end));
@@ -271,7 +330,7 @@ impl UserThread {
     fn step_aside(&self, retries: u16) {
         if retries > 1 {
             let spread = 250 + u64::from(self.index).wrapping_mul(0x9e37_79b9) % 500;
-            std::thread::sleep(Duration::from_micros(spread << retries.min(8)));
+            kelvin_fiber::sleep(Duration::from_micros(spread << retries.min(8)));
         }
     }
 
@@ -309,14 +368,17 @@ impl UserThread {
 
     /// Waits, and books the wait as idle; ends early when the run does.
     fn pause(&mut self, from: Nanos, length: Duration) -> Nanos {
-        if length.is_zero() {
+        self.pause_until(from, from.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    fn pause_until(&mut self, from: Nanos, until: Nanos) -> Nanos {
+        if until <= from {
             return from;
         }
-        let until = from + length.as_nanos() as u64;
         let mut now = from;
         while now < until && !self.done(now, 0) {
             let wait = until.min(self.shared.close.load(Ordering::Acquire)).saturating_sub(now);
-            std::thread::park_timeout(Duration::from_nanos(wait.max(1000)));
+            kelvin_fiber::park(Duration::from_nanos(wait.max(1000)));
             now = self.shared.clock.now();
         }
         self.book.add(Book::Idle as usize, self.shared.within_window(from, now));

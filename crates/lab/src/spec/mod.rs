@@ -1,9 +1,13 @@
 //! What to run, as a file says it and as the command line says it: one type for both, so that neither can say
 //! what the other cannot.
 
+mod rate;
 mod script;
+mod slo;
 mod span;
+mod sweep;
 mod target;
+mod think_time;
 mod users;
 
 use std::path::Path;
@@ -11,9 +15,15 @@ use std::path::Path;
 use kelvin_workload::{pgbench, tproc_c};
 use serde::{Deserialize, Serialize};
 
+use crate::arrivals::Process;
+
+pub use rate::Rates;
 pub use script::ScriptOptions;
+pub use slo::{Slo, SloFigures, Verdict};
 pub use span::Span;
+pub use sweep::Sweep;
 pub use target::TargetName;
+pub use think_time::ThinkTime;
 pub use users::Users;
 
 /// A complete description of a run. Nothing that decides a figure stands outside it, and no password in it.
@@ -112,6 +122,19 @@ pub enum Build {
     Never,
 }
 
+/// What virtual users run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ground {
+    /// Threads while there are few, event loops when there are many and the engine can.
+    #[default]
+    Auto,
+    /// A thread each.
+    Threads,
+    /// Fibers on a few event loops.
+    Loops,
+}
+
 /// How the load is put on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -122,6 +145,15 @@ pub struct Load {
     pub ramp_up: Span,
     /// Length of the measured window.
     pub duration: Span,
+    /// Waiting after each transaction, on top of what the workload itself asks for; a closed loop only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think_time: Option<ThinkTime>,
+    /// In an open loop: how arrivals follow each other.
+    pub arrivals: Process,
+    /// In an open loop: the most arrivals that may wait for a free user; what comes on top is refused and told.
+    pub queue: u64,
+    /// What the users run on.
+    pub users_on: Ground,
     /// Transactions of each user, instead of a duration; there is no ramp-up then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions: Option<std::num::NonZeroU64>,
@@ -139,6 +171,10 @@ impl Default for Load {
             users: Users::default(),
             ramp_up: Span::seconds(5),
             duration: Span::seconds(20),
+            think_time: None,
+            arrivals: Process::default(),
+            queue: 10_000,
+            users_on: Ground::default(),
             transactions: None,
             seed: 1,
             retries: 10,

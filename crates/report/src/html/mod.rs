@@ -1,5 +1,8 @@
 //! The report as one HTML file that needs nothing else: no network, no other file.
 
+mod curves;
+mod plot;
+
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{Part, Phase};
@@ -7,8 +10,9 @@ use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 use serde::Serialize;
 
-use crate::figure::{bounds, ms, rate, seconds, users, whole};
-use crate::{PointReport, Report, Result};
+use crate::figure::{bounds, coefficient, ms, percent, rate, seconds, users, whole};
+use crate::text::{CLOSED_LOOP, TWO_TIMES, explained, generator, highest, interval, peak};
+use crate::{OpenSecond, PointReport, Report, Result, SecondReport};
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -22,8 +26,11 @@ const UPLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
 #[derive(Serialize)]
 struct Charts {
     t: Vec<i64>,
-    headline: Vec<Option<i64>>,
-    all: Vec<Option<i64>>,
+    headline: Vec<Option<f64>>,
+    /// All transactions, where some do not count for the headline.
+    all: Option<Vec<Option<f64>>>,
+    /// What an open loop adds.
+    open: Option<OpenCharts>,
     p50: Vec<Option<f64>>,
     p95: Vec<Option<f64>>,
     p99: Vec<Option<f64>>,
@@ -31,6 +38,15 @@ struct Charts {
     /// Second, class of mark, text.
     marks: Vec<(f64, &'static str, String)>,
     distributions: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+/// The columns of an open loop; the latencies beside them are then response times.
+#[derive(Serialize)]
+struct OpenCharts {
+    due: Vec<Option<f64>>,
+    refused: Vec<Option<u64>>,
+    waiting: Vec<Option<u64>>,
+    service_p99: Vec<Option<f64>>,
 }
 
 /// The whole page.
@@ -41,12 +57,20 @@ pub fn render(report: &Report) -> Result<String> {
     let mut environment = Environment::new();
     environment.add_filter("ms", |v: Option<f64>| ms(v));
     environment.add_filter("rate", |v: Option<f64>| rate(v));
+    environment.add_filter("percent", |v: Option<f64>| percent(v));
     environment.add_filter("whole", |v: u64| whole(v));
+    environment.add_filter("cores", |v: Option<f64>| crate::figure::decimal(v));
     environment.add_filter("users", |v: u32| users(v));
     environment.add_filter("seconds", |v: f64| seconds(v));
     environment.add_filter("decimal", |v: f64| format!("{v:.1}"));
+    environment.add_filter("capitalize_first", |text: String| {
+        let mut letters = text.chars();
+        letters
+            .next()
+            .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect::<String>())
+    });
     environment.add_template("page.html", TEMPLATE)?;
-    let charts: Vec<Charts> = report.points.iter().map(charts).collect();
+    let charts: Vec<Charts> = report.points.iter().map(|p| charts(report, p)).collect();
     let mut facts = BTreeMap::new();
     crate::model::flatten("", &report.environment, &mut facts);
     let audits: Vec<Vec<String>> =
@@ -54,7 +78,18 @@ pub fn render(report: &Report) -> Result<String> {
     let errors: u64 = report.points.iter().flat_map(|p| &p.errors).map(|e| e.count).sum();
     let before: Vec<_> = report.checks.iter().filter(|c| c.phase == Phase::CheckBefore).collect();
     let after: Vec<_> = report.checks.iter().filter(|c| c.phase != Phase::CheckBefore).collect();
-    let data = serde_json::json!({ "headline": report.headline, "points": charts, "curve": curve(report) });
+    let per = report.headline_per;
+    let data = serde_json::json!({
+        "headline": report.headline, "total": report.total_name(), "per": per.word(), "points": charts,
+    });
+    // Of every point: headline, all transactions, and those by the server, in the headline's unit.
+    let paces: Vec<_> = report
+        .points
+        .iter()
+        .map(|p| (p.headline(per), p.transactions(per), p.server_transactions(per)))
+        .collect();
+    let generators: Vec<String> = report.points.iter().map(|p| generator(&p.generator).join("; ")).collect();
+    let names: Vec<String> = report.points.iter().map(PointReport::name).collect();
     let page = environment.get_template("page.html")?.render(context! {
         report => Value::from(Serde(report)),
         name => report.workload_name(),
@@ -62,6 +97,28 @@ pub fn render(report: &Report) -> Result<String> {
         started => report.started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         audits,
         errors,
+        best_pace => report.best().map(|p| (p.headline(per), p.transactions(per))),
+        has_total => report.has_total(),
+        total => report.total_name(),
+        per => per.word(),
+        paces,
+        names,
+        generators,
+        closed_loop => CLOSED_LOOP,
+        two_times => TWO_TIMES,
+        throughput => svg(curves::throughput(report)),
+        response => svg(curves::response(report)),
+        scalability => svg(curves::scalability(report)),
+        law => report.scalability.as_ref().map(|fit| {
+            let row = |name: &str, e, words: &str| [name.to_owned(), coefficient(value(e)), interval(e), words.to_owned()];
+            [
+                row("λ", &fit.lambda, "transactions a second of one user alone"),
+                row("σ", &fit.sigma, "contention: share of the work done one after another"),
+                row("κ", &fit.kappa, "coherency: cost of each pair of users"),
+            ]
+        }),
+        law_words => report.scalability.as_ref().map(|fit| [explained(fit), peak(fit)]),
+        highest => report.maximum_rate.as_ref().map(highest),
         checks => Value::from(Serde([("before the run", before), ("after the run", after)])),
         facts,
         data => in_script(&serde_json::to_string(&data)?),
@@ -79,20 +136,33 @@ fn in_script(json: &str) -> Value {
     )
 }
 
-fn curve(report: &Report) -> Vec<(u32, Option<f64>)> {
-    report.points.iter().map(|p| (p.users, p.headline_per_minute.map(f64::round))).collect()
+fn svg(text: String) -> Value {
+    Value::from_safe_string(text)
 }
 
-fn charts(point: &PointReport) -> Charts {
+fn value(estimate: &kelvin_measure::event::Estimate) -> f64 {
+    estimate.value
+}
+
+fn charts(report: &Report, point: &PointReport) -> Charts {
     // The tail is in no figure and its first second would double the window's last.
     let rows: Vec<_> = point.seconds.iter().filter(|s| s.part != Part::Tail).collect();
-    let latency = |pick: fn(&crate::SecondReport) -> Option<f64>| {
-        rows.iter().map(|s| pick(s).map(|us| (us / 10.0).round() / 100.0)).collect()
+    let per = report.headline_per;
+    let latency = |pick: fn(&SecondReport) -> Option<f64>, response: fn(&OpenSecond) -> Option<f64>| {
+        let us = |s: &SecondReport| s.open.as_ref().map_or_else(|| pick(s), response);
+        rows.iter().map(|s| milliseconds(us(s))).collect()
     };
     // The pace of a sliver of a second is noise.
-    let pace = |pick: fn(&crate::SecondReport) -> f64| {
-        rows.iter().map(|s| (s.width > 0.2).then(|| pick(s).round() as i64)).collect()
+    let pace = |pick: &dyn Fn(&SecondReport) -> Option<f64>| -> Vec<Option<f64>> {
+        rows.iter().map(|s| pick(s).filter(|_| s.width > 0.2).map(|v| (v * 10.0).round() / 10.0)).collect()
     };
+    let due = |s: &SecondReport| Some(s.open?.due? as f64 * per.seconds() / s.width);
+    let open = report.open_loop.then(|| OpenCharts {
+        due: pace(&due),
+        refused: rows.iter().map(|s| s.open?.refused).collect(),
+        waiting: rows.iter().map(|s| s.open?.waiting).collect(),
+        service_p99: rows.iter().map(|s| milliseconds(s.p99_us)).collect(),
+    });
     let mut marks: Vec<(f64, &'static str, String)> = vec![(0.0, "phase", "measured window opens".into())];
     if point.closed {
         marks.push((point.window_s, "phase", "measured window closes".into()));
@@ -109,12 +179,13 @@ fn charts(point: &PointReport) -> Charts {
     marks.extend(point.timeline.iter().map(|(s, text)| (*s as f64, "note", text.clone())));
     Charts {
         t: rows.iter().map(|s| s.second).collect(),
-        headline: pace(|s| s.headline_per_minute),
-        all: pace(|s| s.transactions_per_minute),
-        p50: latency(|s| s.p50_us),
-        p95: latency(|s| s.p95_us),
-        p99: latency(|s| s.p99_us),
-        max: latency(|s| s.max_us),
+        headline: pace(&|s| Some(s.headline(per))),
+        all: report.has_total().then(|| pace(&|s| Some(s.transactions(per)))),
+        open,
+        p50: latency(|s| s.p50_us, |o| o.response_p50_us),
+        p95: latency(|s| s.p95_us, |o| o.response_p95_us),
+        p99: latency(|s| s.p99_us, |o| o.response_p99_us),
+        max: latency(|s| s.max_us, |o| o.response_max_us),
         marks,
         distributions: point
             .distributions
@@ -125,4 +196,8 @@ fn charts(point: &PointReport) -> Charts {
             })
             .collect(),
     }
+}
+
+fn milliseconds(us: Option<f64>) -> Option<f64> {
+    us.map(|us| (us / 10.0).round() / 100.0)
 }

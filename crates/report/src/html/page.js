@@ -6,7 +6,7 @@
   const number = (v) => (v == null ? "–" : v.toLocaleString("en-US", { maximumFractionDigits: v < 10 ? 3 : v < 1000 ? 1 : 0 }));
   const short = (v) => (v >= 1e6 ? +(v / 1e6).toPrecision(3) + " M" : v >= 1e4 ? +(v / 1e3).toPrecision(3) + " k" : number(v));
   const narrow = innerWidth < 520;
-  const logLabel = narrow ? "ms (log scale)" : "service time, ms (log scale)";
+  const logLabel = (point) => (narrow ? "" : point.open ? "response time, " : "service time, ") + "ms (log scale)";
   const font = "12px system-ui, sans-serif";
   const axis = (label, more) => Object.assign({ label, labelSize: 20, labelFont: font, font, stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line"), width: 1 } }, more);
   const line = (label, colour, more) => Object.assign({ label, stroke: () => css(colour), width: 1.6, points: { show: false }, value: (u, v) => number(v) }, more);
@@ -53,14 +53,22 @@
     const time = axis("seconds since the measured window opened", {});
     plot("throughput-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],
-      axes: [time, axis(narrow ? "per minute" : "transactions per minute", { size: 64, values: (u, v) => v.map(short) })],
-      series: [{ label: "second" }, line(data.headline, "--c0", {}), line("TPM", "--c2", {})],
-    }, [point.t, point.headline, point.all]);
+      axes: [time, axis((narrow ? "per " : "transactions per ") + data.per, { size: 64, values: (u, v) => v.map(short) })],
+      series: [{ label: "second" }, line(data.headline, "--c0", {})].concat(
+        point.all ? [line(data.total, "--c2", {})] : [],
+        point.open ? [line("due", "--soft", { width: 1, dash: [4, 4] })] : []),
+    }, [point.t, point.headline].concat(point.all ? [point.all] : [], point.open ? [point.open.due] : []));
     plot("latency-" + i, {
       cursor, scales: { x, y: { distr: 3 } }, plugins: [marks(point)],
-      axes: [time, axis(logLabel, { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
-      series: [{ label: "second" }, line("p50", "--c0", {}), line("p95", "--c2", {}), line("p99", "--c1", {}), line("max", "--soft", { width: 0.8 })],
-    }, [point.t, point.p50, point.p95, point.p99, point.max]);
+      axes: [time, axis(logLabel(point), { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
+      series: [{ label: "second" }, line("p50", "--c0", {}), line("p95", "--c2", {}), line("p99", "--c1", {}), line("max", "--soft", { width: 0.8 })].concat(
+        point.open ? [line("service p99", "--c3", { dash: [4, 4] })] : []),
+    }, [point.t, point.p50, point.p95, point.p99, point.max].concat(point.open ? [point.open.service_p99] : []));
+    if (point.open) plot("queue-" + i, {
+      cursor, scales: { x, y: { range: (u, lo, hi) => [0, Math.max(hi || 0, 1) * 1.08] } }, plugins: [marks(point)],
+      axes: [time, axis("transactions", { size: 64, values: (u, v) => v.map(short) })],
+      series: [{ label: "second" }, line("waiting for a free user", "--c1", {}), line("refused", "--bad", { dash: [4, 4] })],
+    }, [point.t, point.open.waiting, point.open.refused], 160);
 
     // 1/(1 − p) on a logarithmic axis gives every further nine the same width.
     const nines = new Map();
@@ -75,18 +83,12 @@
       scales: { x: { time: false, distr: 3 }, y: { distr: 3 } },
       axes: [
         axis("percentile", { splits: (u) => (narrow ? [50, 90, 99, 99.9, 99.99] : [0, 50, 90, 99, 99.9, 99.99, 99.999]).map(at).filter((v) => v <= u.scales.x.max * 1.001), values: (u, v) => v.map((n) => "p" + +(100 - 100 / n).toFixed(3)), filter: (u, v) => v }),
-        axis(logLabel, { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) }),
+        axis(logLabel(point), { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) }),
       ],
       series: [{ label: "percentile", value: (u, v) => (v == null ? "–" : (100 - 100 / v).toFixed(3)) }].concat(
         point.distributions.map(([name], k) => line(name, "--c" + (k % 5), {}))),
     }, [percents.map(at)].concat(point.distributions.map((_, k) => percents.map((p) => nines.get(p)[k]))));
   });
-
-  plot("curve", {
-    scales: { x: { time: false, range: (u, lo, hi) => [0, hi * 1.05] }, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.1] } },
-    axes: [axis("virtual users", { splits: () => [0].concat(data.curve.map((c) => c[0])) }), axis(data.headline, { size: 64, values: (u, v) => v.map(short) })],
-    series: [{ label: "users" }, line(data.headline, "--c0", { points: { show: true, size: 8 } })],
-  }, [data.curve.map((c) => c[0]), data.curve.map((c) => c[1])]);
 
   let waiting;
   addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => plots.forEach(([u, size]) => u.setSize(size())), 100); });

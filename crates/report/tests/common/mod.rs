@@ -71,6 +71,7 @@ pub fn stored(path: &Path, shape: Shape, label: Option<&str>) -> Report {
             kelvin_version: "0.1.0".into(),
             kinds: kinds.iter().enumerate().map(|(i, n)| Series::transaction(n, i == 0)).collect(),
             headline: "NOPM".into(),
+            headline_per: kelvin_measure::event::Per::Minute,
             counter_names: Vec::new(),
             notes: vec!["profile spec: rules of TPC-C clauses 2 and 4; <not> a TPC result & never will be".into()],
             environment: serde_json::json!({

@@ -25,6 +25,7 @@ pub fn new_run(label: Option<&str>) -> NewRun {
         kelvin_version: "0.1.0".into(),
         kinds: KINDS.iter().enumerate().map(|(i, n)| Series::transaction(n, i == 0)).collect(),
         headline: "NOPM".into(),
+        headline_per: kelvin_measure::event::Per::Minute,
         counter_names: vec!["lines".into(), "remote lines".into()],
         notes: vec!["profile spec".into()],
         environment: serde_json::json!({"cpu": {"model": "x", "cores": 2}}),

@@ -1,11 +1,16 @@
 //! The report for a terminal, 80 columns wide.
 
-use std::fmt::Write;
+mod latency;
+mod point;
+mod points;
+
+pub(crate) use point::{CLOSED_LOOP, TWO_TIMES, generator};
+pub(crate) use points::{explained, highest, interval, peak};
 
 use kelvin_measure::event::Phase;
 
-use crate::figure::{NONE, bounds, ms, rate, seconds, users, whole};
-use crate::{LatencyRow, PointReport, Report};
+use crate::figure::{bounds, whole};
+use crate::{PointReport, Report};
 
 const WIDTH: usize = 80;
 /// Notes of one point that are printed.
@@ -25,6 +30,8 @@ pub struct Options {
 pub fn render(report: &Report, options: Options) -> String {
     let mut page = Page { out: String::new(), colour: options.colour };
     page.title(report);
+    page.maximum_rate(report);
+    page.scalability(report);
     if report.points.len() > 1 {
         page.points(report);
         page.curve(report);
@@ -78,134 +85,6 @@ impl Page {
         self.wrapped("", &format!("{}, {}", report.started.strftime("%Y-%m-%d %H:%M:%S UTC"), report.state));
         if let Some(error) = &report.error {
             self.wrapped_in(RED, "error: ", error);
-        }
-    }
-
-    fn points(&mut self, report: &Report) {
-        self.line("");
-        self.line(&format!(
-            "{:>8}{:>12}{:>12}{:>11}{:>11}{:>11}{:>11}",
-            "users", report.headline, "TPM", "p50 ms", "p95 ms", "p99 ms", "errors"
-        ));
-        for p in &report.points {
-            let errors: u64 = p.errors.iter().map(|e| e.count).sum();
-            self.line(&format!(
-                "{:>8}{:>12}{:>12}{:>11}{:>11}{:>11}{:>11}",
-                whole(u64::from(p.users)),
-                rate(p.headline_per_minute),
-                rate(p.transactions_per_minute),
-                ms(p.latency_all.p50_us),
-                ms(p.latency_all.p95_us),
-                ms(p.latency_all.p99_us),
-                whole(errors)
-            ));
-        }
-    }
-
-    fn curve(&mut self, report: &Report) {
-        let most = report.points.iter().filter_map(|p| p.headline_per_minute).fold(0.0, f64::max);
-        if most <= 0.0 {
-            return;
-        }
-        self.line("");
-        self.line(&format!("{} over users", report.headline));
-        for p in &report.points {
-            let value = p.headline_per_minute.unwrap_or(0.0);
-            let bar = "#".repeat((value / most * 54.0).round() as usize);
-            self.line(&format!("{:>8} |{bar} {}", p.users, rate(p.headline_per_minute)));
-        }
-    }
-
-    fn point(&mut self, report: &Report, p: &PointReport) {
-        self.line("");
-        let figures = format!(
-            "{} {}   {} TPM",
-            rate(p.headline_per_minute),
-            report.headline,
-            rate(p.transactions_per_minute)
-        );
-        let figures = self.painted(BOLD, &figures);
-        self.line(&figures);
-        let ramp_up = if p.ramp_up_s > 0.0 {
-            format!("ramp-up of {} excluded", seconds(p.ramp_up_s))
-        } else if p.never_opened() {
-            "ended before its window opened".into()
-        } else {
-            "no ramp-up".into()
-        };
-        let open = if p.closed { "" } else { "; the window did not close: figures of a part" };
-        self.wrapped(
-            "",
-            &format!(
-                "{}, closed loop, {} measured as elapsed, {ramp_up}{open}",
-                users(p.users),
-                seconds(p.window_s)
-            ),
-        );
-        if let Some(server) = p.server_headline_count {
-            let text = format!(
-                "{} counted for {} by the client, {} by the server itself",
-                whole(p.headline_count),
-                report.headline,
-                whole(server)
-            );
-            self.wrapped("", &text);
-        }
-        if let Some(tpm) = p.server_transactions_per_minute {
-            self.wrapped(
-                "",
-                &format!("{} TPM by the server's own statistics, all its work included", rate(Some(tpm))),
-            );
-        }
-        if let Some(precision) = p.within_run {
-            self.wrapped(
-                "",
-                &format!(
-                    "within this run: {} ± {:.1} % (95 %, {} s worth {:.0}); says nothing about the next run",
-                    report.headline,
-                    precision.half_width_percent,
-                    precision.seconds,
-                    precision.effective_seconds
-                ),
-            );
-        }
-        if let Some(cpu) = p.client_cpu_us_per_transaction {
-            self.line(&format!("client CPU {} µs a transaction", rate(Some(cpu))));
-        }
-        self.latency(p);
-        self.errors(p);
-        self.timeline(p);
-        self.judgements(p);
-    }
-
-    fn latency(&mut self, p: &PointReport) {
-        self.line("");
-        let mut head = format!("{:<13}{:>11}", "service, ms", "count");
-        for name in ["mean", "p50", "p95", "p99", "p99.9", "max"] {
-            let _ = write!(head, "{name:>9}");
-        }
-        self.line(&head);
-        for row in p.latency.iter().chain([&p.latency_all]) {
-            self.line(&latency_line(row));
-        }
-        if p.latency.iter().any(|r| r.p999_us.is_none()) {
-            self.wrapped("", &format!("{NONE}: fewer than ten transactions lie beyond that percentile"));
-        }
-        let rows = || p.latency.iter();
-        let (rolled, failed, retries) = (
-            rows().map(|r| r.rolled_back).sum::<u64>(),
-            rows().map(|r| r.failed).sum::<u64>(),
-            rows().map(|r| r.retries).sum::<u64>(),
-        );
-        let clamped: u64 = rows().map(|r| r.clamped).sum();
-        self.line(&format!(
-            "{} rolled back by the rules, {} failed, {} retries",
-            whole(rolled),
-            whole(failed),
-            whole(retries)
-        ));
-        if clamped > 0 {
-            self.line(&format!("{} took longer than an hour and count as one hour", whole(clamped)));
         }
     }
 
@@ -308,14 +187,6 @@ impl Page {
             None => self.wrapped("", "not judged: not every point has its self-audit"),
         }
     }
-}
-
-fn latency_line(row: &LatencyRow) -> String {
-    let mut line = format!("{:<13}{:>11}", cut(&row.kind, 13), whole(row.count()));
-    for us in [row.mean_us, row.p50_us, row.p95_us, row.p99_us, row.p999_us, row.max_us] {
-        let _ = write!(line, "{:>9}", ms(us));
-    }
-    line
 }
 
 /// Blanks for control characters: a label or a server's message must not steer the terminal.

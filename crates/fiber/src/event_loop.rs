@@ -1,0 +1,219 @@
+//! The loop: resumes the fiber whose socket has news or whose sleep is over.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult};
+use rustix::buffer::spare_capacity;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::io::Errno;
+
+use crate::Wait;
+use crate::context::{self, Context, FiberYielder, Request};
+use crate::source::{from_data, timespec};
+use crate::timers::Timers;
+
+/// What a fiber runs.
+pub type Task = Box<dyn FnOnce() + Send>;
+
+/// Time-outs of sockets are this coarse; a time-out is for what went wrong, and a timer for each wait would cost
+/// more than the wait.
+const TIMEOUT_GRAIN: Duration = Duration::from_millis(100);
+
+/// Events taken from the kernel at a time.
+const MOST_EVENTS: usize = 256;
+
+/// Epoll's word for the waker.
+const WAKER: u64 = u64::MAX;
+
+type Fiber = Coroutine<Wait, Request, (), DefaultStack>;
+
+/// A loop for some fibers, made in any thread and run in one.
+#[derive(Debug)]
+pub struct EventLoop {
+    epoll: OwnedFd,
+    waker: Waker,
+}
+
+/// Wakes the sleepers of one loop from any thread.
+#[derive(Debug, Clone)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    /// Ends every [`crate::park`] of the loop.
+    pub fn wake_all(&self) {
+        // A full counter means that the loop is woken already.
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+/// What a fiber waits for.
+#[derive(Debug, Clone, Copy)]
+enum Waits {
+    Timer,
+    Socket { fd: i32, until: Option<Instant> },
+    Ended,
+}
+
+struct Slot {
+    fiber: Fiber,
+    waits: Waits,
+    /// Counts the waits, to tell a timer that was meant for this one.
+    generation: u64,
+}
+
+impl EventLoop {
+    /// A loop without fibers.
+    pub fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &waker, epoll::EventData::new_u64(WAKER), epoll::EventFlags::IN)?;
+        Ok(Self { epoll, waker: Waker(Arc::new(waker)) })
+    }
+
+    /// The means to wake its sleepers.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Runs every task as a fiber with a stack of `stack` bytes, of which what it touches takes memory, until all
+    /// have ended. An error means that the operating system refused the loop something; fibers that had not
+    /// ended are unwound then. A panic of a task comes out here.
+    pub fn run(self, tasks: Vec<Task>, stack: usize) -> io::Result<()> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let context = Rc::new(Context {
+            epoll: self.epoll,
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            current: Cell::new(0),
+            yielder: Cell::new(std::ptr::null()),
+            unheard: RefCell::new(Vec::new()),
+        });
+        let mut slots = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            let context = Rc::clone(&context);
+            let fiber = Fiber::with_stack(DefaultStack::new(stack)?, move |yielder: &FiberYielder, _| {
+                context.yielder.set(std::ptr::from_ref(yielder));
+                task();
+                context.yielder.set(std::ptr::null());
+            });
+            slots.push(Slot { fiber, waits: Waits::Timer, generation: 0 });
+        }
+        context::set(Some(Rc::clone(&context)));
+        let _unset = Unset;
+        Running { timers: Timers::with_capacity(slots.len()), alive: slots.len(), slots, context: &context }
+            .run(&self.waker)
+    }
+}
+
+/// Leaves the thread without a loop, also after a panic.
+struct Unset;
+
+impl Drop for Unset {
+    fn drop(&mut self) {
+        context::set(None);
+    }
+}
+
+struct Running<'a> {
+    slots: Vec<Slot>,
+    timers: Timers,
+    alive: usize,
+    context: &'a Context,
+}
+
+impl Running<'_> {
+    fn run(&mut self, waker: &Waker) -> io::Result<()> {
+        for index in 0..self.slots.len() {
+            self.resume(index, Wait::Ready);
+        }
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(MOST_EVENTS);
+        let mut next_look = Instant::now() + TIMEOUT_GRAIN;
+        while self.alive > 0 {
+            let now = Instant::now();
+            while let Some((index, generation)) = self.timers.pop_due(now) {
+                let slot = &self.slots[index];
+                if slot.generation == generation && matches!(slot.waits, Waits::Timer) {
+                    self.resume(index, Wait::TimedOut);
+                }
+            }
+            if self.alive == 0 {
+                break;
+            }
+            if now >= next_look {
+                next_look = now + TIMEOUT_GRAIN;
+                self.end_overdue(now);
+            }
+            let until = self.timers.next().map_or(next_look, |timer| timer.min(next_look));
+            let limit = timespec(until.saturating_duration_since(Instant::now()));
+            events.clear();
+            match epoll::wait(&self.context.epoll, spare_capacity(&mut events), Some(&limit)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for event in events.drain(..) {
+                // A packed field: copied, not borrowed.
+                let data = event.data;
+                self.heard(data.u64(), waker);
+            }
+        }
+        Ok(())
+    }
+
+    fn heard(&mut self, data: u64, waker: &Waker) {
+        if data == WAKER {
+            // What is left unread wakes once more, which harms nobody.
+            let _ = rustix::io::read(&*waker.0, &mut [0; 8]);
+            for index in 0..self.slots.len() {
+                if matches!(self.slots[index].waits, Waits::Timer) {
+                    self.resume(index, Wait::Ready);
+                }
+            }
+            return;
+        }
+        let (index, fd) = from_data(data);
+        match self.slots[index].waits {
+            Waits::Socket { fd: waited, .. } if waited == fd => self.resume(index, Wait::Ready),
+            Waits::Ended => {}
+            _ => {
+                let mut unheard = self.context.unheard.borrow_mut();
+                if !unheard.contains(&(index, fd)) {
+                    unheard.push((index, fd));
+                }
+            }
+        }
+    }
+
+    /// Ends the waits for sockets whose time is over.
+    fn end_overdue(&mut self, now: Instant) {
+        for index in 0..self.slots.len() {
+            if let Waits::Socket { until: Some(until), .. } = self.slots[index].waits
+                && now >= until
+            {
+                self.resume(index, Wait::TimedOut);
+            }
+        }
+    }
+
+    fn resume(&mut self, index: usize, wait: Wait) {
+        let slot = &mut self.slots[index];
+        slot.generation += 1;
+        self.context.current.set(index);
+        match slot.fiber.resume(wait) {
+            CoroutineResult::Yield(Request::Sleep { until }) => {
+                slot.waits = Waits::Timer;
+                self.timers.add(until, index, slot.generation);
+            }
+            CoroutineResult::Yield(Request::Socket { fd, until }) => slot.waits = Waits::Socket { fd, until },
+            CoroutineResult::Return(()) => {
+                slot.waits = Waits::Ended;
+                self.alive -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Blocking code that shares a thread.
+//!
+//! A virtual user is written as a thread would run it: send, wait for the answer, sleep, go on. Where it waits, it
+//! calls [`wait`], [`sleep`] or [`park`] of this crate. In a thread of its own that blocks the thread; on an
+//! [`EventLoop`] the user becomes a fiber (a stackful coroutine), and waiting gives the thread to the next one.
+//! One program text serves both, and no future, executor or second driver is needed.
+//!
+//! Threads win with a few users, the loop with many; the figures are in ARCHITECTURE.md.
+
+mod context;
+mod event_loop;
+mod source;
+mod timers;
+
+use std::time::{Duration, Instant};
+
+pub use event_loop::{EventLoop, Task, Waker};
+pub use source::Source;
+
+/// What a wait for a socket ended with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// The socket may be ready; trying it tells.
+    Ready,
+    /// The time is over.
+    TimedOut,
+}
+
+/// Whether the caller runs as a fiber, where a blocking system call would hold up all others of its thread.
+#[inline]
+pub fn inside() -> bool {
+    context::current().is_some()
+}
+
+/// Waits for at least `length`.
+pub fn sleep(length: Duration) {
+    match context::current() {
+        None => std::thread::sleep(length),
+        Some(context) => {
+            let Some(deadline) = Instant::now().checked_add(length) else { return };
+            while Instant::now() < deadline {
+                context.suspend(context::Request::Sleep { until: deadline });
+            }
+        }
+    }
+}
+
+/// Waits for `length`, or until somebody wakes the thread (`unpark`) or the loop ([`Waker::wake_all`]), or for
+/// no reason: the caller looks at its condition again, as with [`std::thread::park_timeout`].
+pub fn park(length: Duration) {
+    match context::current() {
+        None => std::thread::park_timeout(length),
+        Some(context) => {
+            let Some(until) = Instant::now().checked_add(length) else { return };
+            context.suspend(context::Request::Sleep { until });
+        }
+    }
+}

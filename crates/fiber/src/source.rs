@@ -1,0 +1,129 @@
+//! A socket that can be waited for, by a thread or by a fiber.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::io::Errno;
+
+use crate::Wait;
+use crate::context::{self, Context, Request};
+
+/// The loop's knowledge of one socket; to be kept beside it and dropped with it.
+///
+/// A fiber's loop hears of bytes that arrive, once, and not of bytes that are there still: whoever waits has to
+/// have taken everything first, that is, to have read less than it had room for.
+#[derive(Debug, Default)]
+pub struct Source {
+    /// The loop that watches the socket; 0 for none.
+    watched_by: u64,
+}
+
+impl Source {
+    /// A socket that nothing watches yet.
+    pub const fn new() -> Self {
+        Self { watched_by: 0 }
+    }
+
+    /// Waits until bytes may be read. May end early: an attempt to read tells.
+    #[inline]
+    pub fn wait_readable(&mut self, socket: impl AsFd, limit: Option<Duration>) -> io::Result<Wait> {
+        match context::current() {
+            None => poll_for(&socket, PollFlags::IN, limit).map(|found| found.0),
+            Some(context) => {
+                self.watch(&context, &socket)?;
+                let fd = socket.as_fd().as_raw_fd();
+                if context.take_unheard(fd) {
+                    return Ok(Wait::Ready);
+                }
+                let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+                Ok(context.suspend(Request::Socket { fd, until }))
+            }
+        }
+    }
+
+    /// Waits until bytes may be written, or read; says which: (readable, writable). Both are false when the time
+    /// is over.
+    pub fn wait_any(&mut self, socket: impl AsFd, limit: Option<Duration>) -> io::Result<(bool, bool)> {
+        let both = PollFlags::IN | PollFlags::OUT;
+        let Some(context) = context::current() else {
+            return poll_for(&socket, both, limit).map(|(_, events)| ready(events));
+        };
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        loop {
+            let (wait, events) = poll_for(&socket, both, Some(Duration::ZERO))?;
+            if wait == Wait::Ready {
+                return Ok(ready(events));
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok((false, false));
+            }
+            self.watch(&context, &socket)?;
+            let fd = socket.as_fd();
+            let data = epoll::EventData::new_u64(data(context.current.get(), fd.as_raw_fd()));
+            let read = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::modify(&context.epoll, fd, data, read | epoll::EventFlags::OUT)?;
+            context.suspend(Request::Socket { fd: fd.as_raw_fd(), until });
+            epoll::modify(&context.epoll, fd, data, read)?;
+        }
+    }
+
+    /// Makes the loop of the running fiber watch the socket, once.
+    #[inline]
+    fn watch(&mut self, context: &Context, socket: &impl AsFd) -> io::Result<()> {
+        if self.watched_by == context.id {
+            return Ok(());
+        }
+        self.begin_watching(context, socket)
+    }
+
+    #[cold]
+    fn begin_watching(&mut self, context: &Context, socket: &impl AsFd) -> io::Result<()> {
+        let fd = socket.as_fd();
+        let data = epoll::EventData::new_u64(data(context.current.get(), fd.as_raw_fd()));
+        let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        match epoll::add(&context.epoll, fd, data, events) {
+            // Another `Source` was there for it, while it connected.
+            Err(Errno::EXIST) => epoll::modify(&context.epoll, fd, data, events)?,
+            other => other?,
+        }
+        self.watched_by = context.id;
+        Ok(())
+    }
+}
+
+/// Fiber and socket in the 64 bits that epoll carries.
+pub(crate) fn data(fiber: usize, fd: i32) -> u64 {
+    (fiber as u64) << 32 | u64::from(fd as u32)
+}
+
+/// The reverse of [`data`].
+pub(crate) fn from_data(data: u64) -> (usize, i32) {
+    ((data >> 32) as usize, data as u32 as i32)
+}
+
+fn ready(events: PollFlags) -> (bool, bool) {
+    let broken = events.intersects(PollFlags::ERR | PollFlags::HUP);
+    (events.intersects(PollFlags::IN), broken || events.intersects(PollFlags::OUT))
+}
+
+fn poll_for(socket: &impl AsFd, flags: PollFlags, limit: Option<Duration>) -> io::Result<(Wait, PollFlags)> {
+    let limit = limit.map(timespec);
+    let mut fds = [PollFd::new(socket, flags)];
+    loop {
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(0) => return Ok((Wait::TimedOut, PollFlags::empty())),
+            Ok(_) => return Ok((Wait::Ready, fds[0].revents())),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+pub(crate) fn timespec(length: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(length.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: length.subsec_nanos().into(),
+    }
+}

@@ -1,0 +1,202 @@
+//! Fibers on a loop do what threads do.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use kelvin_fiber::{EventLoop, Source, Task, Wait, inside, park, sleep};
+
+const STACK: usize = 64 << 10;
+
+/// Reads exactly `wanted` bytes, waiting as a fiber does.
+fn read(socket: &mut UnixStream, source: &mut Source, wanted: usize) -> Vec<u8> {
+    let mut found = Vec::new();
+    let mut space = [0; 3];
+    while found.len() < wanted {
+        match socket.read(&mut space) {
+            Ok(count) => found.extend_from_slice(&space[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                assert_eq!(
+                    source.wait_readable(&*socket, Some(Duration::from_secs(5))).unwrap(),
+                    Wait::Ready
+                );
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    found
+}
+
+#[test]
+fn a_hundred_fibers_talk_to_each_other_on_one_thread() {
+    let sum = Arc::new(AtomicU32::new(0));
+    let mut tasks: Vec<Task> = Vec::new();
+    for pair in 0..50_u8 {
+        let (mut here, mut there) = UnixStream::pair().unwrap();
+        here.set_nonblocking(true).unwrap();
+        there.set_nonblocking(true).unwrap();
+        let counted = Arc::clone(&sum);
+        tasks.push(Box::new(move || {
+            let mut source = Source::new();
+            for round in 0..20 {
+                here.write_all(&[pair, round, 0, 0, 7]).unwrap();
+                assert_eq!(read(&mut here, &mut source, 2), [round, pair]);
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+        tasks.push(Box::new(move || {
+            let mut source = Source::new();
+            for _ in 0..20 {
+                let request = read(&mut there, &mut source, 5);
+                sleep(Duration::from_micros(u64::from(request[0])));
+                there.write_all(&[request[1], request[0]]).unwrap();
+            }
+        }));
+    }
+    EventLoop::new().unwrap().run(tasks, STACK).unwrap();
+    assert_eq!(sum.load(Ordering::Relaxed), 1000);
+    assert!(!inside());
+}
+
+#[test]
+fn sleeps_end_in_their_order_and_never_early() {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let since = Instant::now();
+    let tasks = [30_u64, 10, 20]
+        .map(|length| {
+            let order = Arc::clone(&order);
+            Box::new(move || {
+                assert!(inside());
+                sleep(Duration::from_millis(length));
+                assert!(since.elapsed() >= Duration::from_millis(length));
+                order.lock().unwrap().push(length);
+            }) as Task
+        })
+        .into();
+    EventLoop::new().unwrap().run(tasks, STACK).unwrap();
+    assert_eq!(*order.lock().unwrap(), [10, 20, 30]);
+    assert!(since.elapsed() < Duration::from_millis(60), "they slept at the same time");
+}
+
+#[test]
+fn a_silent_socket_times_out_and_its_neighbours_go_on() {
+    let (silent, _other) = UnixStream::pair().unwrap();
+    let ticks = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&ticks);
+    let tasks: Vec<Task> = vec![
+        Box::new(move || {
+            let since = Instant::now();
+            let waited = Source::new().wait_readable(&silent, Some(Duration::from_millis(50))).unwrap();
+            assert_eq!(waited, Wait::TimedOut);
+            assert!(since.elapsed() >= Duration::from_millis(50));
+        }),
+        Box::new(move || {
+            for _ in 0..20 {
+                sleep(Duration::from_millis(1));
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        }),
+    ];
+    EventLoop::new().unwrap().run(tasks, STACK).unwrap();
+    assert_eq!(ticks.load(Ordering::Relaxed), 20);
+}
+
+#[test]
+fn bytes_that_come_while_a_fiber_sleeps_are_not_forgotten() {
+    let (mut here, mut there) = UnixStream::pair().unwrap();
+    here.set_nonblocking(true).unwrap();
+    let task: Task = Box::new(move || {
+        let mut source = Source::new();
+        there.write_all(&[1]).unwrap();
+        // The loop now watches the socket.
+        assert_eq!(read(&mut here, &mut source, 1), [1]);
+        assert_eq!(
+            source.wait_readable(&here, Some(Duration::from_millis(20))).unwrap(),
+            Wait::TimedOut,
+            "nothing is left to read"
+        );
+        there.write_all(&[2]).unwrap();
+        sleep(Duration::from_millis(5));
+        assert_eq!(source.wait_readable(&here, Some(Duration::from_secs(5))).unwrap(), Wait::Ready);
+        assert_eq!(read(&mut here, &mut source, 1), [2]);
+    });
+    EventLoop::new().unwrap().run(vec![task], STACK).unwrap();
+}
+
+#[test]
+fn a_full_socket_is_waited_for_until_somebody_reads() {
+    let (mut here, mut there) = UnixStream::pair().unwrap();
+    here.set_nonblocking(true).unwrap();
+    there.set_nonblocking(true).unwrap();
+    const LENGTH: usize = 4 << 20;
+    let tasks: Vec<Task> = vec![
+        Box::new(move || {
+            let (data, mut sent, mut source) = (vec![5; LENGTH], 0, Source::new());
+            while sent < LENGTH {
+                if let Ok(count) = here.write(&data[sent..]) {
+                    sent += count;
+                } else {
+                    let found = source.wait_any(&here, Some(Duration::from_secs(5))).unwrap();
+                    assert_eq!(found, (false, true));
+                }
+            }
+        }),
+        Box::new(move || {
+            let (mut found, mut space, mut source) = (0, vec![0; 1 << 16], Source::new());
+            while found < LENGTH {
+                match there.read(&mut space) {
+                    Ok(count) => found += count,
+                    Err(_) => drop(source.wait_readable(&there, Some(Duration::from_secs(5))).unwrap()),
+                }
+            }
+        }),
+    ];
+    EventLoop::new().unwrap().run(tasks, STACK).unwrap();
+}
+
+#[test]
+fn the_waker_ends_every_park_from_another_thread() {
+    let event_loop = EventLoop::new().unwrap();
+    let waker = event_loop.waker();
+    let since = Instant::now();
+    let tasks = (0..10).map(|_| Box::new(|| park(Duration::from_mins(1))) as Task).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(20));
+            waker.wake_all();
+        });
+        event_loop.run(tasks, STACK).unwrap();
+    });
+    assert!(since.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_panic_comes_out_of_the_loop_and_the_other_fibers_are_unwound() {
+    struct Counts(Arc<AtomicU32>);
+    impl Drop for Counts {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let dropped = Arc::new(AtomicU32::new(0));
+    let mut tasks: Vec<Task> = vec![Box::new(|| {
+        sleep(Duration::from_millis(1));
+        panic!("as the test wants it");
+    })];
+    for _ in 0..3 {
+        let counts = Counts(Arc::clone(&dropped));
+        tasks.push(Box::new(move || {
+            let _counts = counts;
+            sleep(Duration::from_mins(1));
+        }));
+    }
+    let event_loop = EventLoop::new().unwrap();
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| event_loop.run(tasks, STACK)));
+    assert!(ended.is_err());
+    assert_eq!(dropped.load(Ordering::Relaxed), 3);
+    assert!(!inside());
+}

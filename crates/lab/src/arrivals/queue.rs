@@ -1,0 +1,219 @@
+//! The queue of an open loop, shared by all virtual users.
+//!
+//! A free user claims the next arrival in order; one that lies ahead is waited for, one that is due has been
+//! waiting for the user. That is a first-come, first-served queue with one server a user, without a thread
+//! that hands out work and would be late itself.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kelvin_measure::Nanos;
+
+use super::Arrivals;
+
+/// Length of the buckets in which refusals are counted.
+const SECOND: u64 = 1_000_000_000;
+
+/// What a user that is free does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Serve the arrival that was meant to start at `at`: at once when that has passed, or else then.
+    Serve {
+        /// The intended time.
+        at: Nanos,
+    },
+    /// Nothing arrives before the end any more.
+    End,
+}
+
+/// Arrivals refused within one second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused {
+    /// Intended time of the first of them.
+    pub first: Nanos,
+    /// How many.
+    pub count: u64,
+}
+
+/// The queue's books. In each, `due` = `claimed` + `refused` + `waiting`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueTally {
+    /// Arrivals whose intended time has come.
+    pub due: u64,
+    /// Those of them that a user has taken.
+    pub claimed: u64,
+    /// Those that nobody will serve, because more than the limit were waiting.
+    pub refused: u64,
+    /// Those that still wait: at the end of the load, the ones that were not served.
+    pub waiting: u64,
+    /// The most that ever waited at once; never more than the limit.
+    pub longest: u64,
+}
+
+/// Arrivals on their way to the users. See the module.
+#[derive(Debug)]
+pub struct Queue {
+    limit: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// At the first arrival that is neither claimed nor refused.
+    next: Cursor,
+    /// At the first arrival that is not yet due; behind `next` while users wait for what is to come.
+    due: Cursor,
+    until: Nanos,
+    /// Latest time that anybody has come with.
+    seen: Nanos,
+    refused: u64,
+    longest: u64,
+    /// Where seconds and the window begin.
+    open: Nanos,
+    /// Index of the first arrival of the window, once it is due.
+    first_of_window: Option<u64>,
+    refused_in_window: u64,
+    /// By second, the order of time; emptied by [`Queue::take_refused`].
+    seconds: Vec<Refused>,
+}
+
+/// One of the two places in the schedule.
+#[derive(Debug)]
+struct Cursor {
+    arrivals: Arrivals,
+    /// Time of the arrival it stands at.
+    at: Nanos,
+    /// Its index: how many it has passed.
+    passed: u64,
+}
+
+impl Cursor {
+    fn new(mut arrivals: Arrivals) -> Self {
+        let at = arrivals.advance();
+        Self { arrivals, at, passed: 0 }
+    }
+
+    fn pass(&mut self) -> Nanos {
+        let passed = std::mem::replace(&mut self.at, self.arrivals.advance());
+        self.passed += 1;
+        passed
+    }
+}
+
+impl Queue {
+    /// A queue in which at most `limit` arrivals wait, of those meant to start before `until`. With a limit of
+    /// 0 an arrival is served only if a user waits for it.
+    pub fn new(arrivals: Arrivals, limit: u64, until: Nanos) -> Self {
+        let state = State {
+            next: Cursor::new(arrivals.clone()),
+            due: Cursor::new(arrivals),
+            until,
+            seen: 0,
+            refused: 0,
+            longest: 0,
+            open: 0,
+            first_of_window: None,
+            refused_in_window: 0,
+            seconds: Vec::new(),
+        };
+        Self { limit, state: Mutex::new(state) }
+    }
+
+    /// Opens the measured window at `open`: [`Queue::window`] counts from there, and so do the seconds of
+    /// [`Queue::take_refused`]. Without it both begin at 0.
+    #[must_use]
+    pub fn with_window(self, open: Nanos) -> Self {
+        self.lock().open = open;
+        self
+    }
+
+    /// The next arrival in order, for a user that is free at `now`. When more than the limit are waiting, the
+    /// oldest of them are refused first: they have been late for longest.
+    pub fn claim(&self, now: Nanos) -> Claim {
+        let mut state = self.lock();
+        state.settle(now, self.limit);
+        if state.next.at >= state.until {
+            return Claim::End;
+        }
+        Claim::Serve { at: state.next.pass() }
+    }
+
+    /// Lets nothing arrive from `at` on, when that is earlier than what was said before. A user that waits for
+    /// a later arrival has to look at the clock for itself. Returns the moment that now holds: later than `at`
+    /// when a claim has been made at a later time already.
+    pub fn close(&self, at: Nanos) -> Nanos {
+        let mut state = self.lock();
+        // What has become due stays due, or the books would lose it.
+        state.until = state.until.min(at.max(state.seen.saturating_add(1)));
+        state.until
+    }
+
+    /// The books of everything up to `now`.
+    pub fn tally(&self, now: Nanos) -> QueueTally {
+        let mut state = self.lock();
+        state.settle(now, self.limit);
+        state.books(0, state.refused)
+    }
+
+    /// The books of what was meant to start in the window, up to `now`; `longest` is that of the whole load.
+    pub fn window(&self, now: Nanos) -> QueueTally {
+        let mut state = self.lock();
+        state.settle(now, self.limit);
+        let first = state.first_of_window.unwrap_or(state.due.passed);
+        state.books(first, state.refused_in_window)
+    }
+
+    /// The refusals since the last call, by the second (from the window's opening) in which they were meant to
+    /// start. A second that was handed out may come again with more of them.
+    pub fn take_refused(&self) -> Vec<Refused> {
+        std::mem::take(&mut self.lock().seconds)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves nothing half done here.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Counts what has become due by `now`, and refuses what waits beyond the limit. Its work is one step for
+    /// each arrival over the whole run, however seldom it is called.
+    fn settle(&mut self, now: Nanos, limit: u64) {
+        self.seen = self.seen.max(now.min(self.until.saturating_sub(1)));
+        while self.due.at <= now && self.due.at < self.until {
+            if self.first_of_window.is_none() && self.due.at >= self.open {
+                self.first_of_window = Some(self.due.passed);
+            }
+            self.due.pass();
+        }
+        while self.waiting() > limit {
+            let at = self.next.pass();
+            self.refuse(at);
+        }
+        self.longest = self.longest.max(self.waiting());
+    }
+
+    fn waiting(&self) -> u64 {
+        self.due.passed.saturating_sub(self.next.passed)
+    }
+
+    fn refuse(&mut self, at: Nanos) {
+        self.refused += 1;
+        self.refused_in_window += u64::from(at >= self.open);
+        let second = |at: Nanos| (at as i128 - self.open as i128).div_euclid(i128::from(SECOND));
+        let same = self.seconds.last().is_some_and(|last| second(last.first) == second(at));
+        match self.seconds.last_mut() {
+            Some(last) if same => last.count += 1,
+            _ => self.seconds.push(Refused { first: at, count: 1 }),
+        }
+    }
+
+    fn books(&self, first: u64, refused: u64) -> QueueTally {
+        let due = self.due.passed - first;
+        // Beyond what is due, users wait for what is to come.
+        let gone = self.next.passed.min(self.due.passed).saturating_sub(first);
+        QueueTally { due, claimed: gone - refused, refused, waiting: due - gone, longest: self.longest }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! How the users of a point run: each in a thread of its own, or many as fibers on a few event loops.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use kelvin_fiber::{EventLoop, Task, Waker};
+use kelvin_workload::Stop;
+
+use super::user::{Shared, User};
+use crate::run::RunError;
+
+/// Stacks; only what is touched takes memory.
+const THREAD_STACK: usize = 512 << 10;
+const FIBER_STACK: usize = 256 << 10;
+
+/// Users that share a loop before another one is worth its thread.
+const USERS_PER_LOOP: u32 = 32;
+
+/// What the users run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ground {
+    /// A thread each.
+    Threads,
+    /// This many event loops.
+    Loops(u32),
+}
+
+impl Ground {
+    /// As many loops as are worth it, and never more than CPUs.
+    pub(super) fn loops_for(users: u32) -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        Self::Loops(users.div_ceil(USERS_PER_LOOP).clamp(1, cpus))
+    }
+}
+
+/// The users' threads.
+pub(super) enum Crew {
+    Threads(Vec<JoinHandle<()>>),
+    Loops(Vec<(JoinHandle<io::Result<()>>, Waker)>),
+}
+
+impl Crew {
+    /// Starts them all; they wait for the clock by themselves.
+    pub(super) fn start(
+        users: Vec<User>,
+        ground: Ground,
+        shared: &Arc<Shared>,
+        stop: &Stop,
+    ) -> Result<Self, RunError> {
+        let started = match ground {
+            Ground::Threads => Self::threads(users),
+            Ground::Loops(count) => Self::loops(users, count, shared),
+        };
+        started.map_err(|error| {
+            stop.request();
+            RunError::Start(format!("no thread for the virtual users: {error}"))
+        })
+    }
+
+    fn threads(users: Vec<User>) -> io::Result<Self> {
+        let start = |(index, user): (usize, User)| {
+            std::thread::Builder::new().name(format!("user-{}", index + 1)).stack_size(THREAD_STACK).spawn(
+                move || {
+                    sleep_exactly();
+                    user.run();
+                },
+            )
+        };
+        users.into_iter().enumerate().map(start).collect::<io::Result<_>>().map(Self::Threads)
+    }
+
+    fn loops(users: Vec<User>, count: u32, shared: &Arc<Shared>) -> io::Result<Self> {
+        let mut shares: Vec<Vec<Task>> = (0..count).map(|_| Vec::new()).collect();
+        let places = shares.len();
+        for (index, user) in users.into_iter().enumerate() {
+            shares[index % places].push(Box::new(move || user.run()));
+        }
+        let start = |(index, tasks): (usize, Vec<Task>)| {
+            let event_loop = EventLoop::new()?;
+            let (waker, shared) = (event_loop.waker(), Arc::clone(shared));
+            let thread = std::thread::Builder::new().name(format!("users-{}", index + 1));
+            let handle = thread.spawn(move || {
+                sleep_exactly();
+                shared.add_loop(kelvin_observe::thread_id());
+                event_loop.run(tasks, FIBER_STACK)
+            })?;
+            Ok((handle, waker))
+        };
+        shares.into_iter().enumerate().map(start).collect::<io::Result<_>>().map(Self::Loops)
+    }
+
+    /// Makes those who sleep look at whether the window has closed.
+    pub(super) fn wake(&self) {
+        match self {
+            Self::Threads(threads) => threads.iter().for_each(|thread| thread.thread().unpark()),
+            Self::Loops(loops) => loops.iter().for_each(|(_, waker)| waker.wake_all()),
+        }
+    }
+
+    /// Waits for the threads, whose users have all ended; says what a loop ended with that it should not have.
+    pub(super) fn join(self) -> Option<String> {
+        match self {
+            Self::Threads(threads) => {
+                // A panic has its own mark, which the invariants look at.
+                threads.into_iter().for_each(|thread| drop(thread.join()));
+                None
+            }
+            Self::Loops(loops) => {
+                let ends = loops.into_iter().filter_map(|(thread, _)| thread.join().ok()?.err());
+                ends.map(|error| format!("an event loop of the users ended early: {error}")).next()
+            }
+        }
+    }
+}
+
+/// By default the kernel lets a thread sleep up to 50 µs longer than it asked to.
+fn sleep_exactly() {
+    // Where that is refused, the schedule lag says so.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+}

@@ -1,0 +1,101 @@
+//! Whether the load generator itself was the bottleneck. A figure that tells of the generator instead of the
+//! database is void, and says so.
+
+use std::time::Duration;
+
+use kelvin_measure::Histogram;
+use kelvin_measure::invariant::Invariant;
+
+/// An event loop that was on a CPU for more of the window than this had no time to be punctual: users whose
+/// answers had come waited for it.
+const BUSIEST_LOOP: f64 = 0.9;
+
+/// A generator that takes more of the host's CPUs than this leaves nothing to compare.
+const MOST_OF_HOST: f64 = 0.9;
+
+/// Starts may be this late at the 99th percentile, however short the transactions are.
+const LATE: Duration = Duration::from_millis(10);
+
+/// Or, with long ones, this share of the 99th percentile of the response times: then lateness hides in them.
+const LATE_SHARE: f64 = 0.1;
+
+/// What is known of the generator over the measured window.
+#[derive(Debug)]
+pub(super) struct Generator<'a> {
+    /// Length of the window.
+    pub(super) elapsed: Duration,
+    /// CPU time of the process, and whether the database is part of it.
+    pub(super) cpu: Duration,
+    pub(super) embedded: bool,
+    /// CPU time of each event loop.
+    pub(super) loops: &'a [Duration],
+    /// In an open loop: lateness of the starts that a user stood ready for, and the response times.
+    pub(super) lag: Option<(&'a Histogram, &'a Histogram)>,
+}
+
+impl Generator<'_> {
+    /// The judgement, with its evidence.
+    pub(super) fn judge(&self) -> Invariant {
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64;
+        let elapsed = self.elapsed.as_secs_f64();
+        let cores = self.cpu.as_secs_f64() / elapsed;
+        let mut found = vec![format!("{cores:.2} of {cpus} CPUs{}", self.with_database())];
+        let mut holds = self.embedded || cores < MOST_OF_HOST * cpus;
+        if let Some(busiest) = self.loops.iter().max() {
+            let share = busiest.as_secs_f64() / elapsed;
+            found.push(format!("its busiest event loop at work for {:.0} % of the window", share * 100.0));
+            holds &= share < BUSIEST_LOOP;
+        }
+        if let Some((lag, response)) = self.lag
+            && let Some(late) = lag.percentile(99.0)
+        {
+            let share = response.percentile(99.0).map_or(0.0, |response| LATE_SHARE * response as f64);
+            found.push(format!("99 % of the starts at most {:.2} ms late", late as f64 / 1e6));
+            holds &= late as f64 <= share.max(LATE.as_nanos() as f64);
+        }
+        let verdict =
+            if holds { "" } else { ": the figures tell of the load generator, not of the database" };
+        Invariant {
+            name: "the load generator was not the bottleneck".into(),
+            holds,
+            evidence: format!("{}{verdict}", found.join(", ")),
+        }
+    }
+
+    fn with_database(&self) -> &'static str {
+        if self.embedded { " (with the database in it)" } else { "" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(cpu: f64, loops: &[f64], late: u64, response: u64) -> Invariant {
+        let (mut lag, mut responses) = (Histogram::new(), Histogram::new());
+        for _ in 0..2000 {
+            lag.record(late);
+            responses.record(response);
+        }
+        let loops: Vec<Duration> = loops.iter().map(|&cpu| Duration::from_secs_f64(cpu)).collect();
+        let cpus = std::thread::available_parallelism().unwrap().get() as f64;
+        Generator {
+            elapsed: Duration::from_secs(10),
+            cpu: Duration::from_secs_f64(cpu * cpus * 10.0),
+            embedded: false,
+            loops: &loops,
+            lag: Some((&lag, &responses)),
+        }
+        .judge()
+    }
+
+    #[test]
+    fn each_way_of_being_the_bottleneck_is_found() {
+        assert!(judged(0.5, &[8.0, 8.5], 100_000, 5_000_000).holds);
+        assert!(!judged(0.95, &[], 0, 5_000_000).holds, "all CPUs");
+        assert!(!judged(0.5, &[3.0, 9.5], 0, 5_000_000).holds, "one loop");
+        assert!(!judged(0.1, &[], 11_000_000, 5_000_000).holds, "late by more than the transactions take");
+        assert!(judged(0.1, &[], 11_000_000, 500_000_000).holds, "late by a fiftieth of them");
+        assert!(judged(0.95, &[], 0, 1).evidence.contains("not of the database"));
+    }
+}

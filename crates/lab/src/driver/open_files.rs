@@ -1,0 +1,29 @@
+//! A connection is an open file, and by default a process may have 1024 of them.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::run::RunError;
+
+/// Open files beside the users' connections: results, event loops, the monitor's connection, the terminal.
+const OTHERS: u64 = 100;
+
+/// Makes room for `users` connections, up to what the system allows this process.
+pub(super) fn allow(users: u32) -> Result<(), RunError> {
+    let needed = u64::from(users) + OTHERS;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let refused = |why: &str| {
+        RunError::Start(format!(
+            "{users} users need {needed} open files, and this process may have {}{why}; raise the limit with \
+             \"ulimit -n {needed}\", or LimitNOFILE= of its service",
+            maximum.or(current).unwrap_or(0)
+        ))
+    };
+    if maximum.is_some_and(|maximum| maximum < needed) {
+        return Err(refused(""));
+    }
+    let raised = Rlimit { current: Some(needed), maximum };
+    setrlimit(Resource::Nofile, raised).map_err(|error| refused(&format!(" ({error})")))
+}

@@ -1,0 +1,95 @@
+//! The open loop of a point: its arrivals by second, and its books.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kelvin_measure::event::{self, Event};
+use kelvin_measure::{Nanos, second_from};
+
+use crate::arrivals::{Arrivals, Queue};
+
+const SECOND: i64 = 1_000_000_000;
+
+/// Counts what arrives, second by second, from the same schedule that the users have.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    point: u32,
+    rate: f64,
+    open: Nanos,
+    queue: Arc<Queue>,
+    arrivals: Arrivals,
+    /// The first arrival that was not counted.
+    next: Nanos,
+    /// The first second that was not told.
+    second: i64,
+    refused: BTreeMap<i64, u64>,
+}
+
+impl Schedule {
+    pub(super) fn new(
+        point: u32,
+        rate: f64,
+        (begin, open): (Nanos, Nanos),
+        queue: Arc<Queue>,
+        mut arrivals: Arrivals,
+    ) -> Self {
+        let next = arrivals.advance();
+        let second = second_from(open, begin);
+        Self { point, rate, open, queue, arrivals, next, second, refused: BTreeMap::new() }
+    }
+
+    /// The seconds that ended before `now`, of which the last ends with the window at `close`.
+    pub(super) fn complete(&mut self, now: Nanos, close: Nanos) -> Vec<Event> {
+        let mut events = Vec::new();
+        let waiting = self.queue.tally(now).waiting;
+        for refused in self.queue.take_refused() {
+            *self.refused.entry(second_from(self.open, refused.first)).or_default() += refused.count;
+        }
+        while self.end_of(self.second).min(close) <= now && self.start_of(self.second) < close {
+            let end = self.end_of(self.second).min(close);
+            let mut due = 0;
+            while self.next < end {
+                self.next = self.arrivals.advance();
+                due += 1;
+            }
+            events.push(self.event(self.second, due, waiting));
+            self.second += 1;
+        }
+        // Refused later than the second that they belong to.
+        while let Some(entry) = self.refused.first_entry().filter(|entry| *entry.key() < self.second) {
+            let second = *entry.key();
+            events.push(self.event(second, 0, waiting));
+        }
+        events
+    }
+
+    /// What became of the arrivals of the window. `unstarted` were taken by users who found the window closed.
+    pub(super) fn window(&self, close: Nanos, unstarted: u64) -> event::Schedule {
+        let books = self.queue.window(close);
+        event::Schedule {
+            rate: self.rate,
+            due: books.due,
+            refused: books.refused,
+            waiting: books.waiting + unstarted,
+            longest: books.longest,
+        }
+    }
+
+    /// Arrivals of the whole load that a user has taken.
+    pub(super) fn claimed(&self, close: Nanos) -> u64 {
+        self.queue.tally(close).claimed
+    }
+
+    fn event(&mut self, second: i64, due: u64, waiting: u64) -> Event {
+        let refused = self.refused.remove(&second).unwrap_or(0);
+        Event::Arrivals(event::Arrivals { point: self.point, second, due, refused, waiting })
+    }
+
+    fn start_of(&self, second: i64) -> Nanos {
+        (self.open as i64 + second * SECOND).max(0) as Nanos
+    }
+
+    fn end_of(&self, second: i64) -> Nanos {
+        self.start_of(second + 1)
+    }
+}

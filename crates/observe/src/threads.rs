@@ -1,0 +1,69 @@
+//! What the threads of this process got of the CPUs, and how long they waited for one.
+
+use std::time::Duration;
+
+/// One thread's times since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// The kernel's number of the thread.
+    pub id: i32,
+    /// Time on a CPU.
+    pub run: Duration,
+    /// Time ready to run and without a CPU.
+    pub delay: Duration,
+}
+
+/// The times of every thread of this process, in the order of their numbers; none where the kernel keeps no
+/// scheduling statistics. Reads one small file a thread: some microseconds each.
+///
+/// Source: `Documentation/scheduler/sched-stats.rst` of the kernel, "/proc/<pid>/schedstat".
+pub fn threads() -> Option<Vec<ThreadTimes>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/task").ok()?.flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // A thread may end between the listing and the reading.
+        let Ok(text) = std::fs::read_to_string(entry.path().join("schedstat")) else { continue };
+        let (run, delay) = parse(&text)?;
+        found.push(ThreadTimes { id, run, delay });
+    }
+    found.sort_by_key(|thread| thread.id);
+    (!found.is_empty()).then_some(found)
+}
+
+/// "run delay timeslices", both times in nanoseconds.
+fn parse(text: &str) -> Option<(Duration, Duration)> {
+    let mut words = text.split_ascii_whitespace().map(|word| word.parse().ok().map(Duration::from_nanos));
+    Some((words.next()??, words.next()??))
+}
+
+/// The kernel's number of the thread that asks.
+pub fn thread_id() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_shows_in_the_times_of_its_thread() {
+        let id = thread_id();
+        let mine = || threads().unwrap().into_iter().find(|thread| thread.id == id).unwrap();
+        let before = mine();
+        let mut sum = 0_u64;
+        while mine().run < before.run + Duration::from_millis(5) {
+            for i in 0..100_000 {
+                sum = std::hint::black_box(sum.wrapping_add(i));
+            }
+        }
+        assert!(mine().delay >= before.delay);
+    }
+
+    #[test]
+    fn what_is_no_statistic_is_none() {
+        assert_eq!(parse("12 34 5\n"), Some((Duration::from_nanos(12), Duration::from_nanos(34))));
+        for text in ["", "12", "12 x 5", "-1 2 3"] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
+}

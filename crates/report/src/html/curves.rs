@@ -1,0 +1,127 @@
+//! The charts over the points of a run.
+
+use std::ops::Range;
+
+use super::plot::{Frame, Line, svg};
+use crate::figure::{ms, rate, users};
+use crate::{PointReport, Report};
+
+/// Throughput over users, or, for rates, achieved over asked.
+pub(super) fn throughput(report: &Report) -> String {
+    let name = if report.open_loop { "achieved transactions a second" } else { &report.headline };
+    let place = |p: &PointReport| p.asked_per_second().unwrap_or_else(|| f64::from(p.users));
+    let value = |p: &PointReport| match report.open_loop {
+        true => p.transactions_per_second,
+        false => p.headline(report.headline_per),
+    };
+    let mut lines = lines(report, name, &|p| {
+        let value = value(p)?;
+        Some((place(p), value, format!("{}: {} {name}", p.name(), rate(Some(value)))))
+    });
+    if report.open_loop {
+        let most = report.points.iter().map(place).fold(0.0, f64::max);
+        let points = vec![(0.0, 0.0, String::new()), (most, most, String::new())];
+        lines.push(Line { name: "as asked".into(), colour: 4, fitted: true, points });
+    }
+    let x = if report.open_loop { "transactions a second asked for" } else { "virtual users" };
+    svg(&Frame { title: "throughput; the table below has the figures", x, y: name, log: false }, &lines)
+}
+
+/// p99 of the response time over the achieved rate: flat, until it is not.
+pub(super) fn response(report: &Report) -> String {
+    if !report.open_loop {
+        return String::new();
+    }
+    let lines = lines(report, "response p99", &|p| {
+        let (x, us) = (p.transactions_per_second?, p.seen().p99_us?);
+        let text = format!("{}: {}/s achieved, p99 {} ms", p.name(), rate(Some(x)), ms(Some(us)));
+        Some((x, us / 1e3, text))
+    });
+    let frame = Frame {
+        title: "p99 of the response time over the achieved rate; the table below has the figures",
+        x: "transactions a second achieved",
+        y: "response p99, ms (log scale)",
+        log: true,
+    };
+    svg(&frame, &lines)
+}
+
+/// The Universal Scalability Law and what it was fitted to.
+pub(super) fn scalability(report: &Report) -> String {
+    let Some(fit) = &report.scalability else { return String::new() };
+    let most = fit.points.iter().map(|p| f64::from(p.users)).fold(1.0, f64::max);
+    let end = fit.peak_users.unwrap_or(most).clamp(most, 2.0 * most);
+    let curve = (0..=100).map(|i| 1.0 + (end - 1.0) * f64::from(i) / 100.0);
+    let mut measured: Vec<_> = fit
+        .points
+        .iter()
+        .map(|p| {
+            (f64::from(p.users), p.throughput, format!("{}: {}/s", users(p.users), rate(Some(p.throughput))))
+        })
+        .collect();
+    measured.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let lines = [
+        Line { name: "measured".into(), colour: 0, fitted: false, points: measured },
+        Line {
+            name: "fitted".into(),
+            colour: 1,
+            fitted: true,
+            points: curve.map(|n| (n, fit.fitted(n), String::new())).collect(),
+        },
+    ];
+    let frame = Frame {
+        title: "measured and fitted throughput over virtual users",
+        x: "virtual users",
+        y: "transactions a second",
+        log: false,
+    };
+    svg(&frame, &lines)
+}
+
+/// One line through the points in ascending order; two, in the order in which they were run, when the ramp went
+/// up and came down again: where they part, the system remembers what it went through.
+fn lines(
+    report: &Report,
+    name: &str,
+    place: &dyn Fn(&PointReport) -> Option<(f64, f64, String)>,
+) -> Vec<Line> {
+    let asked = |p: &PointReport| p.asked_per_second().unwrap_or_else(|| f64::from(p.users));
+    let steps: Vec<f64> = report.points.iter().map(asked).collect();
+    if let Some(legs) = legs(&steps) {
+        let line = |(colour, (name, leg)): (usize, (&str, &Range<usize>))| Line {
+            name: name.into(),
+            colour,
+            fitted: false,
+            points: report.points[leg.clone()].iter().filter_map(place).collect(),
+        };
+        return ["on the way up", "on the way down"].into_iter().zip(&legs).enumerate().map(line).collect();
+    }
+    let mut points: Vec<&PointReport> = report.points.iter().collect();
+    points.sort_by(|a, b| asked(a).total_cmp(&asked(b)));
+    let points = points.into_iter().filter_map(place).collect();
+    vec![Line { name: name.into(), colour: 0, fitted: false, points }]
+}
+
+/// The way up and the way down of a mirrored ramp, whose highest step may be there once or twice.
+fn legs(steps: &[f64]) -> Option<[Range<usize>; 2]> {
+    let top = steps.windows(2).position(|w| w[1] <= w[0])?;
+    let down = if steps[top + 1] == steps[top] { top + 1 } else { top };
+    let falls = steps[down..].windows(2).all(|w| w[1] < w[0]);
+    (top >= 1 && steps.len() - down >= 2 && falls).then(|| [0..top + 1, down..steps.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::legs;
+
+    #[test]
+    fn only_a_ramp_that_turns_once_has_two_legs() {
+        assert_eq!(legs(&[1.0, 2.0, 3.0, 2.0, 1.0]), Some([0..3, 2..5]));
+        assert_eq!(legs(&[1.0, 2.0, 3.0, 3.0, 2.0, 1.0]), Some([0..3, 3..6]));
+        for other in
+            [&[1.0, 2.0, 3.0][..], &[3.0, 2.0, 1.0], &[1.0, 3.0, 2.0, 4.0], &[1.0, 2.0, 2.0], &[1.0], &[]]
+        {
+            assert_eq!(legs(other), None, "{other:?}");
+        }
+    }
+}

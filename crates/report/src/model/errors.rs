@@ -1,0 +1,40 @@
+//! Errors by class and code.
+
+use kelvin_measure::event::Series;
+use kelvin_store::ErrorGroup;
+use serde::Serialize;
+
+/// Errors of one sort.
+#[derive(Debug, Clone, Serialize)]
+pub struct ErrorRow {
+    /// Transaction type; "connection" when none was under way.
+    pub kind: String,
+    /// The class.
+    pub class: String,
+    /// The engine's code.
+    pub code: String,
+    /// The first message.
+    pub message: String,
+    /// How many.
+    pub count: u64,
+    /// How many were repeated.
+    pub retried: u64,
+    /// First second, since the window opened.
+    pub first_s: i64,
+    /// Last second.
+    pub last_s: i64,
+}
+
+pub(super) fn error_row(group: ErrorGroup, kinds: &[Series]) -> ErrorRow {
+    let name = |k: u16| kinds.get(usize::from(k)).map_or_else(|| format!("type {k}"), |n| n.name.clone());
+    ErrorRow {
+        kind: group.kind.map_or_else(|| "connection".into(), name),
+        class: group.class,
+        code: group.code,
+        message: group.message,
+        count: group.count,
+        retried: group.retried,
+        first_s: group.seconds.0,
+        last_s: group.seconds.1,
+    }
+}

@@ -1,0 +1,77 @@
+//! The load generator's own figures: what it cost, and how late it was.
+
+use kelvin_measure::Histogram;
+use kelvin_measure::event::Window;
+use serde::Serialize;
+
+use super::latency::us;
+
+/// What the client's process used and how long its threads waited for a CPU, over the measured window. With an
+/// engine that runs inside the process, such as SQLite, the CPU time contains the database's own.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Generator {
+    /// CPU time per second of the window: how many cores it kept busy.
+    pub cpu_cores: Option<f64>,
+    /// The same in per cent of the host's hardware threads.
+    pub cpu_host_percent: Option<f64>,
+    /// CPU time per good transaction.
+    pub cpu_us_per_transaction: Option<f64>,
+    /// Milliseconds per second of the window that its threads, all together, were ready to run and had no CPU.
+    pub run_delay_ms_per_s: Option<f64>,
+    /// The same per good transaction.
+    pub run_delay_us_per_transaction: Option<f64>,
+    /// How late transactions started though a user stood ready; none in a closed loop.
+    pub lag: Option<Lag>,
+}
+
+/// The generator's lateness in an open loop.
+#[derive(Debug, Clone, Serialize)]
+pub struct Lag {
+    /// Transactions for which a user stood ready.
+    pub samples: u64,
+    /// Half started less late.
+    pub p50_us: Option<f64>,
+    /// 99 % started less late.
+    pub p99_us: Option<f64>,
+    /// The latest.
+    pub max_us: Option<f64>,
+}
+
+impl Generator {
+    /// `good` transactions ended in the window, on a host of `threads` hardware threads.
+    pub(super) fn of(
+        window: Option<&Window>,
+        good: u64,
+        threads: Option<f64>,
+        lag: Option<&Histogram>,
+    ) -> Self {
+        let lag = lag.map(|histogram| {
+            let summary = histogram.summary();
+            Lag {
+                samples: histogram.count(),
+                p50_us: us(&summary, 0),
+                p99_us: us(&summary, 2),
+                max_us: summary.max.map(|ns| ns as f64 / 1e3),
+            }
+        });
+        let Some(window) = window else { return Self { lag, ..Self::default() } };
+        let each = |ns: u64| (good > 0).then(|| ns as f64 / 1e3 / good as f64);
+        let share = |ns: u64| (window.elapsed > 0).then(|| ns as f64 / window.elapsed as f64);
+        // 0 means that the kernel did not say.
+        let cpu = Some(window.client_cpu).filter(|ns| *ns > 0);
+        let cores = cpu.and_then(share);
+        Self {
+            cpu_cores: cores,
+            cpu_host_percent: cores.zip(threads).map(|(cores, threads)| 100.0 * cores / threads),
+            cpu_us_per_transaction: cpu.and_then(each),
+            run_delay_ms_per_s: window.client_run_delay.and_then(share).map(|share| share * 1e3),
+            run_delay_us_per_transaction: window.client_run_delay.and_then(each),
+            lag,
+        }
+    }
+}
+
+/// Hardware threads of the client's host.
+pub(super) fn host_threads(environment: &serde_json::Value) -> Option<f64> {
+    environment.pointer("/client_host/cpu/threads")?.as_f64().filter(|threads| *threads > 0.0)
+}

@@ -1,0 +1,205 @@
+//! The figures of a run, worked out once for every format. The field names carry the units; this is also the
+//! schema of the JSON report (see [`crate::json`]).
+
+mod errors;
+mod facts;
+mod generator;
+mod latency;
+mod open_loop;
+mod point;
+mod second;
+mod statements;
+
+use kelvin_measure::event::{MaximumRate, Per, Phase, Scalability, Series, Status};
+use kelvin_store::{Liveness, StoredRun, verdict};
+use serde::Serialize;
+
+use crate::Result;
+pub use errors::ErrorRow;
+pub(crate) use facts::flatten;
+pub use generator::{Generator, Lag};
+pub use latency::{Distribution, LatencyRow};
+pub use open_loop::ScheduleReport;
+pub use point::{PointReport, Precision};
+pub use second::{OpenSecond, SecondReport};
+pub use statements::{StatementRow, TransactionStatements};
+
+/// Version of the JSON schema. Raised when a field changes its meaning or goes; new fields do not raise it.
+pub const SCHEMA: &str = "kelvin-report/1";
+
+/// A whole run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Name and version of the schema.
+    pub schema: &'static str,
+    /// The run's number in its store.
+    pub run: i64,
+    /// The user's name for it.
+    pub label: Option<String>,
+    /// The workload.
+    pub workload: String,
+    /// What was measured.
+    pub target: String,
+    /// When it began.
+    pub started: jiff::Timestamp,
+    /// How it ended.
+    pub status: Status,
+    /// Whether it is still being written.
+    pub liveness: Liveness,
+    /// How it stands, in words.
+    pub state: String,
+    /// The error that ended it.
+    pub error: Option<String>,
+    /// Whether every audit line, invariant and condition held; none when a point has no audit.
+    pub valid: Option<bool>,
+    /// What did not hold, in words with the figure.
+    pub violations: Vec<String>,
+    /// Name of the headline figure.
+    pub headline: String,
+    /// The time that the headline figure counts over.
+    pub headline_per: Per,
+    /// Whether transactions start by a schedule, whether or not those before them have ended.
+    pub open_loop: bool,
+    /// Transaction types in their order.
+    pub kinds: Vec<Series>,
+    /// The law fitted to a sweep over users.
+    pub scalability: Option<Scalability>,
+    /// The outcome of a search for the highest rate.
+    pub maximum_rate: Option<MaximumRate>,
+    /// One entry per number of users, or per rate.
+    pub points: Vec<PointReport>,
+    /// Consistency conditions.
+    pub checks: Vec<JudgedCheck>,
+    /// Sentences that belong to the result.
+    pub notes: Vec<String>,
+    /// The command line that repeats the run.
+    pub command: String,
+    /// The complete spec.
+    pub spec_toml: String,
+    /// The seed; as text, since JavaScript cannot hold 64 bits.
+    pub seed: String,
+    /// The generator that the seed feeds.
+    pub random_algorithm: String,
+    /// The version that ran it.
+    pub kelvin_version: String,
+    /// Hardware, kernel, database and settings.
+    pub environment: serde_json::Value,
+}
+
+/// One consistency condition.
+#[derive(Debug, Clone, Serialize)]
+pub struct JudgedCheck {
+    /// Before or after the load.
+    pub phase: Phase,
+    /// Its number.
+    pub number: u32,
+    /// What must hold.
+    pub name: String,
+    /// Whether it does.
+    pub holds: bool,
+    /// What was found.
+    pub detail: String,
+}
+
+impl Report {
+    /// Works out the figures of a stored run.
+    ///
+    /// # Errors
+    /// When a stored histogram is damaged.
+    pub fn of(run: &StoredRun) -> Result<Self> {
+        let points = run.points().into_iter().map(|p| PointReport::of(run, p)).collect::<Result<Vec<_>>>()?;
+        let checks: Vec<JudgedCheck> = run
+            .checks()
+            .into_iter()
+            .map(|(phase, c)| JudgedCheck {
+                phase,
+                number: c.number,
+                name: c.name,
+                holds: c.holds,
+                detail: c.detail,
+            })
+            .collect();
+        let violations = violations(&points, &checks);
+        let valid = verdict(points.iter().map(|p| !p.audit.is_empty()), violations.is_empty());
+        let info = &run.info;
+        Ok(Self {
+            schema: SCHEMA,
+            run: run.id.0,
+            label: info.label.clone(),
+            workload: info.workload.clone(),
+            target: info.target.clone(),
+            started: info.started,
+            status: run.status,
+            liveness: run.liveness,
+            state: run.state().into(),
+            error: run.error.clone(),
+            valid,
+            violations,
+            headline: info.headline.clone(),
+            headline_per: info.headline_per,
+            open_loop: point::is_open_loop(&info.kinds),
+            kinds: info.kinds.iter().filter(|s| s.is_transaction()).cloned().collect(),
+            scalability: run.scalability().cloned(),
+            maximum_rate: run.maximum_rate().cloned(),
+            points,
+            checks,
+            notes: info.notes.clone(),
+            command: info.command.clone(),
+            spec_toml: info.spec_toml.clone(),
+            seed: info.seed.to_string(),
+            random_algorithm: info.random_algorithm.clone(),
+            kelvin_version: info.kelvin_version.clone(),
+            environment: info.environment.clone(),
+        })
+    }
+
+    /// The point with the highest headline figure.
+    pub fn best(&self) -> Option<&PointReport> {
+        let value = |p: &PointReport| p.headline_per_minute.unwrap_or(f64::NEG_INFINITY);
+        self.points.iter().max_by(|a, b| value(a).total_cmp(&value(b)))
+    }
+
+    /// Name of the figure that counts all transactions in the headline's unit.
+    pub(crate) fn total_name(&self) -> &'static str {
+        match self.headline_per {
+            Per::Minute => "TPM",
+            Per::Second => "all/s",
+        }
+    }
+
+    /// Whether transactions that the headline does not count are there, so that their sum says something else.
+    pub(crate) fn has_total(&self) -> bool {
+        self.kinds.iter().any(|kind| !kind.headline)
+    }
+
+    /// The workload's name as a heading has it.
+    pub fn workload_name(&self) -> String {
+        self.workload.to_uppercase()
+    }
+}
+
+fn violations(points: &[PointReport], checks: &[JudgedCheck]) -> Vec<String> {
+    let several = points.len() > 1;
+    let mut found = Vec::new();
+    for point in points {
+        let with = if several { with(point) } else { String::new() };
+        for line in point.audit.iter().filter(|l| !l.valid) {
+            found.push(format!("{}{with}: {}", line.name, crate::figure::bounds(line)));
+        }
+        for invariant in point.invariants.iter().filter(|i| !i.holds) {
+            found.push(format!("{}{with}: {}", invariant.name, invariant.evidence));
+        }
+    }
+    for check in checks.iter().filter(|c| !c.holds) {
+        found.push(format!("condition {}, {}: {}", check.number, check.name, check.detail));
+    }
+    found
+}
+
+/// Which of several points, after the name of what did not hold.
+fn with(point: &PointReport) -> String {
+    match point.asked_per_second() {
+        Some(asked) => format!(" (at {}/s)", crate::figure::rate(Some(asked))),
+        None => format!(" (with {} users)", point.users),
+    }
+}

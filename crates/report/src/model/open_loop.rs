@@ -1,0 +1,115 @@
+//! What became of the arrivals of an open loop.
+
+use kelvin_measure::event::Per;
+use kelvin_store::{Figures, Point};
+use serde::Serialize;
+
+use crate::figure::{rate, users, whole};
+
+/// Share of the due transactions still waiting at the end, above which the queue was growing and did not just
+/// hold what had arrived a moment ago.
+const GROWING: f64 = 0.01;
+
+/// The schedule of an open loop and how it was kept, over the measured window.
+#[derive(Debug, Clone, Serialize)]
+pub struct ScheduleReport {
+    /// Transactions per second asked for; none when the window did not close.
+    pub asked_per_second: Option<f64>,
+    /// Transactions that were to start within the window.
+    pub due: u64,
+    /// Those of them that were never started, because the queue was full.
+    pub refused: u64,
+    /// Transactions that waited for a free user when the window closed.
+    pub waiting: u64,
+    /// The longest queue that a user found; none when the window did not close.
+    pub longest_queue: Option<u64>,
+    /// Committed and rolled back per second.
+    pub achieved_per_second: Option<f64>,
+    /// Achieved over asked.
+    pub achieved_ratio: Option<f64>,
+    /// Whether transactions were refused, or the queue was growing.
+    pub overloaded: bool,
+    /// What has no response time, in words; none when everything that was due was served.
+    pub shortfall: Option<String>,
+}
+
+impl ScheduleReport {
+    /// Of a point of an open loop.
+    pub(super) fn of(point: &Point, figures: &Figures) -> Self {
+        let window = point.window.as_ref().and_then(|w| w.schedule);
+        let seen = figures.arrivals.unwrap_or_default();
+        let (due, refused, waiting) =
+            window.map_or((seen.due, seen.refused, seen.waiting), |s| (s.due, s.refused, s.waiting));
+        let asked = window.map(|s| s.rate);
+        let achieved = figures.transactions_per(Per::Second);
+        let overloaded = refused > 0 || (due > 0 && waiting as f64 / due as f64 > GROWING);
+        Self {
+            asked_per_second: asked,
+            due,
+            refused,
+            waiting,
+            longest_queue: window.map(|s| s.longest),
+            achieved_per_second: achieved,
+            achieved_ratio: asked
+                .zip(achieved)
+                .filter(|(asked, _)| *asked > 0.0)
+                .map(|(asked, got)| got / asked),
+            overloaded,
+            shortfall: shortfall(due, refused, waiting, overloaded, point.users),
+        }
+    }
+
+    /// "1,000/s asked, 998.4/s achieved (99.8 %)".
+    pub(crate) fn words(&self) -> String {
+        let ratio = self.achieved_ratio.map_or_else(String::new, |r| format!(" ({:.1} %)", 100.0 * r));
+        format!(
+            "{}/s asked, {}/s achieved{ratio}",
+            rate(self.asked_per_second),
+            rate(self.achieved_per_second)
+        )
+    }
+}
+
+fn shortfall(due: u64, refused: u64, waiting: u64, overloaded: bool, count: u32) -> Option<String> {
+    if refused == 0 && waiting == 0 {
+        return None;
+    }
+    let plural = |n: u64| if n == 1 { "transaction" } else { "transactions" };
+    if !overloaded {
+        return Some(format!(
+            "{} {} still waited for a free user when the window closed and had no response time yet",
+            whole(waiting),
+            plural(waiting)
+        ));
+    }
+    let mut parts = Vec::new();
+    if refused > 0 {
+        parts.push(format!("{} were refused because the queue was full", whole(refused)));
+    }
+    if waiting > 0 {
+        parts.push(format!("{} still waited for a free user when the window closed", whole(waiting)));
+    }
+    Some(format!(
+        "the database did not keep up with {}: of {} {} due, {}; these have no response time, and the response \
+         times shown are better than what was asked for would have had",
+        users(count),
+        whole(due),
+        plural(due),
+        parts.join(" and ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortfall;
+
+    #[test]
+    fn what_was_not_served_is_told_and_told_apart() {
+        assert_eq!(shortfall(1000, 0, 0, false, 8), None);
+        let mild = shortfall(1000, 0, 1, false, 8).unwrap();
+        assert!(mild.starts_with("1 transaction still waited"), "{mild}");
+        let hard = shortfall(1000, 200, 30, true, 8).unwrap();
+        assert!(hard.starts_with("the database did not keep up with 8 virtual users: of 1,000"), "{hard}");
+        assert!(hard.contains("200 were refused") && hard.contains("30 still waited"), "{hard}");
+    }
+}

@@ -1,0 +1,245 @@
+//! The figures of one point: a number of users, or a rate.
+
+use kelvin_measure::event::{AuditLine, KindCounts, Part, Per, Role, Series};
+use kelvin_measure::invariant::Invariant;
+use kelvin_stats::ess;
+use kelvin_store::{Figures, Point, StoredRun};
+use serde::Serialize;
+
+use super::errors::{ErrorRow, error_row};
+use super::generator::{Generator, host_threads};
+use super::latency::{Distribution, LatencyRow, curve, row};
+use super::open_loop::ScheduleReport;
+use super::second::SecondReport;
+use super::statements::{TransactionStatements, statements};
+use crate::Result;
+use crate::figure::{rate, users};
+
+/// One number of users, or one rate.
+#[derive(Debug, Clone, Serialize)]
+pub struct PointReport {
+    /// From 0.
+    pub point: u32,
+    /// Virtual users.
+    pub users: u32,
+    /// Whether the window closed; if not, the figures are of a part.
+    pub closed: bool,
+    /// Length of the window in seconds, as elapsed.
+    pub window_s: f64,
+    /// Length of the ramp-up in seconds.
+    pub ramp_up_s: f64,
+    /// Headline transactions committed in the window, by the client.
+    pub headline_count: u64,
+    /// Headline transactions per elapsed minute.
+    pub headline_per_minute: Option<f64>,
+    /// Headline transactions per elapsed second.
+    pub headline_per_second: Option<f64>,
+    /// Commits and rollbacks per elapsed minute, by the client.
+    pub transactions_per_minute: Option<f64>,
+    /// Commits and rollbacks per elapsed second, by the client.
+    pub transactions_per_second: Option<f64>,
+    /// Headline transactions by the server's own count.
+    pub server_headline_count: Option<u64>,
+    /// Commits and rollbacks per minute by the server's own statistics, all its work included.
+    pub server_transactions_per_minute: Option<f64>,
+    /// CPU time of the client's process per transaction of the window. With an engine that runs inside the
+    /// process, such as SQLite, it contains the database's own.
+    pub client_cpu_us_per_transaction: Option<f64>,
+    /// The load generator's own figures.
+    pub generator: Generator,
+    /// The schedule of an open loop and how it was kept; none in a closed loop.
+    pub schedule: Option<ScheduleReport>,
+    /// Precision of the headline figure within this run.
+    pub within_run: Option<Precision>,
+    /// Response times, one row per transaction type: from when the transaction was to start to its end. Empty
+    /// in a closed loop, where they are not known.
+    pub response: Vec<LatencyRow>,
+    /// Response times of all types together.
+    pub response_all: Option<LatencyRow>,
+    /// Service times, one row per transaction type: from when it started on the connection to its end.
+    pub latency: Vec<LatencyRow>,
+    /// Service times of all types together.
+    pub latency_all: LatencyRow,
+    /// Times of single statements, by transaction type; empty when they were not timed.
+    pub statements: Vec<TransactionStatements>,
+    /// Percentile curves, one per transaction type: of response times in an open loop, else of service times.
+    pub distributions: Vec<Distribution>,
+    /// Errors by class and code, over the whole point: ramp-up and stop included, unlike the other figures.
+    pub errors: Vec<ErrorRow>,
+    /// The self-audit.
+    pub audit: Vec<AuditLine>,
+    /// What must hold in every run, with the store's own cross-checks.
+    pub invariants: Vec<Invariant>,
+    /// The timeline's sentences: seconds since the window opened, and the text.
+    pub timeline: Vec<(i64, String)>,
+    /// One row a second.
+    pub seconds: Vec<SecondReport>,
+}
+
+/// Precision of a mean within one run. It does not say how much the next run will differ.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Precision {
+    /// Whole seconds measured.
+    pub seconds: usize,
+    /// What they are worth in independent ones.
+    pub effective_seconds: f64,
+    /// Half the 95 % interval of the mean, in per cent of it.
+    pub half_width_percent: f64,
+}
+
+impl PointReport {
+    /// Headline transactions per elapsed minute or second.
+    pub fn headline(&self, per: Per) -> Option<f64> {
+        match per {
+            Per::Minute => self.headline_per_minute,
+            Per::Second => self.headline_per_second,
+        }
+    }
+
+    /// Commits and rollbacks per elapsed minute or second.
+    pub fn transactions(&self, per: Per) -> Option<f64> {
+        match per {
+            Per::Minute => self.transactions_per_minute,
+            Per::Second => self.transactions_per_second,
+        }
+    }
+
+    /// Commits and rollbacks per minute or second by the server's own statistics.
+    pub(crate) fn server_transactions(&self, per: Per) -> Option<f64> {
+        self.server_transactions_per_minute.map(|each| each * per.seconds() / 60.0)
+    }
+
+    /// Transactions per second that an open loop asked for.
+    pub fn asked_per_second(&self) -> Option<f64> {
+        self.schedule.as_ref()?.asked_per_second
+    }
+
+    /// The times that a user of the system would see: response times where they are known, else service times.
+    pub fn seen(&self) -> &LatencyRow {
+        self.response_all.as_ref().unwrap_or(&self.latency_all)
+    }
+
+    /// Errors of any sort.
+    pub(crate) fn error_count(&self) -> u64 {
+        self.errors.iter().map(|e| e.count).sum()
+    }
+
+    /// "8 virtual users", or "1,000/s asked of 8 virtual users".
+    pub(crate) fn name(&self) -> String {
+        match self.asked_per_second() {
+            Some(asked) => format!("{}/s asked of {}", rate(Some(asked)), users(self.users)),
+            None => users(self.users),
+        }
+    }
+
+    /// Whether the point ended before its window opened.
+    pub(crate) fn never_opened(&self) -> bool {
+        !self.closed && self.seconds.iter().all(|s| s.part == Part::RampUp)
+    }
+
+    pub(super) fn of(run: &StoredRun, point: Point) -> Result<Self> {
+        let figures = run.figures(point.point)?;
+        let series = &run.info.kinds;
+        let open_loop = is_open_loop(series);
+        let schedule = open_loop.then(|| ScheduleReport::of(&point, &figures));
+        let mut errors_by_second = run.errors_by_second(point.point);
+        let mut invariants = point.invariants;
+        invariants.extend(run.cross_checks(point.point, &figures));
+        let window = point.window.as_ref();
+        let minutes = figures.seconds / 60.0;
+        let threads = host_threads(&run.info.environment);
+        let lag = open_loop.then_some(&figures.lag);
+        let generator = Generator::of(window, figures.all.good(), threads, lag);
+        let response = responses(series, &figures.kinds);
+        Ok(Self {
+            point: point.point,
+            users: point.users,
+            closed: figures.closed,
+            window_s: figures.seconds,
+            ramp_up_s: point.ramp_up,
+            headline_count: figures.headline,
+            headline_per_minute: figures.headline_per(Per::Minute),
+            headline_per_second: figures.headline_per(Per::Second),
+            transactions_per_minute: figures.transactions_per(Per::Minute),
+            transactions_per_second: figures.transactions_per(Per::Second),
+            server_headline_count: window.and_then(|w| w.server_headline),
+            server_transactions_per_minute: window
+                .and_then(|w| w.server_transactions)
+                .filter(|_| minutes > 0.0)
+                .map(|n| n as f64 / minutes),
+            client_cpu_us_per_transaction: generator.cpu_us_per_transaction,
+            generator,
+            schedule,
+            within_run: within_run(&figures),
+            response_all: open_loop.then(|| row("all", &figures.all, &figures.response)),
+            latency: transactions(series, &figures.kinds)
+                .map(|(name, k)| row(&name.name, k, &k.latency))
+                .collect(),
+            latency_all: row("all", &figures.all, &figures.all.latency),
+            statements: statements(series, &figures.kinds),
+            distributions: distributions(series, &figures.kinds, open_loop),
+            response,
+            errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series)).collect(),
+            audit: point.audit,
+            invariants,
+            timeline: point.notes,
+            seconds: figures
+                .series
+                .iter()
+                // The window's last second and the tail's first may have one number: counted once.
+                .map(|r| SecondReport::of(r, errors_by_second.remove(&r.second).unwrap_or(0), open_loop))
+                .collect(),
+        })
+    }
+}
+
+/// Whether response times are kept: only an open loop knows when a transaction was to start.
+pub(super) fn is_open_loop(series: &[Series]) -> bool {
+    series.iter().any(|s| matches!(s.role, Role::Response { .. } | Role::Lag))
+}
+
+fn transactions<'a>(
+    series: &'a [Series],
+    kinds: &'a [KindCounts],
+) -> impl Iterator<Item = (&'a Series, &'a KindCounts)> {
+    series.iter().zip(kinds).filter(|(s, _)| s.is_transaction())
+}
+
+/// The rows of response times under the names and counts of their transactions.
+fn responses(series: &[Series], kinds: &[KindCounts]) -> Vec<LatencyRow> {
+    let found = series.iter().zip(kinds).filter_map(|(s, k)| match s.role {
+        Role::Response { of } => Some((usize::from(of), &k.latency)),
+        _ => None,
+    });
+    found.filter_map(|(of, latency)| Some(row(&series.get(of)?.name, kinds.get(of)?, latency))).collect()
+}
+
+fn distributions(series: &[Series], kinds: &[KindCounts], open_loop: bool) -> Vec<Distribution> {
+    let name = |of: u16| series.get(usize::from(of)).map(|s| s.name.clone());
+    series
+        .iter()
+        .zip(kinds)
+        .filter(|(_, k)| !k.latency.is_empty())
+        .filter_map(|(s, k)| {
+            let kind = match s.role {
+                Role::Transaction if !open_loop => s.name.clone(),
+                Role::Response { of } => name(of)?,
+                _ => return None,
+            };
+            Some(Distribution { kind, points: curve(&k.latency) })
+        })
+        .collect()
+}
+
+fn within_run(figures: &Figures) -> Option<Precision> {
+    // A second that the window cuts has a pace of its own noise.
+    let paces: Vec<f64> =
+        figures.measured().filter(|r| r.width >= 0.999).map(|r| r.headline_per(Per::Minute)).collect();
+    let found = ess::precision(&paces)?;
+    let half = found.half_width(0.95)?;
+    (found.mean > 0.0).then(|| Precision {
+        seconds: found.n,
+        effective_seconds: found.ess,
+        half_width_percent: 100.0 * half / found.mean,
+    })
+}

@@ -1,0 +1,121 @@
+//! The figures of one second.
+
+use kelvin_measure::event::{Part, Per};
+use kelvin_store::SecondRow;
+use serde::Serialize;
+
+use super::latency::us;
+
+/// One second.
+#[derive(Debug, Clone, Serialize)]
+pub struct SecondReport {
+    /// Seconds since the window opened; negative in the ramp-up.
+    pub second: i64,
+    /// Ramp-up, measured or after.
+    pub part: Part,
+    /// How much of the second belongs to the part, 0 to 1.
+    pub width: f64,
+    /// Headline transactions per minute at this pace.
+    pub headline_per_minute: f64,
+    /// Headline transactions per second at this pace.
+    pub headline_per_second: f64,
+    /// Transactions per minute at this pace.
+    pub transactions_per_minute: f64,
+    /// Transactions per second at this pace.
+    pub transactions_per_second: f64,
+    /// Committed and rolled back, by transaction type.
+    pub good: Vec<u64>,
+    /// Failed.
+    pub failed: u64,
+    /// Repetitions.
+    pub retries: u64,
+    /// Errors of any sort.
+    pub errors: u64,
+    /// Mean service time of all types.
+    pub mean_us: Option<f64>,
+    /// p50 of all types.
+    pub p50_us: Option<f64>,
+    /// p95 of all types.
+    pub p95_us: Option<f64>,
+    /// p99 of all types.
+    pub p99_us: Option<f64>,
+    /// Slowest of all types.
+    pub max_us: Option<f64>,
+    /// What an open loop adds; none in a closed loop.
+    pub open: Option<OpenSecond>,
+}
+
+/// One second of an open loop. The arrivals are none in a second of which the driver told nothing.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct OpenSecond {
+    /// Transactions that were to start in it.
+    pub due: Option<u64>,
+    /// Those of them that were refused, because the queue was full.
+    pub refused: Option<u64>,
+    /// Transactions that waited for a free user at its end.
+    pub waiting: Option<u64>,
+    /// p50 of the response times of all types.
+    pub response_p50_us: Option<f64>,
+    /// p95 of the response times.
+    pub response_p95_us: Option<f64>,
+    /// p99 of the response times.
+    pub response_p99_us: Option<f64>,
+    /// Longest response time.
+    pub response_max_us: Option<f64>,
+    /// p99 of the generator's lateness.
+    pub lag_p99_us: Option<f64>,
+    /// The generator's longest lateness.
+    pub lag_max_us: Option<f64>,
+}
+
+impl SecondReport {
+    /// Of a stored second in which `errors` were counted.
+    pub(super) fn of(row: &SecondRow, errors: u64, open_loop: bool) -> Self {
+        let max = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
+        Self {
+            second: row.second,
+            part: row.part,
+            width: row.width,
+            headline_per_minute: row.headline_per(Per::Minute),
+            headline_per_second: row.headline_per(Per::Second),
+            transactions_per_minute: row.transactions_per(Per::Minute),
+            transactions_per_second: row.transactions_per(Per::Second),
+            good: row.good.clone(),
+            failed: row.failed,
+            retries: row.retries,
+            errors,
+            mean_us: row.all.mean.map(|ns| ns / 1e3),
+            p50_us: us(&row.all, 0),
+            p95_us: us(&row.all, 1),
+            p99_us: us(&row.all, 2),
+            max_us: max(row.all.max),
+            open: open_loop.then(|| OpenSecond {
+                due: row.arrivals.map(|a| a.due),
+                refused: row.arrivals.map(|a| a.refused),
+                waiting: row.arrivals.map(|a| a.waiting),
+                response_p50_us: us(&row.response, 0),
+                response_p95_us: us(&row.response, 1),
+                response_p99_us: us(&row.response, 2),
+                response_max_us: max(row.response.max),
+                lag_p99_us: us(&row.lag, 2),
+                lag_max_us: max(row.lag.max),
+            }),
+        }
+    }
+
+    /// Headline transactions per minute or second at this pace.
+    pub(crate) fn headline(&self, per: Per) -> f64 {
+        match per {
+            Per::Minute => self.headline_per_minute,
+            Per::Second => self.headline_per_second,
+        }
+    }
+
+    /// Transactions per minute or second at this pace.
+    pub(crate) fn transactions(&self, per: Per) -> f64 {
+        match per {
+            Per::Minute => self.transactions_per_minute,
+            Per::Second => self.transactions_per_second,
+        }
+    }
+}

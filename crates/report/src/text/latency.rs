@@ -1,0 +1,94 @@
+//! The tables of response times, service times and statements.
+
+use std::fmt::Write;
+
+use super::point::{CLOSED_LOOP, TWO_TIMES};
+use super::{Page, cut};
+use crate::figure::{NONE, ms, percent, whole};
+use crate::{LatencyRow, PointReport, Report};
+
+impl Page {
+    pub(super) fn latency(&mut self, report: &Report, p: &PointReport) {
+        if let Some(all) = &p.response_all {
+            self.times("response, ms", &p.response, all);
+        }
+        self.times("service, ms", &p.latency, &p.latency_all);
+        if p.latency.iter().chain(&p.response).any(|r| r.p999_us.is_none()) {
+            self.wrapped("", &format!("{NONE}: fewer than ten transactions lie beyond that percentile"));
+        }
+        self.wrapped("", if report.open_loop { TWO_TIMES } else { CLOSED_LOOP });
+        let rows = || p.latency.iter();
+        let (rolled, failed, retries) = (
+            rows().map(|r| r.rolled_back).sum::<u64>(),
+            rows().map(|r| r.failed).sum::<u64>(),
+            rows().map(|r| r.retries).sum::<u64>(),
+        );
+        let clamped: u64 = rows().map(|r| r.clamped).sum();
+        self.line(&format!(
+            "{} rolled back by the rules, {} failed, {} retries",
+            whole(rolled),
+            whole(failed),
+            whole(retries)
+        ));
+        if clamped > 0 {
+            self.line(&format!("{} took longer than an hour and count as one hour", whole(clamped)));
+        }
+    }
+
+    fn times(&mut self, title: &str, rows: &[LatencyRow], all: &LatencyRow) {
+        self.line("");
+        let mut head = format!("{title:<13}{:>11}", "count");
+        for name in ["mean", "p50", "p95", "p99", "p99.9", "max"] {
+            let _ = write!(head, "{name:>9}");
+        }
+        self.line(&head);
+        // One type alone is all there is.
+        for row in rows {
+            self.line(&latency_line(row));
+        }
+        if rows.len() > 1 {
+            self.line(&latency_line(all));
+        }
+    }
+
+    /// A statement's own text stands over its figures: it is what people look for.
+    pub(super) fn statements(&mut self, p: &PointReport) {
+        for group in &p.statements {
+            self.line("");
+            self.wrapped("", &format!("statements of {}, ms", group.transaction));
+            self.line(&format!(
+                "{:>16}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
+                "count", "mean", "p50", "p95", "p99", "max", "share"
+            ));
+            for s in &group.statements {
+                self.line(&cut(&s.statement, 79));
+                self.line(&format!(
+                    "{:>16}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
+                    whole(s.count),
+                    ms(s.mean_us),
+                    ms(s.p50_us),
+                    ms(s.p95_us),
+                    ms(s.p99_us),
+                    ms(s.max_us),
+                    percent(s.share_percent)
+                ));
+            }
+            let words = format!(
+                "its statements take {} of {} ms a transaction ({}); the rest is the client's own work, sleeps, and \
+                 attempts that were repeated",
+                ms(group.sum_us),
+                ms(group.transaction_mean_us),
+                percent(group.sum_percent)
+            );
+            self.wrapped("", &words);
+        }
+    }
+}
+
+fn latency_line(row: &LatencyRow) -> String {
+    let mut line = format!("{:<13}{:>11}", cut(&row.kind, 13), whole(row.count()));
+    for us in [row.mean_us, row.p50_us, row.p95_us, row.p99_us, row.p999_us, row.max_us] {
+        let _ = write!(line, "{:>9}", ms(us));
+    }
+    line
+}

@@ -1,0 +1,127 @@
+//! The paragraph of one point: what was measured, how, and what it cost the client.
+
+use super::{BOLD, Page, RED};
+use crate::figure::{decimal, ms, rate, seconds, users, whole};
+use crate::{Generator, PointReport, Report};
+
+/// What a closed loop cannot tell, for those who know databases and not the theory of queues.
+pub(crate) const CLOSED_LOOP: &str = "closed loop: each user sends its next transaction when the last has ended. When \
+    the server stalls, the users wait and send nothing, so that few transactions meet the stall. How long one would \
+    have taken that came at its own time is not known (coordinated omission); --rate measures it";
+
+/// The two times of an open loop.
+pub(crate) const TWO_TIMES: &str = "response time: from when the transaction was to start; service time: from when it \
+    started on the connection";
+
+impl Page {
+    pub(super) fn point(&mut self, report: &Report, p: &PointReport) {
+        self.line("");
+        let per = report.headline_per;
+        let mut figures = format!("{} {}", rate(p.headline(per)), report.headline);
+        if report.has_total() {
+            figures.push_str(&format!("   {} {}", rate(p.transactions(per)), report.total_name()));
+        }
+        let figures = self.painted(BOLD, &figures);
+        self.line(&figures);
+        let ramp_up = if p.ramp_up_s > 0.0 {
+            format!("ramp-up of {} excluded", seconds(p.ramp_up_s))
+        } else if p.never_opened() {
+            "ended before its window opened".into()
+        } else {
+            "no ramp-up".into()
+        };
+        let open = if p.closed { "" } else { "; the window did not close: figures of a part" };
+        let model = if report.open_loop { "open loop" } else { "closed loop" };
+        self.wrapped(
+            "",
+            &format!(
+                "{}, {model}, {} measured as elapsed, {ramp_up}{open}",
+                users(p.users),
+                seconds(p.window_s)
+            ),
+        );
+        self.schedule(p);
+        self.counts(report, p);
+        if let Some(precision) = p.within_run {
+            self.wrapped(
+                "",
+                &format!(
+                    "within this run: {} ± {:.1} % (95 %, {} s worth {:.0}); says nothing about the next run",
+                    report.headline,
+                    precision.half_width_percent,
+                    precision.seconds,
+                    precision.effective_seconds
+                ),
+            );
+        }
+        for line in generator(&p.generator) {
+            self.wrapped("", &line);
+        }
+        self.latency(report, p);
+        self.statements(p);
+        self.errors(p);
+        self.timeline(p);
+        self.judgements(p);
+    }
+
+    fn schedule(&mut self, p: &PointReport) {
+        let Some(s) = &p.schedule else { return };
+        let longest = s.longest_queue.map_or_else(String::new, |n| format!(", longest queue {}", whole(n)));
+        let words = format!(
+            "schedule: {}; {} due, {} refused, {} waiting at the end{longest}",
+            s.words(),
+            whole(s.due),
+            whole(s.refused),
+            whole(s.waiting)
+        );
+        self.wrapped("", &words);
+        if let Some(shortfall) = &s.shortfall {
+            self.wrapped_in(if s.overloaded { RED } else { "" }, "", shortfall);
+        }
+    }
+
+    fn counts(&mut self, report: &Report, p: &PointReport) {
+        if let Some(server) = p.server_headline_count {
+            let text = format!(
+                "{} counted for {} by the client, {} by the server itself",
+                whole(p.headline_count),
+                report.headline,
+                whole(server)
+            );
+            self.wrapped("", &text);
+        }
+        let per = report.headline_per;
+        if let Some(rate_of_server) = p.server_transactions(per) {
+            let name = if report.has_total() { report.total_name() } else { &report.headline };
+            let rate = rate(Some(rate_of_server));
+            self.wrapped("", &format!("{rate} {name} by the server's own statistics, all its work included"));
+        }
+    }
+}
+
+/// What the load generator used, and how late it was, in sentences.
+pub(crate) fn generator(g: &Generator) -> Vec<String> {
+    let mut lines = Vec::new();
+    let each =
+        |us: Option<f64>| us.map_or_else(String::new, |us| format!(", {} µs a transaction", rate(Some(us))));
+    if let Some(cores) = g.cpu_cores {
+        let host = g.cpu_host_percent.map_or_else(String::new, |p| format!(" ({p:.1} % of the host)"));
+        let us = each(g.cpu_us_per_transaction);
+        lines.push(format!("client CPU: {} cores{host}{us}", decimal(Some(cores))));
+    }
+    if let Some(delay) = g.run_delay_ms_per_s {
+        let us = each(g.run_delay_us_per_transaction);
+        lines.push(format!("client threads waited for a CPU: {} ms a second{us}", decimal(Some(delay))));
+    }
+    if let Some(lag) = &g.lag {
+        lines.push(format!(
+            "the generator's own lateness: p50 {} ms, p99 {} ms, max {} ms, over {} starts for which a user stood \
+             ready",
+            ms(lag.p50_us),
+            ms(lag.p99_us),
+            ms(lag.max_us),
+            whole(lag.samples)
+        ));
+    }
+    lines
+}

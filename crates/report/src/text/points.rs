@@ -1,0 +1,173 @@
+//! What stands over the points of a run: their table, their curve, and what was concluded from them.
+
+use kelvin_measure::event::{Estimate, MaximumRate, Scalability};
+
+use super::{GREEN, Page, RED};
+use crate::figure::{NONE, coefficient, decimal, ms, rate, whole};
+use crate::{PointReport, Report};
+
+impl Page {
+    /// Users or rates with their figures, in the order in which they were run.
+    pub(super) fn points(&mut self, report: &Report) {
+        self.line("");
+        if report.open_loop {
+            self.line(&format!(
+                "{:>7}{:>10}{:>11}{:>9}{:>9}{:>9}{:>8}{:>9}{:>7}",
+                "users", "asked/s", "achieved/s", "p50 ms", "p95 ms", "p99 ms", "errors", "refused", "cores"
+            ));
+        } else {
+            let total = if report.has_total() { report.total_name() } else { "" };
+            self.line(&format!(
+                "{:>7}{:>12}{total:>12}{:>9}{:>9}{:>9}{:>9}{:>9}",
+                "users", report.headline, "p50 ms", "p95 ms", "p99 ms", "errors", "cores"
+            ));
+        }
+        for p in &report.points {
+            let line = if report.open_loop { open_line(p) } else { closed_line(report, p) };
+            self.line(&line);
+        }
+        let time = if report.open_loop { "response times" } else { "service times" };
+        self.wrapped("", &format!("{time} of all transactions; cores: kept busy by the client's process"));
+    }
+
+    /// The throughput as bars.
+    pub(super) fn curve(&mut self, report: &Report) {
+        let value = |p: &PointReport| match report.open_loop {
+            true => p.transactions_per_second,
+            false => p.headline(report.headline_per),
+        };
+        let most = report.points.iter().filter_map(value).fold(0.0, f64::max);
+        if most <= 0.0 {
+            return;
+        }
+        self.line("");
+        if report.open_loop {
+            self.line("achieved a second over asked a second");
+        } else {
+            self.line(&format!("{} over users", report.headline));
+        }
+        for p in &report.points {
+            let bar = "#".repeat((value(p).unwrap_or(0.0) / most * 54.0).round() as usize);
+            let place = p.asked_per_second().map_or_else(|| p.users.to_string(), |asked| rate(Some(asked)));
+            self.line(&format!("{place:>8} |{bar} {}", rate(value(p))));
+        }
+    }
+
+    /// The Universal Scalability Law of a sweep.
+    pub(super) fn scalability(&mut self, report: &Report) {
+        let Some(fit) = &report.scalability else { return };
+        self.line("");
+        self.line("Universal Scalability Law: X(n) = λ·n / (1 + σ·(n − 1) + κ·n·(n − 1))");
+        let rows = [
+            ("λ", &fit.lambda, "transactions a second of one user alone"),
+            ("σ", &fit.sigma, "contention: share of the work done one after another"),
+            ("κ", &fit.kappa, "coherency: cost of each pair of users"),
+        ];
+        for (name, estimate, words) in rows {
+            self.line(&format!(
+                "  {name} {:>11}   {:<26}{words}",
+                coefficient(estimate.value),
+                interval(estimate)
+            ));
+        }
+        self.wrapped("  ", &explained(fit));
+        self.wrapped("  ", &peak(fit));
+    }
+
+    /// The search for the highest rate.
+    pub(super) fn maximum_rate(&mut self, report: &Report) {
+        let Some(found) = &report.maximum_rate else { return };
+        self.line("");
+        let (colour, words) = (if found.held.is_some() { GREEN } else { RED }, highest(found));
+        self.wrapped_in(colour, "", &words);
+        self.line(&format!("{:>10}{:>12}", "asked/s", "achieved/s"));
+        for trial in &found.trials {
+            let lead = format!("{:>10}{:>12}  ", rate(Some(trial.rate)), rate(Some(trial.achieved)));
+            let verdict = if trial.holds { "held" } else { "failed" };
+            let words = format!("{verdict}: {}", trial.verdicts.join("; "));
+            self.wrapped_in(if trial.holds { "" } else { RED }, &lead, &words);
+        }
+    }
+}
+
+fn open_line(p: &PointReport) -> String {
+    let times = p.seen();
+    let refused = p.schedule.as_ref().map_or_else(|| NONE.into(), |s| whole(s.refused));
+    format!(
+        "{:>7}{:>10}{:>11}{:>9}{:>9}{:>9}{:>8}{refused:>9}{:>7}",
+        whole(u64::from(p.users)),
+        rate(p.asked_per_second()),
+        rate(p.transactions_per_second),
+        ms(times.p50_us),
+        ms(times.p95_us),
+        ms(times.p99_us),
+        whole(p.error_count()),
+        decimal(p.generator.cpu_cores)
+    )
+}
+
+fn closed_line(report: &Report, p: &PointReport) -> String {
+    let total = if report.has_total() { rate(p.transactions(report.headline_per)) } else { String::new() };
+    format!(
+        "{:>7}{:>12}{total:>12}{:>9}{:>9}{:>9}{:>9}{:>9}",
+        whole(u64::from(p.users)),
+        rate(p.headline(report.headline_per)),
+        ms(p.latency_all.p50_us),
+        ms(p.latency_all.p95_us),
+        ms(p.latency_all.p99_us),
+        whole(p.error_count()),
+        decimal(p.generator.cpu_cores)
+    )
+}
+
+/// "(1.20 to 1.31)", the 95 % interval.
+pub(crate) fn interval(estimate: &Estimate) -> String {
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!("({} to {})", coefficient(low), coefficient(high)),
+        _ => format!("({NONE})"),
+    }
+}
+
+/// How well the law explains what was measured.
+pub(crate) fn explained(fit: &Scalability) -> String {
+    let r = fit.r_squared.map_or_else(|| NONE.into(), |r| format!("{r:.4}"));
+    format!("R² {r} over {} points; intervals 95 %, by bootstrap", fit.points.len())
+}
+
+/// Where the fitted throughput is highest.
+pub(crate) fn peak(fit: &Scalability) -> String {
+    match fit.peak_users {
+        Some(users) => format!(
+            "highest at {} users by the fit: {} transactions a second",
+            rate(Some(users.round())),
+            rate(Some(fit.fitted(users)))
+        ),
+        None => {
+            let most = fit.points.iter().map(|p| p.users).max().unwrap_or(0);
+            format!(
+                "the highest throughput lies beyond {} users, twice the range measured, of which a fit says nothing",
+                whole(2 * u64::from(most))
+            )
+        }
+    }
+}
+
+/// The outcome of a search in one sentence.
+pub(crate) fn highest(found: &MaximumRate) -> String {
+    let slo = &found.slo;
+    match (found.held, found.failed) {
+        (Some(held), Some(failed)) => {
+            format!("highest rate that meets {slo}: {}/s; {}/s failed", rate(Some(held)), rate(Some(failed)))
+        }
+        (Some(held), None) => {
+            format!(
+                "{}/s meets {slo}; no rate that was tried failed: the highest was not found",
+                rate(Some(held))
+            )
+        }
+        (None, Some(failed)) => {
+            format!("no rate that was tried meets {slo}; {}/s already failed", rate(Some(failed)))
+        }
+        (None, None) => format!("no rate was tried for {slo}"),
+    }
+}

@@ -1,0 +1,202 @@
+//! What happened at each point of a stored run: phases, judgements, notes and errors.
+
+use std::collections::BTreeMap;
+
+use kelvin_measure::Nanos;
+use kelvin_measure::event::{AuditLine, CheckLine, Event, MaximumRate, Phase, Scalability, Window};
+use kelvin_measure::invariant::Invariant;
+
+use crate::stored::StoredRun;
+
+/// One point of a run: a number of users, or a rate, held for one ramp-up and one window.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// From 0.
+    pub point: u32,
+    /// Virtual users.
+    pub users: u32,
+    /// The measured window; none while it is open, or when the run ended before it closed.
+    pub window: Option<Window>,
+    /// The phases of the point, in their order.
+    pub phases: Vec<PhaseSpan>,
+    /// Length of the ramp-up in seconds as elapsed; 0 without one.
+    pub ramp_up: f64,
+    /// The self-audit's last lines.
+    pub audit: Vec<AuditLine>,
+    /// Invariants as checked at run time.
+    pub invariants: Vec<Invariant>,
+    /// Sentences on the timeline: seconds since the window opened, and the text.
+    pub notes: Vec<(i64, String)>,
+    /// The last values of the workload's counters.
+    pub counters: Vec<u64>,
+}
+
+/// One phase on the run's clock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhaseSpan {
+    /// Which point.
+    pub point: u32,
+    /// Which phase.
+    pub phase: Phase,
+    /// When it began, on the run's clock.
+    pub start: Nanos,
+    /// When the next began; none for the last.
+    pub end: Option<Nanos>,
+    /// Virtual users; 0 outside the load.
+    pub users: u32,
+    /// How long it should have lasted.
+    pub planned: Option<Nanos>,
+}
+
+/// Errors of one sort over a point or a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorGroup {
+    /// The transaction type; none when no transaction was under way.
+    pub kind: Option<u16>,
+    /// The class, such as "deadlock".
+    pub class: String,
+    /// The engine's own code.
+    pub code: String,
+    /// The first message.
+    pub message: String,
+    /// How many in all.
+    pub count: u64,
+    /// How many of them were followed by a repetition.
+    pub retried: u64,
+    /// First and last second, since the window of their point opened.
+    pub seconds: (i64, i64),
+}
+
+impl StoredRun {
+    /// The points of the run, in their order.
+    pub fn points(&self) -> Vec<Point> {
+        let mut points: BTreeMap<u32, Point> = BTreeMap::new();
+        for span in self.phases() {
+            if !matches!(span.phase, Phase::Connect | Phase::RampUp | Phase::Measure | Phase::Stop) {
+                continue;
+            }
+            let point = at(&mut points, span.point);
+            point.users = point.users.max(span.users);
+            if let (Phase::RampUp, Some(end)) = (span.phase, span.end) {
+                point.ramp_up = end.saturating_sub(span.start) as f64 / 1e9;
+            }
+            point.phases.push(span);
+        }
+        for (_, event) in &self.events {
+            match event {
+                Event::Window(window) => {
+                    let point = at(&mut points, window.point);
+                    point.users = window.users;
+                    point.window = Some(window.clone());
+                }
+                Event::Audit { point, lines } => at(&mut points, *point).audit.clone_from(lines),
+                Event::Invariant { point, invariant } => {
+                    at(&mut points, *point).invariants.push(invariant.clone());
+                }
+                Event::Note { point, second, text } => {
+                    at(&mut points, *point).notes.push((*second, text.clone()));
+                }
+                Event::Counters { point, values } => at(&mut points, *point).counters.clone_from(values),
+                _ => {}
+            }
+        }
+        for second in &self.seconds {
+            at(&mut points, second.point);
+        }
+        points.into_values().collect()
+    }
+
+    /// All phases of the run, in their order.
+    pub fn phases(&self) -> Vec<PhaseSpan> {
+        let mut spans: Vec<PhaseSpan> = Vec::new();
+        for (_, event) in &self.events {
+            if let Event::Phase { point, phase, at, users, planned } = event {
+                if let Some(last) = spans.last_mut() {
+                    last.end = Some(*at);
+                }
+                let (point, phase, start, users, planned) = (*point, *phase, *at, *users, *planned);
+                spans.push(PhaseSpan { point, phase, start, end: None, users, planned });
+            }
+        }
+        spans
+    }
+
+    /// Consistency conditions: before or after the load, and the outcome.
+    pub fn checks(&self) -> Vec<(Phase, CheckLine)> {
+        let check = |event: &Event| match event {
+            Event::Check { phase, line } => Some((*phase, line.clone())),
+            _ => None,
+        };
+        self.events.iter().filter_map(|(_, e)| check(e)).collect()
+    }
+
+    /// Errors of a point, or of the whole run, grouped by transaction type, class and code; most frequent first.
+    pub fn errors(&self, point: Option<u32>) -> Vec<ErrorGroup> {
+        let mut groups: BTreeMap<(Option<u16>, &str, &str), ErrorGroup> = BTreeMap::new();
+        for (_, event) in &self.events {
+            let Event::Errors(e) = event else { continue };
+            if point.is_some_and(|p| p != e.point) {
+                continue;
+            }
+            let group = groups.entry((e.kind, &e.class, &e.code)).or_insert_with(|| ErrorGroup {
+                kind: e.kind,
+                class: e.class.clone(),
+                code: e.code.clone(),
+                message: e.message.clone(),
+                count: 0,
+                retried: 0,
+                seconds: (e.second, e.second),
+            });
+            group.count = group.count.saturating_add(e.count);
+            group.retried = group.retried.saturating_add(if e.retried { e.count } else { 0 });
+            group.seconds = (group.seconds.0.min(e.second), group.seconds.1.max(e.second));
+        }
+        let mut groups: Vec<_> = groups.into_values().collect();
+        groups.sort_by_key(|g| std::cmp::Reverse(g.count));
+        groups
+    }
+
+    /// Errors of a point by second: seconds since its window opened, and how many.
+    pub fn errors_by_second(&self, point: u32) -> BTreeMap<i64, u64> {
+        let mut seconds = BTreeMap::new();
+        for (_, event) in &self.events {
+            if let Event::Errors(e) = event
+                && e.point == point
+            {
+                let sum: &mut u64 = seconds.entry(e.second).or_default();
+                *sum = sum.saturating_add(e.count);
+            }
+        }
+        seconds
+    }
+
+    /// The law fitted to a sweep over users.
+    pub fn scalability(&self) -> Option<&Scalability> {
+        self.events.iter().rev().find_map(|(_, event)| match event {
+            Event::Scalability(fit) => Some(fit),
+            _ => None,
+        })
+    }
+
+    /// The outcome of a search for the highest rate.
+    pub fn maximum_rate(&self) -> Option<&MaximumRate> {
+        self.events.iter().rev().find_map(|(_, event)| match event {
+            Event::MaximumRate(found) => Some(found),
+            _ => None,
+        })
+    }
+}
+
+fn at(points: &mut BTreeMap<u32, Point>, point: u32) -> &mut Point {
+    points.entry(point).or_insert_with(|| Point {
+        point,
+        users: 0,
+        window: None,
+        phases: Vec::new(),
+        ramp_up: 0.0,
+        audit: Vec::new(),
+        invariants: Vec::new(),
+        notes: Vec::new(),
+        counters: Vec::new(),
+    })
+}

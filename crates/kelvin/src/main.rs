@@ -14,25 +14,26 @@ mod signal;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let cli = match args::Cli::try_parse() {
+    let cli = match args::parse() {
         Ok(cli) => cli,
         Err(error) => {
+            let Some(error) = error.downcast_ref::<clap::Error>() else { return fail(&error) };
             // `--help` and `--version` arrive here too and are no errors.
             let code = if error.use_stderr() { exit::Code::BadInput } else { exit::Code::Success };
-            show(&error);
+            show(error);
             return code.into();
         }
     };
     match commands::run(cli) {
         Ok(code) => code.into(),
-        Err(error) => {
-            eprintln!("kelvin: {}", exit::describe(&error));
-            exit::Code::of_error(&error).into()
-        }
+        Err(error) => fail(&error),
     }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("kelvin: {}", exit::describe(error));
+    exit::Code::of_error(error).into()
 }
 
 /// Prints what clap has to say. It repeats the words that it refuses, and an URL may hold a password.

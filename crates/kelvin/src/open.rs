@@ -45,7 +45,7 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
         }
         Target::Sqlite { path: None } => {
             let scratch = place::scratch()?;
-            let engine = SqliteEngine::open(scratch.path().join("tproc-c.db"))?;
+            let engine = SqliteEngine::open(scratch.path().join("temporary.db"))?;
             (Arc::new(engine), Some(scratch))
         }
         Target::Postgres(config) => (Arc::new(PostgresEngine::new(with_password(*config)?)), None),

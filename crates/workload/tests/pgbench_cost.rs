@@ -33,7 +33,7 @@ fn initialisation() {
     let scale = std::env::var("SCALE").map_or(20, |s| s.parse().unwrap());
     let (mut ours, mut client, mut server_side) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..3 {
-        let workload = Pgbench::new(Options { scale, ..Options::default() }).unwrap();
+        let workload = Pgbench::new(Options { scale: Some(scale), ..Options::default() }).unwrap();
         workload.drop_data(&engine).unwrap();
         ours.push(seconds(|| workload.build(&engine, &Quiet, &Stop::new()).unwrap()));
         for (steps, times) in [("dtgvp", &mut client), ("dtGvp", &mut server_side)] {

@@ -62,7 +62,7 @@ fn tables_are_those_of_pgbench_and_either_drives_them() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let theirs = shape(session.as_mut());
 
-        let options = Options { scale: 2, fillfactor: 90, foreign_keys, ..Options::default() };
+        let options = Options { scale: Some(2), fillfactor: 90, foreign_keys, ..Options::default() };
         let mut ours = workload(options);
         assert!(ours.is_built(&engine).unwrap());
         ours.inspect(&engine).unwrap();
@@ -81,7 +81,7 @@ fn tables_are_those_of_pgbench_and_either_drives_them() {
             }
         }
         assert!(ours.is_built(&engine).unwrap());
-        let other = workload(Options { scale: 3, ..Options::default() });
+        let other = workload(Options { scale: Some(3), ..Options::default() });
         assert!(other.is_built(&engine).unwrap_err().to_string().contains("scale 2"));
     }
     for mode in ["simple", "extended", "prepared"] {
@@ -89,7 +89,7 @@ fn tables_are_those_of_pgbench_and_either_drives_them() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let mut held = true;
-    workload(Options { scale: 2, ..Options::default() })
+    workload(Options { scale: Some(2), ..Options::default() })
         .check(&engine, &Stop::new(), &mut |line| held &= line.holds)
         .unwrap();
     assert!(held);
@@ -101,7 +101,7 @@ fn an_unfinished_build_is_made_anew_and_the_estimate_is_near() {
     let engine = server.engine();
     let mut session = engine.connect().unwrap();
     session.run("create table pgbench_accounts(aid int)").unwrap();
-    let ours = workload(Options { scale: 3, ..Options::default() });
+    let ours = workload(Options { scale: Some(3), ..Options::default() });
     assert!(!ours.is_built(&engine).unwrap());
     ours.build(&engine, &Quiet, &Stop::new()).unwrap();
     let size = session

@@ -1,13 +1,23 @@
 //! The command line as typed. What it means is decided in `commands`.
 
-mod run;
+mod familiar;
+mod language;
+mod load;
+mod parse;
+mod pgbench;
+mod script;
+mod tproc_c;
 mod words;
+mod workload;
 
 use std::path::PathBuf;
 
+use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
+use kelvin_lab::Spec;
 
-pub(crate) use run::{DataArgs, RunArgs};
+pub(crate) use parse::parse;
+pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -18,7 +28,7 @@ pub(crate) use run::{DataArgs, RunArgs};
     long_about = "Measure a database, and be able to trust the answer.\n\nStart with:  kelvin run tproc-c\n\
         It loads one warehouse into an embedded SQLite file, drives it with four virtual users, and prints \
         NOPM, latencies and a self-audit. Add --target postgres to do the same on a PostgreSQL server of its \
-        own, or --target postgres://user@host/database for yours.",
+        own, or --target postgres://user@host/database for yours. `kelvin run --help` names the other workloads.",
     after_help = "Exit codes: 0 valid · 1 measured, but not valid · 2 bad input, nothing measured · \
         3 valid, but transactions failed · 4 ended by an error, part kept · 130 interrupted, part kept",
     max_term_width = 100,
@@ -35,21 +45,28 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
     /// File that holds the results [default: kelvin.db in the user's data directory]
-    #[arg(long, global = true, value_name = "FILE", env = "KELVIN_STORE", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "KELVIN_STORE",
+        hide_env_values = true,
+        display_order = 900
+    )]
     pub(crate) store: Option<PathBuf>,
     /// Say nothing but results and errors
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, display_order = 900)]
     pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Put a load on a database and measure it
-    Run(Box<RunArgs>),
+    Run(RunArgs),
     /// Make and load a workload's tables
-    Build(Box<BuildArgs>),
+    Build(BuildArgs),
     /// Check a workload's data against its consistency conditions
-    Check(Box<DataArgs>),
+    Check(CheckArgs),
     /// Remove a workload's tables
     Drop(DropArgs),
     /// List the stored runs
@@ -79,24 +96,16 @@ pub(crate) enum Command {
     },
 }
 
-/// `kelvin build`.
-#[derive(Debug, Args)]
-pub(crate) struct BuildArgs {
-    #[command(flatten)]
-    pub(crate) data: DataArgs,
-    /// Do not check the consistency conditions after the load
-    #[arg(long)]
-    pub(crate) no_check: bool,
+/// Flags that say something about a run.
+pub(crate) trait Flags {
+    /// Puts them on top of what a file, or the defaults, say.
+    fn apply(&self, spec: &mut Spec) -> Result<()>;
 }
 
-/// `kelvin drop`.
-#[derive(Debug, Args)]
-pub(crate) struct DropArgs {
-    #[command(flatten)]
-    pub(crate) data: DataArgs,
-    /// Do not ask
-    #[arg(long)]
-    pub(crate) yes: bool,
+fn set<T: Clone>(place: &mut T, flag: Option<&T>) {
+    if let Some(value) = flag {
+        *place = value.clone();
+    }
 }
 
 /// `kelvin runs`.

@@ -6,8 +6,9 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use kelvin_database::Engine;
 use kelvin_measure::Event;
-use kelvin_workload::{Progress, Stop, Workload};
+use kelvin_workload::{Progress, Stop};
 
+use super::workload::Chosen;
 use crate::args::{BuildArgs, Global};
 use crate::exit::{Code, Stopped};
 use crate::live::{self, Live};
@@ -16,18 +17,18 @@ use crate::signal;
 
 /// Makes what is missing and checks it.
 pub(crate) fn build(args: &BuildArgs, global: &Global) -> Result<Code> {
-    let spec = args.data.spec()?;
+    let mut spec = args.spec()?;
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
     let opened = open::open(&spec.target, Purpose::Keep, &mut |text| live.say(text))?;
-    let workload = super::workload(&spec)?;
-    if workload.is_built(&*opened.engine)? {
+    let chosen = Chosen::on(&*opened.engine, &mut spec)?;
+    if chosen.get().is_built(&*opened.engine)? {
         live.say(&format!("{} holds this data already; nothing to do", opened.engine.describe()));
         return Ok(Code::Success);
     }
-    build_data(&*opened.engine, &*workload, &mut *live, &stop)?;
+    build_data(&*opened.engine, &chosen, &mut *live, &stop)?;
     if !args.no_check {
-        super::check::check_data(&*opened.engine, &*workload, &mut *live, &stop)?;
+        super::check::check_data(&*opened.engine, chosen.get(), &mut *live, &stop)?;
     }
     Ok(Code::Success)
 }
@@ -35,10 +36,14 @@ pub(crate) fn build(args: &BuildArgs, global: &Global) -> Result<Code> {
 /// Builds, with progress.
 pub(super) fn build_data(
     engine: &dyn Engine,
-    workload: &dyn Workload,
+    chosen: &Chosen,
     live: &mut dyn Live,
     stop: &Stop,
 ) -> Result<()> {
+    let workload = chosen.get();
+    if let Some(size) = chosen.working_set(engine)? {
+        live.say(&size);
+    }
     let since = Instant::now();
     let (sender, receiver) = mpsc::channel();
     let progress = Sender(sender);
@@ -54,9 +59,7 @@ pub(super) fn build_data(
     match built {
         Ok(Ok(())) => {}
         Ok(Err(_)) if stop.requested() => {
-            let again =
-                "interrupted; the warehouses that are complete stay, and the same command goes on from there";
-            return Err(Stopped(again.into()).into());
+            return Err(Stopped(format!("interrupted; {}", chosen.unfinished())).into());
         }
         Ok(Err(error)) => return Err(error).with_context(|| format!("cannot build {}", workload.name())),
         Err(_) => anyhow::bail!("the loader panicked"),

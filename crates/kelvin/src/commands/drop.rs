@@ -4,15 +4,17 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::{Result, bail};
 
+use super::workload::Chosen;
 use crate::args::{DropArgs, Global};
 use crate::exit::{Code, Stopped};
 use crate::open::{self, Purpose};
 
 /// Asks, then removes.
 pub(crate) fn drop_data(args: &DropArgs, global: &Global) -> Result<Code> {
-    let spec = args.data.spec()?;
+    let mut spec = args.spec()?;
     let opened = open::open(&spec.target, Purpose::Existing, &mut |_| {})?;
-    let workload = super::workload(&spec)?;
+    let chosen = Chosen::on(&*opened.engine, &mut spec)?;
+    let workload = chosen.get();
     if !args.yes {
         let question = format!("remove all {} tables from {}", workload.name(), opened.engine.describe());
         if !std::io::stdin().is_terminal() {

@@ -10,13 +10,11 @@ mod run;
 mod runs;
 mod server;
 mod show;
+mod workload;
 
 use anyhow::{Result, bail};
 use kelvin_database::Engine;
-use kelvin_lab::Spec;
-use kelvin_lab::spec::WorkloadName;
 use kelvin_workload::Workload;
-use kelvin_workload::tproc_c::TprocC;
 
 use crate::args::{Cli, Command};
 use crate::exit::Code;
@@ -48,11 +46,4 @@ fn must_be_built(workload: &dyn Workload, engine: &dyn Engine) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// The workload that a specification names.
-fn workload(spec: &Spec) -> Result<Box<dyn Workload>> {
-    match spec.workload {
-        WorkloadName::TprocC => Ok(Box::new(TprocC::new(spec.tproc_c.clone())?)),
-    }
 }

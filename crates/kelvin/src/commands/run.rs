@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use kelvin_database::{Engine, EngineKind};
-use kelvin_lab::spec::{Build, Span};
+use kelvin_lab::spec::{Build, Span, WorkloadName};
 use kelvin_lab::{Environment, Outcome, Run, Sink, SinkError, Spec};
 use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Event};
@@ -13,6 +13,7 @@ use kelvin_report::Report;
 use kelvin_store::{NewRun, RunId, RunWriter, Store};
 use kelvin_workload::{Stop, Workload};
 
+use super::workload::Chosen;
 use crate::args::{Global, RunArgs};
 use crate::exit::{Code, Kept};
 use crate::live::{self, Live};
@@ -21,17 +22,18 @@ use crate::{out, place, signal};
 
 /// Puts the load on and reports.
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
-    let spec = args.spec()?;
-    if args.print_spec {
+    let mut spec = args.spec()?;
+    if args.print_spec() {
         out::write(&spec.to_toml())?;
         return Ok(Code::Success);
     }
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, args.json);
+    let mut live = live::for_run(global.quiet, args.json());
     let store_path = place::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
     let opened = open::open(&spec.target, Purpose::Run, &mut |text| live.say(text))?;
-    let (workload, notes) = prepare(&spec, &opened, &mut *live, &stop)?;
+    let mut notes = args.notes();
+    let workload = prepare(&mut spec, &opened, &mut *live, &stop, &mut notes)?;
 
     let mut session = opened.engine.connect()?;
     let environment = Environment::read(&*opened.engine, &mut *session)?;
@@ -54,11 +56,11 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
 /// Prints the stored run and writes its page.
 fn show(store: &Store, path: &Path, id: RunId, args: &RunArgs) -> Result<()> {
     let report = Report::of(&store.load(id)?)?;
-    if !args.json {
+    if !args.json() {
         out::write(&kelvin_report::text::render(&report, super::show::options()))?;
     }
     match write_report(path, id, &report) {
-        Ok(path) if !args.json => {
+        Ok(path) if !args.json() => {
             out::line(&format!("\nReport: {}\nAgain:  kelvin show {id}", path.display()))?;
         }
         Ok(_) => {}
@@ -68,25 +70,34 @@ fn show(store: &Store, path: &Path, id: RunId, args: &RunArgs) -> Result<()> {
     Ok(())
 }
 
-/// Makes the data if it is not there and looks at it.
+/// Makes the data if it is not there and looks at it; what the result's reader has to know is added to `notes`.
 fn prepare(
-    spec: &Spec,
+    spec: &mut Spec,
     opened: &Opened,
     live: &mut dyn Live,
     stop: &Stop,
-) -> Result<(Arc<dyn Workload>, Vec<String>)> {
-    let mut workload = super::workload(spec)?;
-    workload.suits(&*opened.engine)?;
-    if !workload.is_built(&*opened.engine)? {
+    notes: &mut Vec<String>,
+) -> Result<Arc<dyn Workload>> {
+    let engine = &*opened.engine;
+    let mut chosen = Chosen::on(engine, spec)?;
+    if !chosen.get().is_built(engine)? {
         if spec.build == Build::Never {
-            super::must_be_built(&*workload, &*opened.engine)?;
+            super::must_be_built(chosen.get(), engine)?;
         }
-        super::build::build_data(&*opened.engine, &*workload, live, stop)?;
-        super::check::check_data(&*opened.engine, &*workload, live, stop)?;
+        super::build::build_data(engine, &chosen, live, stop)?;
+        super::check::check_data(engine, chosen.get(), live, stop)?;
     }
-    let mut notes = workload.inspect(&*opened.engine)?;
-    notes.extend(cautions(spec, &*opened.engine));
-    Ok((Arc::from(workload), notes))
+    if let Chosen::Pgbench(pgbench) = &chosen {
+        pgbench.vacuum(engine).context("cannot vacuum before the run; --no-vacuum leaves it out")?;
+        if spec.check && !pgbench.is_checked() {
+            notes
+                .push("--check: no condition tells whether these scripts did right; none was checked".into());
+        }
+    }
+    notes.extend(chosen.inspect(engine)?);
+    notes.extend(chosen.working_set(engine)?);
+    notes.extend(cautions(spec, engine));
+    Ok(chosen.shared())
 }
 
 /// What a reader of the figures has to know about how they came to be.
@@ -100,7 +111,8 @@ fn cautions(spec: &Spec, engine: &dyn Engine) -> Vec<String> {
         );
     }
     let long_enough = |span: Span| span >= Span::seconds(60);
-    if spec.tproc_c.keying_and_thinking
+    if spec.workload == WorkloadName::TprocC
+        && spec.tproc_c.keying_and_thinking
         && !(long_enough(spec.load.ramp_up) && long_enough(spec.load.duration))
     {
         cautions.push(

@@ -2,6 +2,7 @@
 //! what the other cannot.
 
 mod rate;
+mod script;
 mod slo;
 mod span;
 mod sweep;
@@ -11,13 +12,14 @@ mod users;
 
 use std::path::Path;
 
-use kelvin_workload::tproc_c;
+use kelvin_workload::{pgbench, tproc_c};
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Process;
 use crate::find_max::Search;
 
 pub use rate::Rates;
+pub use script::ScriptOptions;
 pub use slo::{Slo, SloFigures, Verdict};
 pub use span::Span;
 pub use sweep::Sweep;
@@ -49,6 +51,31 @@ pub struct Spec {
     /// What TPROC-C leaves to choose.
     #[serde(default)]
     pub tproc_c: tproc_c::Options,
+    /// What pgbench's workload leaves to choose.
+    #[serde(default)]
+    pub pgbench: pgbench::Options,
+    /// The user's own scripts.
+    #[serde(default)]
+    pub script: ScriptOptions,
+}
+
+/// A specification as a file shows it: with the table of its own workload only.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Shown<'a> {
+    workload: WorkloadName,
+    target: &'a TargetName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    build: Build,
+    check: bool,
+    load: &'a Load,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tproc_c: Option<&'a tproc_c::Options>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pgbench: Option<&'a pgbench::Options>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    script: Option<&'a ScriptOptions>,
 }
 
 /// The workloads of this build.
@@ -57,6 +84,32 @@ pub struct Spec {
 pub enum WorkloadName {
     /// The TPC-C-like workload.
     TprocC,
+    /// pgbench's built-in scripts and scripts on its tables.
+    Pgbench,
+    /// The user's own scripts on the user's own tables.
+    Script,
+}
+
+impl WorkloadName {
+    /// Every workload.
+    pub const ALL: [Self; 3] = [Self::TprocC, Self::Pgbench, Self::Script];
+
+    /// Its name on the command line and in a file, where its table has the same.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TprocC => "tproc-c",
+            Self::Pgbench => "pgbench",
+            Self::Script => "script",
+        }
+    }
+
+    /// The database when nobody names one: the embedded one wherever it can carry the workload.
+    fn target(self) -> TargetName {
+        match self {
+            Self::TprocC | Self::Script => TargetName::default(),
+            Self::Pgbench => TargetName::managed_postgres(),
+        }
+    }
 }
 
 /// What to do about data that is not there.
@@ -247,20 +300,26 @@ pub enum SpecError {
     Contradiction(String),
 }
 
-/// A specification file longer than this is not one.
-const LONGEST_FILE: u64 = 1 << 20;
+/// A specification file longer than this is not one. Scripts of [`LONGEST_SCRIPTS`] fit, however many of their
+/// characters must be escaped.
+const LONGEST_FILE: u64 = 16 << 20;
+
+/// Bytes of all scripts of a run: they are kept in its file and in its result.
+const LONGEST_SCRIPTS: usize = 2 << 20;
 
 impl Spec {
     /// A run of `workload` with every default.
     pub fn new(workload: WorkloadName) -> Self {
         Self {
             workload,
-            target: TargetName::default(),
+            target: workload.target(),
             label: None,
             build: Build::default(),
             check: false,
             load: Load::default(),
             tproc_c: tproc_c::Options::default(),
+            pgbench: pgbench::Options::default(),
+            script: ScriptOptions::default(),
         }
     }
 
@@ -279,11 +338,22 @@ impl Spec {
 
     /// Parses the text of a file; `name` stands in the errors.
     pub fn parse(text: &str, name: &str) -> Result<Self, SpecError> {
-        let spec: Self = toml::from_str(text).map_err(|error| SpecError::Parse {
+        let refused = |error: toml::de::Error| SpecError::Parse {
             path: name.into(),
             // The message repeats the line, and the line may hold the password that it is refused for.
             message: kelvin_store::redact(error.to_string().trim_end()),
-        })?;
+        };
+        let mut spec: Self = toml::from_str(text).map_err(refused)?;
+        let keys: toml::Table = toml::from_str(text).map_err(refused)?;
+        if !keys.contains_key("target") {
+            spec.target = spec.workload.target();
+        }
+        let others = WorkloadName::ALL.into_iter().filter(|&other| other != spec.workload);
+        if let Some(other) = others.map(WorkloadName::as_str).find(|&other| keys.contains_key(other)) {
+            let workload = spec.workload.as_str();
+            let message = format!("[{other}] says nothing about a run of the workload \"{workload}\"");
+            return Err(SpecError::Parse { path: name.into(), message });
+        }
         spec.validate()?;
         Ok(spec)
     }
@@ -298,15 +368,37 @@ impl Spec {
                     .into(),
             ));
         }
-        tproc_c::TprocC::new(self.tproc_c.clone())
-            .map(|_| ())
-            .map_err(|error| SpecError::Contradiction(format!("[tproc-c] {error}")))
+        let scripts = self.pgbench.scripts.iter().chain(&self.script.scripts);
+        if scripts.filter_map(|script| script.text.as_ref()).map(String::len).sum::<usize>() > LONGEST_SCRIPTS
+        {
+            return Err(SpecError::Contradiction(format!(
+                "more than {LONGEST_SCRIPTS} bytes of scripts are not supported"
+            )));
+        }
+        let checked = match self.workload {
+            WorkloadName::TprocC => tproc_c::TprocC::new(self.tproc_c.clone()).map(|_| ()),
+            WorkloadName::Pgbench => pgbench::Pgbench::new(self.pgbench.clone()).map(|_| ()),
+            WorkloadName::Script => pgbench::Pgbench::script(self.script.clone().into()).map(|_| ()),
+        };
+        checked.map_err(|error| SpecError::Contradiction(format!("[{}] {error}", self.workload.as_str())))
     }
 
     /// The file that says the same.
     pub fn to_toml(&self) -> String {
+        let of = |workload| self.workload == workload;
+        let shown = Shown {
+            workload: self.workload,
+            target: &self.target,
+            label: self.label.as_deref(),
+            build: self.build,
+            check: self.check,
+            load: &self.load,
+            tproc_c: of(WorkloadName::TprocC).then_some(&self.tproc_c),
+            pgbench: of(WorkloadName::Pgbench).then_some(&self.pgbench),
+            script: of(WorkloadName::Script).then_some(&self.script),
+        };
         // Every field is a number, text, list or table of those: nothing that TOML cannot say.
-        toml::to_string(self).unwrap_or_default()
+        toml::to_string(&shown).unwrap_or_default()
     }
 }
 
@@ -326,6 +418,43 @@ mod tests {
         spec.tproc_c.warehouses = Some(10);
         spec.label = Some("a \"quoted\" label".into());
         assert_eq!(Spec::parse(&spec.to_toml(), "x").unwrap(), spec);
+    }
+
+    #[test]
+    fn a_script_is_kept_to_the_letter_and_other_workloads_tables_are_not_printed() {
+        let text = "\\set a random(1, 10)\n-- \"quoted\" and '''three'''\n\tselect :a, 'é\u{1}\r\n';\n";
+        let choice =
+            |name: &str| pgbench::ScriptChoice { name: name.into(), weight: 3, text: Some(text.into()) };
+        let mut spec = Spec::new(WorkloadName::Script);
+        spec.script.scripts = vec![choice("a.sql"), choice("b\n.sql")];
+        spec.script.define.insert("who".into(), "O'Neil".into());
+        let printed = spec.to_toml();
+        assert_eq!(Spec::parse(&printed, "x").unwrap(), spec);
+        assert!(!printed.contains("pgbench") && !printed.contains("tproc-c"), "{printed}");
+        let mut spec = Spec::new(WorkloadName::Pgbench);
+        spec.pgbench.scripts = vec![pgbench::ScriptChoice::builtin("select@2").unwrap(), choice("c.sql")];
+        spec.pgbench.scale = Some(7);
+        spec.pgbench.query_mode = pgbench::QueryMode::Prepared;
+        let printed = spec.to_toml();
+        assert_eq!(Spec::parse(&printed, "x").unwrap(), spec);
+        assert!(!printed.contains("[script]") && !printed.contains("tproc-c"), "{printed}");
+    }
+
+    #[test]
+    fn a_file_without_a_target_takes_its_workloads_own() {
+        for workload in WorkloadName::ALL {
+            let script = "[[script.scripts]]\nname = \"a\"\ntext = \"select 1\"\n";
+            let table = if workload == WorkloadName::Script { script } else { "" };
+            let text = format!("workload = \"{}\"\n{table}", workload.as_str());
+            let spec = Spec::parse(&text, "x").unwrap();
+            assert_eq!(spec.target, Spec::new(workload).target);
+        }
+    }
+
+    #[test]
+    fn a_table_of_another_workload_is_refused() {
+        let error = Spec::parse("workload = \"pgbench\"\n[tproc-c]\n", "x").unwrap_err().to_string();
+        assert!(error.contains("[tproc-c]") && error.contains("pgbench"), "{error}");
     }
 
     #[test]
@@ -351,6 +480,18 @@ mod tests {
         #[test]
         fn no_text_makes_the_parser_panic(text in ".{0,200}") {
             let _ = Spec::parse(&text, "x");
+        }
+
+        #[test]
+        fn any_script_stands_in_the_file_as_it_is(text in "(?s).{0,100}", value in "(?s).{0,20}") {
+            let mut spec = Spec::new(WorkloadName::Script);
+            // In a comment nothing is a syntax error, so that the text alone is what is tested.
+            let line: String = text.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }).collect();
+            let text = format!("select 1; -- {line}\n");
+            spec.script.scripts =
+                vec![pgbench::ScriptChoice { name: value.clone(), weight: 1, text: Some(text) }];
+            spec.script.define.insert(value.clone(), value);
+            proptest::prop_assert_eq!(Spec::parse(&spec.to_toml(), "x").unwrap(), spec);
         }
     }
 }

@@ -23,6 +23,13 @@ impl TargetName {
     }
 }
 
+impl TargetName {
+    /// A server of Kelvin's own.
+    pub(crate) fn managed_postgres() -> Self {
+        Self("postgres".into())
+    }
+}
+
 impl Default for TargetName {
     fn default() -> Self {
         Self("sqlite".into())

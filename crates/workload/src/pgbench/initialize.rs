@@ -74,8 +74,8 @@ pub(crate) fn build(
 ) -> Result<()> {
     let mut session = engine.connect()?;
     match look(session.as_mut())? {
-        Found::Complete { scale } if scale == i64::from(options.scale) => return Ok(()),
-        Found::Complete { scale } => return Err(other_scale(scale, options.scale)),
+        Found::Complete { scale } if scale == i64::from(options.scale()) => return Ok(()),
+        Found::Complete { scale } => return Err(other_scale(scale, options.scale())),
         Found::Nothing | Found::Partial => {}
     }
     engine.capabilities().need_session_state("building the data")?;
@@ -102,6 +102,14 @@ pub(crate) fn build(
     Ok(())
 }
 
+/// The scale factor of the complete tables that stand in the database, if there are any.
+pub(crate) fn scale(session: &mut dyn Session) -> Result<Option<u32>> {
+    match look(session)? {
+        Found::Complete { scale } => Ok(u32::try_from(scale).ok()),
+        Found::Nothing | Found::Partial => Ok(None),
+    }
+}
+
 /// The refusal to drive or build over data of another size.
 pub(crate) fn other_scale(found: i64, asked: u32) -> Error {
     Error::usage(format!(
@@ -124,7 +132,7 @@ fn set_up(session: &mut dyn Session) -> Result<()> {
 fn create(session: &mut dyn Session, options: &Options) -> Result<()> {
     let unlogged = if options.unlogged_tables { "unlogged " } else { "" };
     let fill = options.fillfactor;
-    let aid = if options.scale >= LARGEST_INT4_SCALE { "bigint" } else { "int" };
+    let aid = if options.scale() >= LARGEST_INT4_SCALE { "bigint" } else { "int" };
     session.run(&format!(
         "create {unlogged}table pgbench_history(tid int, bid int, aid {aid}, delta int, mtime timestamp, filler char(22)); \
          create {unlogged}table pgbench_tellers(tid int not null, bid int, tbalance int, filler char(84)) \
@@ -163,7 +171,7 @@ fn keys(options: &Options) -> Vec<String> {
 }
 
 fn load_small(session: &mut dyn Session, options: &Options) -> Result<()> {
-    let scale = i64::from(options.scale);
+    let scale = i64::from(options.scale());
     let table = BulkTable {
         name: "pgbench_branches",
         columns: &[("bid", ColumnType::Int4), ("bbalance", ColumnType::Int4)],
@@ -193,8 +201,8 @@ fn load_accounts(
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<()> {
-    let total = i64::from(options.scale) * ACCOUNTS;
-    let key = if options.scale >= LARGEST_INT4_SCALE { ColumnType::Int8 } else { ColumnType::Int4 };
+    let total = i64::from(options.scale()) * ACCOUNTS;
+    let key = if options.scale() >= LARGEST_INT4_SCALE { ColumnType::Int8 } else { ColumnType::Int4 };
     let columns = [
         ("aid", key),
         ("bid", ColumnType::Int4),

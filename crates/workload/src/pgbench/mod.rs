@@ -40,6 +40,7 @@ const MOST_TO_SUM: u64 = 2 << 30;
 /// The workload.
 #[derive(Debug)]
 pub struct Pgbench {
+    name: &'static str,
     options: Options,
     plan: Arc<user::Plan>,
     kinds: Vec<Kind>,
@@ -54,8 +55,8 @@ pub struct Pgbench {
 impl Pgbench {
     /// Compiles the scripts, or tells what is wrong with them or the options.
     pub fn new(mut options: Options) -> Result<Self> {
-        if !(1..=MAX_SCALE).contains(&options.scale) {
-            return Err(Error::usage(format!("scale {}: 1 to {MAX_SCALE} are possible", options.scale)));
+        if !(1..=MAX_SCALE).contains(&options.scale()) {
+            return Err(Error::usage(format!("scale {}: 1 to {MAX_SCALE} are possible", options.scale())));
         }
         if !(10..=100).contains(&options.fillfactor) {
             return Err(Error::usage(format!("fillfactor {}: 10 to 100 are possible", options.fillfactor)));
@@ -93,7 +94,7 @@ impl Pgbench {
         if sum == 0 {
             return Err(Error::usage("every script has weight 0: at least one must be above"));
         }
-        let mut defined = vec![(slots.slot("scale"), options.scale.to_string())];
+        let mut defined = vec![(slots.slot("scale"), options.scale().to_string())];
         for (name, text) in &options.define {
             defined.push((slots.slot(name), text.clone()));
         }
@@ -102,7 +103,44 @@ impl Pgbench {
             kinds::add_statements(&mut scripts, &mut kinds)?;
         }
         let plan = Arc::new(user::Plan { scripts, weights, slots, mode: options.query_mode, defined });
-        Ok(Self { options, plan, kinds, builtins, before: None, history: history::Counter::default() })
+        let history = history::Counter::default();
+        Ok(Self { name: "pgbench", options, plan, kinds, builtins, before: None, history })
+    }
+
+    /// The workload "script": the user's own scripts and nothing of pgbench's tables.
+    pub fn script(options: Options) -> Result<Self> {
+        if options.scripts.is_empty() {
+            return Err(Error::usage("there is no script").with_help("name one file of SQL, or several"));
+        }
+        if let Some(choice) = options.scripts.iter().find(|choice| choice.text.is_none()) {
+            return Err(Error::usage(format!("the script {:?} has no text", choice.name))
+                .with_help("pgbench's built-in scripts run with the workload pgbench"));
+        }
+        Ok(Self { name: "script", ..Self::new(options)? })
+    }
+
+    /// The scale factor of the complete tables that a PostgreSQL database holds, if it holds any.
+    pub fn scale_in(engine: &dyn Engine) -> Result<Option<u32>> {
+        initialize::scale(engine.connect()?.as_mut())
+    }
+
+    /// Vacuums the small tables, whose rows every transaction replaces, as pgbench does before it runs a
+    /// built-in script. The history stays as it is: the balances are checked against it. Tells whether there
+    /// was anything to do.
+    pub fn vacuum(&self, engine: &dyn Engine) -> Result<bool> {
+        if !self.options.vacuum || self.builtins.iter().all(Option::is_none) {
+            return Ok(false);
+        }
+        let mut session = engine.connect()?;
+        for table in ["pgbench_branches", "pgbench_tellers"] {
+            session.run(&format!("vacuum {table}"))?;
+        }
+        Ok(true)
+    }
+
+    /// Whether the users' scripts touch pgbench's tables by a script of pgbench's own.
+    pub fn uses_tables(&self) -> bool {
+        self.builtins.iter().any(Option::is_some)
     }
 
     /// The options as they are used: with the script that stands for none.
@@ -111,7 +149,7 @@ impl Pgbench {
     }
 
     /// Whether only transactions run whose effect on the balances is known, and one of them writes.
-    fn is_checked(&self) -> bool {
+    pub fn is_checked(&self) -> bool {
         self.builtins.iter().all(Option::is_some)
             && self.builtins.iter().flatten().any(|builtin| builtin.writes)
     }
@@ -124,13 +162,13 @@ impl Pgbench {
              where name = 'shared_buffers'",
         )?;
         let buffers = if rows.is_empty() { None } else { u64::try_from(rows.int(0, 0)?).ok() };
-        Ok(working_set(self.options.scale, self.options.fillfactor, buffers, memory))
+        Ok(working_set(self.options.scale(), self.options.fillfactor, buffers, memory))
     }
 }
 
 impl Workload for Pgbench {
     fn name(&self) -> &'static str {
-        "pgbench"
+        self.name
     }
 
     fn kinds(&self) -> &[Kind] {
@@ -163,7 +201,8 @@ impl Workload for Pgbench {
                 _ => Ok(()),
             };
         }
-        Err(Error::usage(format!("pgbench's workloads need PostgreSQL, not {}", engine.kind())))
+        Err(Error::usage(format!("pgbench's workloads need PostgreSQL, not {}", engine.kind()))
+            .with_help("give one with --target postgres or --target postgres://user@host/database"))
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
@@ -172,14 +211,16 @@ impl Workload for Pgbench {
         if self.builtins.iter().any(Option::is_some) {
             let mut session = engine.connect()?;
             match initialize::look(session.as_mut())? {
-                Found::Complete { scale } if scale == i64::from(self.options.scale) => {}
-                Found::Complete { scale } => return Err(initialize::other_scale(scale, self.options.scale)),
+                Found::Complete { scale } if scale == i64::from(self.options.scale()) => {}
+                Found::Complete { scale } => {
+                    return Err(initialize::other_scale(scale, self.options.scale()));
+                }
                 Found::Nothing | Found::Partial => {
                     return Err(Error::usage("the database holds no complete pgbench tables")
                         .with_help("build them first"));
                 }
             }
-            if self.is_checked() && size_estimate(self.options.scale) <= MOST_TO_SUM {
+            if self.is_checked() && size_estimate(self.options.scale()) <= MOST_TO_SUM {
                 self.before = Some(check::sums(session.as_mut())?);
             }
         }
@@ -196,8 +237,8 @@ impl Workload for Pgbench {
         }
         match initialize::look(engine.connect()?.as_mut())? {
             Found::Nothing | Found::Partial => Ok(false),
-            Found::Complete { scale } if scale == i64::from(self.options.scale) => Ok(true),
-            Found::Complete { scale } => Err(initialize::other_scale(scale, self.options.scale)),
+            Found::Complete { scale } if scale == i64::from(self.options.scale()) => Ok(true),
+            Found::Complete { scale } => Err(initialize::other_scale(scale, self.options.scale())),
         }
     }
 
@@ -221,7 +262,10 @@ impl Workload for Pgbench {
         if !self.is_checked() || stop.requested() {
             return Ok(());
         }
-        let whole = self.builtins.iter().flatten().all(|builtin| builtin.whole || !builtin.writes);
+        // An earlier run of other scripts may have changed what this one's leave alone: without the sums before
+        // the run only what holds of all of them can be asked for.
+        let whole = self.before.is_some()
+            && self.builtins.iter().flatten().all(|builtin| builtin.whole || !builtin.writes);
         let now = check::sums(engine.connect()?.as_mut())?;
         check::judge(now, self.before, whole).into_iter().for_each(each);
         Ok(())

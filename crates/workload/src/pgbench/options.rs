@@ -1,11 +1,15 @@
 //! What a user can choose about pgbench's workloads.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use kelvin_database::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::builtin;
+
+/// Bytes of the longest script that is taken: its text stands in the specification and in every result.
+const LONGEST_SCRIPT: u64 = 1 << 20;
 
 /// How statements reach the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -49,10 +53,22 @@ impl ScriptChoice {
     /// A script file, written `path` or `path@weight`, which is read here.
     pub fn file(written: &str) -> Result<Self> {
         let (path, weight) = split_weight(written)?;
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Error::usage(format!("reading script {path:?}: {error}")))?;
+        let text = read(path).map_err(|error| Error::usage(format!("reading script {path:?}: {error}")))?;
+        if text.len() as u64 > LONGEST_SCRIPT {
+            return Err(Error::usage(format!("script {path:?} is longer than {LONGEST_SCRIPT} bytes")));
+        }
         Ok(Self { name: path.to_owned(), weight, text: Some(text) })
     }
+}
+
+/// The text of a file, or of standard input for "-"; never more than one byte beyond the limit, so that
+/// an endless file ends.
+fn read(path: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    let source: Box<dyn Read> =
+        if path == "-" { Box::new(std::io::stdin()) } else { Box::new(std::fs::File::open(path)?) };
+    source.take(LONGEST_SCRIPT + 1).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// "name@3" in its parts. A weight is what stands behind the last @.
@@ -68,8 +84,10 @@ fn split_weight(written: &str) -> Result<(&str, u32)> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
-    /// Scale factor: 100,000 accounts, 10 tellers and one branch each.
-    pub scale: u32,
+    /// Scale factor: 100,000 accounts, 10 tellers and one branch each. None takes 1; whoever wants the scale that
+    /// a database holds asks [`Pgbench::scale_in`](super::Pgbench::scale_in) first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<u32>,
     /// The scripts; `tpcb-like` when there is none.
     pub scripts: Vec<ScriptChoice>,
     /// Variables set before the load (`-D`).
@@ -84,7 +102,7 @@ pub struct Options {
     pub foreign_keys: bool,
     /// Tables without write-ahead log.
     pub unlogged_tables: bool,
-    /// VACUUM ANALYZE at the end of the load.
+    /// VACUUM ANALYZE at the end of the load, and VACUUM of the small tables before a run.
     pub vacuum: bool,
     /// Whether scripts may run shell commands.
     pub allow_shell: bool,
@@ -93,7 +111,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            scale: 1,
+            scale: None,
             scripts: Vec::new(),
             define: BTreeMap::new(),
             query_mode: QueryMode::default(),
@@ -104,5 +122,12 @@ impl Default for Options {
             vacuum: true,
             allow_shell: false,
         }
+    }
+}
+
+impl Options {
+    /// The scale factor, where none was given the smallest.
+    pub(super) fn scale(&self) -> u32 {
+        self.scale.unwrap_or(1)
     }
 }

@@ -1,0 +1,107 @@
+//! The flags that every workload's run has: the database, how the load is put on, and what becomes of it.
+//!
+//! No flag has a short form here: each workload gives those that its users know (`mut_arg`).
+
+use std::num::NonZeroU64;
+
+use clap::Args;
+use kelvin_lab::Spec;
+use kelvin_lab::spec::{Build, Span, TargetName, Users};
+
+use super::set;
+
+/// The database.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TargetArgs {
+    /// The database: sqlite, sqlite:FILE, postgres (a server of kelvin's own), or
+    /// postgres://user@host:port/database [default: sqlite, in a temporary file]
+    #[arg(long, value_name = "TARGET")]
+    target: Option<TargetName>,
+}
+
+/// How the load is put on.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LoadArgs {
+    /// Virtual users; several numbers (1,2,4,8) are run in turn [default: 4]
+    #[arg(long, value_name = "N[,N…]", help_heading = "Load")]
+    users: Option<Users>,
+
+    /// Load before the measured window, in no figure [default: 5s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Load")]
+    ramp_up: Option<Span>,
+
+    /// Length of the measured window [default: 20s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Load")]
+    duration: Option<Span>,
+
+    /// Transactions of each user, instead of a ramp-up and a duration
+    #[arg(long, value_name = "N", conflicts_with_all = ["duration", "ramp_up"], value_parser = at_least_one,
+        help_heading = "Load")]
+    pub(super) transactions: Option<NonZeroU64>,
+
+    /// Decides every random value of the run [default: 1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
+    seed: Option<u64>,
+
+    /// How often a transaction is repeated after a serialization failure, a deadlock or a busy lock [default: 10]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
+    retries: Option<u16>,
+
+    /// No statement waits longer than this for the server [default: 1m]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Load")]
+    timeout: Option<Span>,
+
+    /// A name to find the run by
+    #[arg(long, value_name = "NAME")]
+    label: Option<String>,
+
+    /// Refuse to run when the data is not there, instead of making it
+    #[arg(long)]
+    no_build: bool,
+
+    /// Check the consistency conditions after the run
+    #[arg(long)]
+    check: bool,
+
+    /// Print the file that says the same as this command line, and end
+    #[arg(long)]
+    pub(crate) print_spec: bool,
+
+    /// Print every event as a line of JSON on standard output, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl TargetArgs {
+    /// Puts the flag on top of what the file says.
+    pub(super) fn apply(&self, spec: &mut Spec) {
+        set(&mut spec.target, self.target.as_ref());
+    }
+}
+
+impl LoadArgs {
+    /// Puts the flags on top of what the file says.
+    pub(super) fn apply(&self, spec: &mut Spec) {
+        set(&mut spec.load.users, self.users.as_ref());
+        set(&mut spec.load.ramp_up, self.ramp_up.as_ref());
+        set(&mut spec.load.duration, self.duration.as_ref());
+        set(&mut spec.load.seed, self.seed.as_ref());
+        set(&mut spec.load.retries, self.retries.as_ref());
+        set(&mut spec.load.timeout, self.timeout.as_ref());
+        spec.load.transactions =
+            if self.duration.is_some() { None } else { self.transactions.or(spec.load.transactions) };
+        spec.label = self.label.clone().or(spec.label.take());
+        spec.check |= self.check;
+        if self.no_build {
+            spec.build = Build::Never;
+        }
+    }
+}
+
+fn at_least_one(text: &str) -> Result<NonZeroU64, String> {
+    match text.parse::<u64>().map(NonZeroU64::new) {
+        Ok(Some(number)) => Ok(number),
+        Ok(None) => Err("0 transactions measure nothing; give at least 1".into()),
+        Err(_) => Err("not a number of transactions".into()),
+    }
+}

@@ -1,0 +1,63 @@
+//! `kelvin run script`: the user's own SQL.
+
+use anyhow::Result;
+use clap::Args;
+use clap::builder::ValueHint;
+use kelvin_lab::Spec;
+use kelvin_workload::pgbench::ScriptChoice;
+
+use super::Flags;
+use super::language::{LanguageArgs, script_file, seconds};
+use super::load::{LoadArgs, TargetArgs};
+use super::pgbench::FamiliarArgs;
+
+/// `kelvin run script`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    override_usage = "kelvin run script [OPTIONS] <FILE[@W]>…",
+    mut_arg("users", |arg| arg.short('c').visible_alias("client")),
+    mut_arg("duration", |arg| arg.short('T').visible_alias("time").value_parser(seconds)),
+    mut_arg("ramp_up", |arg| arg.value_parser(seconds)),
+    mut_arg("transactions", |arg| arg.short('t')),
+    mut_arg("seed", |arg| arg.visible_alias("random-seed")),
+    // There is no data of ours to build or to check.
+    mut_arg("no_build", |arg| arg.hide(true)),
+    mut_arg("check", |arg| arg.hide(true)),
+    after_help = "A file of plain SQL works as it is; pgbench's commands (\\set, \\if, \\gset, \\startpipeline …) make it draw \
+    values and branch. One pass through a file is one transaction. No table is made or changed but by the scripts.\n\n\
+    Examples:\n  kelvin run script query.sql --target postgres://me@db.example/shop\n  \
+    kelvin run script read.sql@9 write.sql@1 -D customers=50000 -c 16 -T 60 --target shop.db\n\n\
+    docs/pgbench.md describes the language."
+)]
+pub(crate) struct RunArgs {
+    /// Files of SQL, chosen with the weight W [default: 1]; - is standard input
+    #[arg(value_name = "FILE[@W]", value_hint = ValueHint::FilePath, value_parser = script_file())]
+    files: Vec<ScriptChoice>,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    language: LanguageArgs,
+    #[command(flatten)]
+    pub(super) load: LoadArgs,
+    #[command(flatten)]
+    pub(super) familiar: FamiliarArgs,
+}
+
+impl Flags for RunArgs {
+    fn apply(&self, spec: &mut Spec) -> Result<()> {
+        self.target.apply(spec);
+        self.load.apply(spec);
+        self.familiar.apply(spec)?;
+        let options = &mut spec.script;
+        if !self.files.is_empty() {
+            options.scripts.clone_from(&self.files);
+        }
+        self.language.apply(
+            &mut options.define,
+            &mut options.query_mode,
+            &mut options.per_statement,
+            &mut options.allow_shell,
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! TPROC-C's flags.
+
+use anyhow::Result;
+use clap::Args;
+use kelvin_lab::Spec;
+use kelvin_workload::tproc_c::{Calls, Mix, Profile};
+
+use super::load::{LoadArgs, TargetArgs};
+use super::words::one_of;
+use super::{Flags, set};
+
+/// Data of TPROC-C: what `run`, `build`, `check` and `drop` have in common.
+#[derive(Debug, Clone, Args)]
+#[command(mut_arg("target", |arg| arg.short('t')))]
+pub(crate) struct DataArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Number of warehouses, about 100 MB each [default: what the database holds; 1 in an empty one]
+    #[arg(long, short, value_name = "N", help_heading = "TPROC-C")]
+    warehouses: Option<u32>,
+
+    /// Whose rules: the specification's, or HammerDB's schema and routines [default: spec]
+    #[arg(long, value_parser = one_of::<Profile>(&["spec", "hammerdb"]), help_heading = "TPROC-C")]
+    profile: Option<Profile>,
+
+    /// Connections that load at the same time [default: by the engine and the cores]
+    #[arg(long, value_name = "N", help_heading = "TPROC-C")]
+    loaders: Option<u32>,
+
+    /// Seed of the initial data [default: what the database holds; 1 in an empty one]
+    #[arg(long, value_name = "N", help_heading = "TPROC-C")]
+    data_seed: Option<u64>,
+
+    /// Make foreign keys between the tables
+    #[arg(long, help_heading = "TPROC-C")]
+    foreign_keys: bool,
+
+    /// Hash partitions of order_line by warehouse (PostgreSQL)
+    #[arg(long, value_name = "N", help_heading = "TPROC-C")]
+    partitions: Option<u32>,
+}
+
+/// `kelvin run tproc-c`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    mut_arg("users", |arg| arg.short('u')),
+    mut_arg("duration", |arg| arg.short('d')),
+    after_help = "The password comes from PGPASSWORD, from ~/.pgpass, or from a prompt; a URL with a password in it \
+    is refused, because command lines can be read by everybody on the host.\n\n\
+    Examples:\n  kelvin run tproc-c\n  kelvin run tproc-c --target postgres --warehouses 10 \
+    --users 8 --ramp-up 1m --duration 5m\n  kelvin run tproc-c --target postgres --users 1,2,4,8,16\n  \
+    kelvin run tproc-c --warehouses 10 --print-spec > run.toml && kelvin run run.toml"
+)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    data: DataArgs,
+
+    /// How transactions are executed: client SQL one statement a round trip, client SQL in as few round
+    /// trips as possible, or one stored function a transaction [default: functions, or statements on SQLite]
+    #[arg(long, value_parser = one_of::<Calls>(&["statements", "pipelined", "functions"]), help_heading = "TPROC-C")]
+    calls: Option<Calls>,
+
+    /// Each transaction draws its home warehouse, instead of each user keeping one
+    #[arg(long, help_heading = "TPROC-C")]
+    all_warehouses: bool,
+
+    /// Users wait for keying and thinking as people would
+    #[arg(long, help_heading = "TPROC-C")]
+    keying_and_thinking: bool,
+
+    /// Weights of New-Order/Payment/Delivery/Stock-Level/Order-Status [default: 10/10/1/1/1]
+    #[arg(long, value_name = "W/W/W/W/W", help_heading = "TPROC-C")]
+    mix: Option<Mix>,
+
+    #[command(flatten)]
+    pub(super) load: LoadArgs,
+}
+
+impl Flags for DataArgs {
+    fn apply(&self, spec: &mut Spec) -> Result<()> {
+        self.target.apply(spec);
+        let options = &mut spec.tproc_c;
+        options.warehouses = self.warehouses.or(options.warehouses);
+        set(&mut options.profile, self.profile.as_ref());
+        options.data_seed = self.data_seed.or(options.data_seed);
+        options.loaders = self.loaders.or(options.loaders);
+        options.partitions = self.partitions.or(options.partitions);
+        options.foreign_keys |= self.foreign_keys;
+        Ok(())
+    }
+}
+
+impl Flags for RunArgs {
+    fn apply(&self, spec: &mut Spec) -> Result<()> {
+        self.data.apply(spec)?;
+        self.load.apply(spec);
+        set(&mut spec.tproc_c.mix, self.mix.as_ref());
+        spec.tproc_c.calls = self.calls.or(spec.tproc_c.calls);
+        spec.tproc_c.all_warehouses |= self.all_warehouses;
+        spec.tproc_c.keying_and_thinking |= self.keying_and_thinking;
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! `run`, `build`, `check` and `drop`: each has a subcommand a workload, so that each workload has its own flags.
+//!
+//! A file stands where a workload does. [`super::parse`] reads it and puts its workload in its place; the flags
+//! then override what the file says.
+
+use std::ffi::OsString;
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use kelvin_lab::Spec;
+use kelvin_lab::spec::WorkloadName;
+
+use super::load::LoadArgs;
+use super::{Flags, pgbench, script, tproc_c};
+
+/// `kelvin run`.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "kelvin run <WORKLOAD|FILE.toml> [OPTIONS]",
+    subcommand_help_heading = "Workloads",
+    subcommand_value_name = "WORKLOAD|FILE.toml",
+    after_help = "In place of a workload stands a file that --print-spec wrote; flags after it override it. \
+    Each workload has its own help, such as kelvin run pgbench --help.\n\n\
+    Examples:\n  kelvin run tproc-c                                    on SQLite, in a temporary file\n  \
+    kelvin run tproc-c --target postgres -w 10 --users 8  on a PostgreSQL server of kelvin's own\n  \
+    kelvin run pgbench -s 100 -c 16 -T 60                 what pgbench -s 100 -c 16 -T 60 does\n  \
+    kelvin run pgbench -S -M prepared                     reads only, prepared once\n  \
+    kelvin run script read.sql@9 write.sql --target postgres://me@db.example/shop\n  \
+    kelvin run tproc-c --warehouses 10 --print-spec > run.toml && kelvin run run.toml"
+)]
+pub(crate) struct RunArgs {
+    #[command(subcommand)]
+    workload: RunWorkload,
+    #[arg(skip)]
+    file: Option<Box<Spec>>,
+}
+
+/// What to run.
+#[derive(Debug, Subcommand)]
+enum RunWorkload {
+    /// Orders, payments and deliveries of a wholesaler, derived from TPC-C: NOPM
+    TprocC(Box<tproc_c::RunArgs>),
+    /// pgbench's built-in scripts, and your own on its tables: tps
+    Pgbench(Box<pgbench::RunArgs>),
+    /// Your own SQL on your own tables: tps
+    Script(Box<script::RunArgs>),
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
+}
+
+/// The workloads that have tables of their own.
+#[derive(Debug, Subcommand)]
+enum OnTables<T: Args, P: Args> {
+    /// The warehouses of TPROC-C
+    TprocC(Box<T>),
+    /// pgbench's accounts, tellers, branches and history
+    Pgbench(Box<P>),
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
+}
+
+/// `kelvin build`.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "kelvin build <WORKLOAD|FILE.toml> [OPTIONS]",
+    subcommand_help_heading = "Workloads",
+    subcommand_value_name = "WORKLOAD|FILE.toml"
+)]
+pub(crate) struct BuildArgs {
+    #[command(subcommand)]
+    workload: OnTables<tproc_c::DataArgs, pgbench::BuildArgs>,
+    #[arg(skip)]
+    file: Option<Box<Spec>>,
+    /// Do not check the consistency conditions after the load
+    #[arg(long, global = true)]
+    pub(crate) no_check: bool,
+}
+
+/// `kelvin check`.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "kelvin check <WORKLOAD|FILE.toml> [OPTIONS]",
+    subcommand_help_heading = "Workloads",
+    subcommand_value_name = "WORKLOAD|FILE.toml"
+)]
+pub(crate) struct CheckArgs {
+    #[command(subcommand)]
+    workload: OnTables<tproc_c::DataArgs, pgbench::DataArgs>,
+    #[arg(skip)]
+    file: Option<Box<Spec>>,
+}
+
+/// `kelvin drop`.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "kelvin drop <WORKLOAD|FILE.toml> [OPTIONS]",
+    subcommand_help_heading = "Workloads",
+    subcommand_value_name = "WORKLOAD|FILE.toml"
+)]
+pub(crate) struct DropArgs {
+    #[command(subcommand)]
+    workload: OnTables<tproc_c::DataArgs, pgbench::DataArgs>,
+    #[arg(skip)]
+    file: Option<Box<Spec>>,
+    /// Do not ask
+    #[arg(long, global = true)]
+    pub(crate) yes: bool,
+}
+
+/// The specification: a file's or a workload's, with the flags on top.
+fn spec(file: Option<&Spec>, workload: WorkloadName, flags: &dyn Flags) -> Result<Spec> {
+    let mut spec = file.cloned().unwrap_or_else(|| Spec::new(workload));
+    flags.apply(&mut spec)?;
+    spec.validate()?;
+    Ok(spec)
+}
+
+impl<T: Args + Flags, P: Args + Flags> OnTables<T, P> {
+    fn spec(&self, file: Option<&Spec>) -> Result<Spec> {
+        match self {
+            Self::TprocC(flags) => spec(file, WorkloadName::TprocC, &**flags),
+            Self::Pgbench(flags) => spec(file, WorkloadName::Pgbench, &**flags),
+            Self::Other(words) => unknown(words),
+        }
+    }
+}
+
+/// [`super::parse`] has replaced or refused every other word.
+fn unknown<T>(words: &[OsString]) -> Result<T> {
+    bail!("no workload in {words:?}")
+}
+
+impl RunArgs {
+    /// The specification: a file's or a workload's, with the flags on top.
+    pub(crate) fn spec(&self) -> Result<Spec> {
+        let file = self.file.as_deref();
+        match &self.workload {
+            RunWorkload::TprocC(flags) => spec(file, WorkloadName::TprocC, &**flags),
+            RunWorkload::Pgbench(flags) => spec(file, WorkloadName::Pgbench, &**flags),
+            RunWorkload::Script(flags) => spec(file, WorkloadName::Script, &**flags),
+            RunWorkload::Other(words) => unknown(words),
+        }
+    }
+
+    fn load(&self) -> Option<&LoadArgs> {
+        match &self.workload {
+            RunWorkload::TprocC(flags) => Some(&flags.load),
+            RunWorkload::Pgbench(flags) => Some(&flags.load),
+            RunWorkload::Script(flags) => Some(&flags.load),
+            RunWorkload::Other(_) => None,
+        }
+    }
+
+    /// Print the specification and end.
+    pub(crate) fn print_spec(&self) -> bool {
+        self.load().is_some_and(|load| load.print_spec)
+    }
+
+    /// Events on standard output, and nothing else there.
+    pub(crate) fn json(&self) -> bool {
+        self.load().is_some_and(|load| load.json)
+    }
+
+    /// What the user is told about flags that change nothing.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        match &self.workload {
+            RunWorkload::Pgbench(flags) => flags.familiar.notes(),
+            RunWorkload::Script(flags) => flags.familiar.notes(),
+            RunWorkload::TprocC(_) | RunWorkload::Other(_) => Vec::new(),
+        }
+    }
+}
+
+/// A command whose first word may be a file.
+pub(super) trait TakesFile {
+    /// The words from the first on, when that is no workload.
+    fn other(&self) -> Option<&[OsString]>;
+    /// Takes what the file says.
+    fn set_file(&mut self, spec: Spec);
+    /// The workloads that this command knows.
+    fn workloads(&self) -> &'static [WorkloadName];
+}
+
+impl TakesFile for RunArgs {
+    fn other(&self) -> Option<&[OsString]> {
+        if let RunWorkload::Other(words) = &self.workload { Some(words) } else { None }
+    }
+
+    fn set_file(&mut self, spec: Spec) {
+        self.file = Some(Box::new(spec));
+    }
+
+    fn workloads(&self) -> &'static [WorkloadName] {
+        &WorkloadName::ALL
+    }
+}
+
+macro_rules! on_tables {
+    ($args:ty) => {
+        impl $args {
+            /// The specification: a file's or a workload's, with the flags on top.
+            pub(crate) fn spec(&self) -> Result<Spec> {
+                self.workload.spec(self.file.as_deref())
+            }
+        }
+
+        impl TakesFile for $args {
+            fn other(&self) -> Option<&[OsString]> {
+                if let OnTables::Other(words) = &self.workload { Some(words) } else { None }
+            }
+
+            fn set_file(&mut self, spec: Spec) {
+                self.file = Some(Box::new(spec));
+            }
+
+            fn workloads(&self) -> &'static [WorkloadName] {
+                &[WorkloadName::TprocC, WorkloadName::Pgbench]
+            }
+        }
+    };
+}
+
+on_tables!(BuildArgs);
+on_tables!(CheckArgs);
+on_tables!(DropArgs);

@@ -1,0 +1,147 @@
+//! pgbench's workload and own scripts on a real PostgreSQL, as a user runs them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use support::{Place, Server, text};
+
+/// PostgreSQL's own pgbench on this server.
+fn pgbench(server: &Server, args: &[&str]) -> Output {
+    // libpq reads the same URL.
+    let output = Command::new(program()).args(args).arg(server.url()).output().unwrap();
+    assert!(output.status.success(), "pgbench {args:?}\n{}", text(&output.stderr));
+    output
+}
+
+/// The newest pgbench of Debian's places, or the one in the path.
+fn program() -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let found = versions.map(|version| version.path().join("bin/pgbench")).filter(|path| path.exists());
+    found.max().unwrap_or_else(|| Path::new("pgbench").to_owned())
+}
+
+/// The counts of the run's transaction types within the window.
+fn counts(run: &serde_json::Value) -> Vec<(String, u64)> {
+    let names = run["kinds"].as_array().unwrap().iter().map(|kind| kind["name"].as_str().unwrap().to_owned());
+    let totals = run["points"][0]["kinds"].as_array().unwrap();
+    names.zip(totals.iter().map(|kind| kind["committed"].as_u64().unwrap())).collect()
+}
+
+const SHORT: [&str; 5] = ["--ramp-up", "0", "-T", "2", "--check"];
+
+#[test]
+fn kelvin_builds_what_pgbench_drives() {
+    let server = Server::start();
+    let (place, url) = (Place::new(), server.url());
+    let built = place.run(&["build", "pgbench", "-s", "2", "--target", &url]);
+    let told = text(&built.stderr);
+    assert!(
+        built.status.success() && told.contains("scale 2 is") && told.contains("shared_buffers"),
+        "{told}"
+    );
+    for args in [&["-S"][..], &["-N", "-M", "prepared"], &["-n"]] {
+        let output = pgbench(&server, &[args, &["-T", "1", "-c", "2"]].concat());
+        assert!(text(&output.stdout).contains("scaling factor: 2"));
+    }
+    // pgbench emptied the history: the conditions over everything since the load cannot hold, and say why.
+    let shown = place.expect(1, &["check", "pgbench", "--target", &url]);
+    assert!(shown.contains("pgbench empties the history"), "{shown}");
+    // A run compares what changed since it began.
+    place.expect(0, &[&["run", "pgbench", "--target", &url, "-c", "2"], &SHORT[..]].concat());
+    place.expect(2, &["run", "pgbench", "--target", &url, "-s", "3"]);
+    place.expect(2, &["drop", "pgbench", "--target", &url]);
+    place.expect(0, &["drop", "pgbench", "--target", &url, "--yes"]);
+    place.expect(2, &["run", "pgbench", "--target", &url, "--no-build"]);
+}
+
+#[test]
+fn pgbench_builds_what_kelvin_drives_in_every_mode() {
+    let server = Server::start();
+    let (place, url) = (Place::new(), server.url());
+    pgbench(&server, &["-i", "-q", "-s", "3"]);
+    for (mode, script) in [("simple", "tpcb-like"), ("extended", "simple-update"), ("prepared", "tpcb-like")]
+    {
+        let args = ["run", "pgbench", "--target", &url, "-M", mode, "-b", script, "-c", "2", "-j", "2"];
+        let shown = place.expect(0, &[&args, &SHORT[..]].concat());
+        assert!(shown.contains("tps") && shown.contains("scale 3 is"), "{shown}");
+        assert!(shown.contains("kelvin chooses its threads itself"), "{shown}");
+        let run = place.report("last");
+        assert_eq!(run["workload"], "pgbench");
+        // The scale that was found stands in the result, so that the file repeats the run.
+        assert!(run["spec"].as_str().unwrap().contains("scale = 3"), "{}", run["spec"]);
+        let checks = run["checks"].as_array().unwrap();
+        assert!(checks.len() >= 2 && checks.iter().all(|check| check["holds"] == true), "{checks:?}");
+        let seen = counts(&run);
+        assert!(seen.len() == 1 && seen[0].0 == script && seen[0].1 > 20, "{seen:?}");
+    }
+    let shown = place.expect(0, &["check", "pgbench", "--target", &url]);
+    assert!(shown.contains("all 2 conditions hold"), "{shown}");
+}
+
+#[test]
+fn several_scripts_of_all_kinds_are_chosen_by_their_weights() {
+    let server = Server::start();
+    let (place, url) = (Place::new(), server.url());
+    place.write(
+        "mine.sql",
+        "\\set aid random(1, 100000 * :scale)\nselect abalance + :plus as b from pgbench_accounts where aid = :aid \\gset\n",
+    );
+    place.write("never.sql", "select 1/0;\n");
+    for mode in ["simple", "extended", "prepared"] {
+        let args = ["run", "pgbench", "--target", &url, "-M", mode, "-c", "3", "-D", "plus=1"];
+        let scripts = ["-S", "-f", "mine.sql@8", "-f", "never.sql@0", "-b", "tpcb@1"];
+        let shown = place.expect(0, &[&args[..], &scripts, &["--ramp-up", "0", "-T", "2"]].concat());
+        let run = place.report("last");
+        let seen = counts(&run);
+        let names: Vec<&str> = seen.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["select-only", "mine.sql", "never.sql", "tpcb-like"]);
+        let [select, mine, never, tpcb] = [seen[0].1, seen[1].1, seen[2].1, seen[3].1];
+        let share = mine as f64 / (select + mine + tpcb) as f64;
+        assert!(never == 0 && tpcb > 0 && (0.7..0.9).contains(&share), "{seen:?}\n{shown}");
+    }
+    place.expect(0, &["run", "pgbench", "-S", "-t", "50", "--target", &url]);
+    let shown = place.expect(0, &["run", "pgbench", "-S", "-t", "50", "--check", "--target", &url]);
+    assert!(shown.contains("none was checked"), "{shown}");
+}
+
+#[test]
+fn own_sql_runs_on_own_tables_and_its_printed_file_repeats_it() {
+    let server = Server::start();
+    let (place, url) = (Place::new(), server.url());
+    place.write("plain.sql", "select count(*) from pg_class;\nselect 'it''s';\n");
+    place.write("draws.sql", "\\set n random(1, :most)\nselect :n::int;\n");
+    let args = ["run", "script", "plain.sql", "draws.sql@3", "-D", "most=10", "--target", &url];
+    let short = ["-c", "2", "--ramp-up", "0s", "-T", "2"];
+    let file = place.expect(0, &[&args[..], &short, &["--print-spec"]].concat());
+    for mode in ["simple", "extended", "prepared"] {
+        let shown = place.expect(0, &[&args[..], &short, &["-M", mode]].concat());
+        assert!(shown.contains("tps") && !shown.contains("scale"), "{shown}");
+        let run = place.report("last");
+        assert_eq!(run["workload"], "script");
+        let seen = counts(&run);
+        assert!(seen.len() == 2 && seen.iter().all(|(_, count)| *count > 20), "{seen:?}");
+    }
+    std::fs::remove_file(place.path("plain.sql")).unwrap();
+    std::fs::remove_file(place.path("draws.sql")).unwrap();
+    place.write("run.toml", &file);
+    assert_eq!(place.expect(0, &["run", "run.toml", "--print-spec"]), file);
+    place.expect(0, &["run", "run.toml", "-T", "1"]);
+    let missing = place.run(&["run", "script", "plain.sql", "--target", &url]);
+    assert_eq!(missing.status.code(), Some(2));
+}
+
+#[test]
+fn the_printed_specification_repeats_a_run_of_scripts_without_their_files() {
+    let server = Server::start();
+    let (place, url) = (Place::new(), server.url());
+    place.write("mine.sql", "\\set n random(1, :most)\nselect :n::int, 'it''s \"three\"';\n");
+    let args = ["run", "pgbench", "-f", "mine.sql@3", "-D", "most=10", "--target", &url, "-t", "5"];
+    let file = place.expect(0, &[&args[..], &["--print-spec"]].concat());
+    std::fs::remove_file(place.path("mine.sql")).unwrap();
+    place.write("run.toml", &file);
+    assert_eq!(place.expect(0, &["run", "run.toml", "--print-spec"]), file);
+}

@@ -125,6 +125,7 @@ fn totals_that_disagree_with_the_seconds_are_found() {
     let Event::Second(second) = common::Noise(1).second(0, 0, Part::Measured, 10) else { unreachable!() };
     writer.consume(&Event::Second(second.clone())).unwrap();
     let mut totals = kelvin_measure::Totals {
+        roles: vec![kelvin_measure::event::Role::Transaction; second.kinds.len()],
         measured: second.kinds.clone(),
         all: second.kinds,
         samples: 10,

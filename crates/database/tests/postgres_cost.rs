@@ -156,7 +156,7 @@ fn cost_without_prepared_statements() {
     let (mut rows, mut results) = (Rows::new(), Vec::new());
     for round in 0..5 {
         for (name, (s, pid, select, update)) in &mut ways {
-            let mut measure = |what: &str, count: i64, work: &mut dyn FnMut(i64)| {
+            let measure = |what: &str, count: i64, work: &mut dyn FnMut(i64)| {
                 let (ours, theirs) = (cpu(), server_cpu(*pid));
                 for i in 0..count {
                     work(i);

@@ -40,7 +40,7 @@ fn delays_stalls_and_cuts_cost_errors_and_no_truth() {
     // meanwhile get no answer either.
     for calls in [Calls::Functions, Calls::Statements] {
         let mut spec = calling(calls);
-        spec.load.duration = "4s".parse().unwrap();
+        spec.load.duration = "3s".parse().unwrap();
         let ended = run(&config, &spec, || {
             pause(300);
             proxy.stall(true);
@@ -108,14 +108,14 @@ fn cut_garbled_and_refused_connections_are_errors_and_never_wrong_counts() {
     for calls in [Calls::Functions, Calls::Statements, Calls::Pipelined] {
         let mut spec = calling(calls);
         spec.load.users = "8".parse().unwrap();
-        spec.load.duration = "4s".parse().unwrap();
+        spec.load.duration = "3s".parse().unwrap();
         spec.load.timeout = "200ms".parse().unwrap();
         let mut garbled = Vec::new();
         let ended = run(&config, &spec, || {
             for garble in [Garble::Change, Garble::Flip, Garble::Truncate, Garble::Insert] {
                 let before = proxy.garbled();
-                proxy.garble(garble, 30);
-                pause(700);
+                proxy.garble(garble, 20);
+                pause(450);
                 garbled.push((garble, proxy.garbled() - before));
             }
             proxy.be_honest();

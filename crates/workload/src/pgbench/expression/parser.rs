@@ -96,8 +96,7 @@ impl Parser<'_, '_> {
             return Err(self.wrong("the expression is nested too deeply"));
         }
         self.operand()?;
-        loop {
-            let Some((power, operator)) = self.operator() else { break };
+        while let Some((power, operator)) = self.operator() {
             if power < weakest {
                 break;
             }

@@ -114,8 +114,14 @@ const PIECES: &[&str] = &[
     "t",
 ];
 
+/// 2000 cases, or more where PROPTEST_CASES says so.
+fn config() -> ProptestConfig {
+    let given = ProptestConfig::default();
+    ProptestConfig { cases: given.cases.max(2000), ..given }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn any_text_is_compiled_or_refused(text in "\\PC*") {

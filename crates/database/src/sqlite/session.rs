@@ -448,18 +448,15 @@ fn run_all(
         if !compiled.readonly() {
             calls.take_turn(connection)?;
         }
-        match results.as_deref_mut() {
-            Some(results) => {
-                if results.len() == count {
-                    results.push(Rows::new());
-                }
-                fetch(&mut compiled, &mut results[count], Fields::Named)?;
-                count += 1;
+        if let Some(results) = results.as_deref_mut() {
+            if results.len() == count {
+                results.push(Rows::new());
             }
-            None => {
-                let mut rows = compiled.raw_query();
-                while rows.next().map_err(translate)?.is_some() {}
-            }
+            fetch(&mut compiled, &mut results[count], Fields::Named)?;
+            count += 1;
+        } else {
+            let mut rows = compiled.raw_query();
+            while rows.next().map_err(translate)?.is_some() {}
         }
         if connection.is_autocommit() {
             calls.turn.give_back();

@@ -57,14 +57,12 @@ impl Counter {
             }
             *known = None;
         }
-        match known.as_ref() {
-            Some(Known { hopeless: true, .. }) => plain(session).and_then(not_negative),
-            _ => {
-                let (count, learnt) = first(session)?;
-                *known = Some(learnt);
-                not_negative(count)
-            }
+        if known.as_ref().is_some_and(|known| known.hopeless) {
+            return plain(session).and_then(not_negative);
         }
+        let (count, learnt) = first(session)?;
+        *known = Some(learnt);
+        not_negative(count)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Where statements are timed, each time is from the moment the user turns to a statement (its parameters are
 //! to be encoded, or its text put together) to the moment its result has been read. What the user decides by
-//! itself, such as `\set`, is in no statement's time; a transaction that fails or is repeated leaves none.
+//! itself, such as `\set`, is in no statement's time; an attempt that fails leaves none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -266,14 +266,11 @@ impl User {
         } else {
             session.prepare_text(&sql.numbered, parse_each_time, &mut names)?
         };
-        let columns = match &sql.store {
-            Some(store) => {
-                names.iter().map(|name| self.plan.slots.find(&format!("{}{name}", store.prefix))).collect()
-            }
-            None => {
-                session.ignore_rows(statement);
-                Vec::new()
-            }
+        let columns = if let Some(store) = &sql.store {
+            names.iter().map(|name| self.plan.slots.find(&format!("{}{name}", store.prefix))).collect()
+        } else {
+            session.ignore_rows(statement);
+            Vec::new()
         };
         self.prepared[script][step] = Prepared { statement: Some(statement), columns };
         Ok(statement)

@@ -157,7 +157,7 @@ fn ticks(most: f64) -> Vec<f64> {
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) =
         (low.log10().floor() as i32, high.log10().ceil().max(low.log10().floor() + 1.0) as i32);
-    let steps: &[f64] = if last - first > 2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let steps: &[f64] = if last - first > 3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let all = (first..=last).flat_map(|e| steps.iter().map(move |s| s * 10_f64.powi(e)));
     let all: Vec<f64> = all.collect();
     // One mark beyond each end is enough.

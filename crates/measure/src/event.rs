@@ -1,7 +1,7 @@
 //! The one stream of typed events that a run emits. The live view, the store, `--json` and the report are
 //! consumers of it; a stored run replayed gives the same events.
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::invariant::Invariant;
 use crate::{Histogram, Nanos};
@@ -148,6 +148,7 @@ pub struct Arrivals {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Arrivals asked for, a second.
+    #[serde(deserialize_with = "number")]
     pub rate: f64,
     /// Arrivals intended within the window.
     pub due: u64,
@@ -190,6 +191,11 @@ impl KindCounts {
         self.retries += other.retries;
         self.latency.add(&other.latency);
     }
+}
+
+/// JSON has no number for what is none, and writes null: it must not make a whole run unreadable.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 fn as_summary<S: Serializer>(histogram: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
@@ -310,6 +316,7 @@ pub struct Window {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The value that fits best.
+    #[serde(deserialize_with = "number")]
     pub value: f64,
     /// Lower end of the interval; none when it could not be had.
     pub low: Option<f64>,
@@ -351,6 +358,7 @@ pub struct ScalabilityPoint {
     /// Virtual users.
     pub users: u32,
     /// Good transactions per second as measured.
+    #[serde(deserialize_with = "number")]
     pub throughput: f64,
 }
 
@@ -373,8 +381,10 @@ pub struct RateTrial {
     /// The point of the run that it was.
     pub point: u32,
     /// Transactions per second asked for.
+    #[serde(deserialize_with = "number")]
     pub rate: f64,
     /// Good transactions per second achieved.
+    #[serde(deserialize_with = "number")]
     pub achieved: f64,
     /// Whether the service level held.
     pub holds: bool,

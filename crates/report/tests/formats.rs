@@ -158,6 +158,9 @@ fn json_has_what_a_sweep_and_a_search_found() {
     let search = of(&Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0]) });
     let json: serde_json::Value = serde_json::from_str(&json::render(&search).unwrap()).unwrap();
     assert_eq!(json["maximum_rate"]["trials"][1]["holds"], false);
+    let plan =
+        Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) };
+    assert_eq!(of(&plan).best().unwrap().asked_per_second(), Some(1500.0), "not the highest, which failed");
 }
 
 #[test]

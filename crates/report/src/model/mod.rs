@@ -153,8 +153,14 @@ impl Report {
         })
     }
 
-    /// The point with the highest headline figure; of the rates of an open loop the highest that was kept up with.
+    /// The point with the highest headline figure; of the rates of an open loop the highest that was kept up with;
+    /// of a search the highest rate that held.
     pub fn best(&self) -> Option<&PointReport> {
+        let trials = self.maximum_rate.iter().flat_map(|found| &found.trials);
+        let held = trials.filter(|t| t.holds).max_by(|a, b| a.rate.total_cmp(&b.rate)).map(|t| t.point);
+        if let Some(point) = held.and_then(|held| self.points.iter().find(|p| p.point == held)) {
+            return Some(point);
+        }
         let kept_up = |p: &PointReport| p.schedule.as_ref().is_none_or(|s| !s.overloaded);
         let value = |p: &PointReport| p.headline_per_minute.unwrap_or(f64::NEG_INFINITY);
         self.points.iter().max_by(|a, b| kept_up(a).cmp(&kept_up(b)).then(value(a).total_cmp(&value(b))))

@@ -33,9 +33,8 @@ impl Page {
 
     /// The throughput as bars.
     pub(super) fn curve(&mut self, report: &Report) {
-        let value = |p: &PointReport| match report.open_loop {
-            true => p.transactions_per_second,
-            false => p.headline(report.headline_per),
+        let value = |p: &PointReport| {
+            if report.open_loop { p.transactions_per_second } else { p.headline(report.headline_per) }
         };
         let most = report.points.iter().filter_map(value).fold(0.0, f64::max);
         if most <= 0.0 {
@@ -138,20 +137,18 @@ pub(crate) fn explained(fit: &Scalability) -> String {
 
 /// Where the fitted throughput is highest.
 pub(crate) fn peak(fit: &Scalability) -> String {
-    match fit.peak_users {
-        Some(users) => format!(
+    if let Some(users) = fit.peak_users {
+        return format!(
             "highest at {} users by the fit: {} transactions a second",
             rate(Some(users.round())),
             rate(Some(fit.fitted(users)))
-        ),
-        None => {
-            let most = fit.points.iter().map(|p| p.users).max().unwrap_or(0);
-            format!(
-                "the highest throughput lies beyond {} users, twice the range measured, of which a fit says nothing",
-                whole(2 * u64::from(most))
-            )
-        }
+        );
     }
+    let most = fit.points.iter().map(|p| p.users).max().unwrap_or(0);
+    format!(
+        "the highest throughput lies beyond {} users, twice the range measured, of which a fit says nothing",
+        whole(2 * u64::from(most))
+    )
 }
 
 /// The outcome of a search in one sentence.

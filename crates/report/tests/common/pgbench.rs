@@ -70,7 +70,7 @@ pub fn law() -> Scalability {
 pub fn fitted(users: &[u32]) -> Event {
     let point = |u: &u32| ScalabilityPoint {
         users: *u,
-        throughput: capacity(*u) * if u % 2 == 0 { 0.99 } else { 1.01 },
+        throughput: capacity(*u) * if u.is_multiple_of(2) { 0.99 } else { 1.01 },
     };
     Event::Scalability(Scalability { points: users.iter().map(point).collect(), ..law() })
 }

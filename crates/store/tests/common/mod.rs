@@ -223,7 +223,7 @@ pub fn open_loop(seed: u64) -> Vec<Event> {
     events.push(Event::Scalability(Scalability {
         lambda: estimate(100.0),
         sigma: estimate(0.1),
-        kappa: estimate(1e-4),
+        kappa: estimate(f64::NAN),
         peak_users: None,
         r_squared: None,
         points: vec![ScalabilityPoint { users: 8, throughput: 40.0 }],

@@ -160,6 +160,14 @@ pub struct Schedule {
     pub longest: u64,
 }
 
+impl Schedule {
+    /// Whether the schedule could not be kept: transactions were refused, or more than 1 % of those due still
+    /// waited at the end, which is a queue that was growing and not just what had arrived a moment ago.
+    pub fn overloaded(&self) -> bool {
+        self.refused > 0 || self.waiting > self.due / 100 && self.waiting > 1
+    }
+}
+
 /// One transaction type, or another series, in one second.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct KindCounts {
@@ -375,6 +383,14 @@ pub struct MaximumRate {
     pub trials: Vec<RateTrial>,
 }
 
+impl MaximumRate {
+    /// The point of the highest rate that held.
+    pub fn highest_held(&self) -> Option<u32> {
+        let held = self.trials.iter().filter(|t| t.holds);
+        held.max_by(|a, b| a.rate.total_cmp(&b.rate)).map(|t| t.point)
+    }
+}
+
 /// One rate that was tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RateTrial {
@@ -477,4 +493,52 @@ pub enum Event {
         /// The error that ended it, if one did.
         error: Option<String>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_kept_while_only_the_last_moment_waits() {
+        let schedule = |due, refused, waiting| Schedule { rate: 1.0, due, refused, waiting, longest: 0 };
+        assert!(!schedule(1000, 0, 10).overloaded() && !schedule(20, 0, 1).overloaded());
+        assert!(schedule(1000, 0, 11).overloaded() && schedule(1000, 1, 0).overloaded());
+        assert!(schedule(20, 0, 2).overloaded());
+    }
+
+    #[test]
+    fn the_highest_rate_is_one_that_held() {
+        let trial =
+            |point, rate, holds| RateTrial { point, rate, achieved: rate, holds, verdicts: Vec::new() };
+        let mut found = MaximumRate {
+            held: Some(15.0),
+            failed: Some(17.5),
+            slo: "p99<20ms".into(),
+            trials: vec![
+                trial(0, 10.0, true),
+                trial(1, 20.0, false),
+                trial(2, 15.0, true),
+                trial(3, 17.5, false),
+            ],
+        };
+        assert_eq!(found.highest_held(), Some(2));
+        found.trials.retain(|t| !t.holds);
+        assert_eq!(found.highest_held(), None);
+    }
+
+    #[test]
+    fn the_law_gives_what_its_coefficients_say() {
+        let estimate = |value| Estimate { value, low: None, high: None };
+        let fit = |sigma, kappa| Scalability {
+            lambda: estimate(100.0),
+            sigma: estimate(sigma),
+            kappa: estimate(kappa),
+            peak_users: None,
+            r_squared: None,
+            points: Vec::new(),
+        };
+        assert_eq!((fit(0.0, 0.0).fitted(8.0), fit(1.0, 0.0).fitted(8.0)), (800.0, 100.0));
+        assert_eq!(fit(0.0, 0.5).fitted(2.0), 100.0);
+    }
 }

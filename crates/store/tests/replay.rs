@@ -74,6 +74,7 @@ fn an_open_loop_comes_back_as_it_was_and_no_transaction_counts_twice() {
     assert!(run.scalability().is_some() && run.maximum_rate().is_some());
     let listed = &store.runs().unwrap()[0];
     assert_eq!(listed.best().unwrap().asked_per_second, Some(45.5));
+    assert_eq!((listed.held, listed.best().unwrap().overloaded), (Some(0), true));
     assert_eq!(listed.best().unwrap().rate(listed.headline_per), figures.headline as f64 / 5.0);
 }
 

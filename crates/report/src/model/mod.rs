@@ -156,8 +156,7 @@ impl Report {
     /// The point with the highest headline figure; of the rates of an open loop the highest that was kept up with;
     /// of a search the highest rate that held.
     pub fn best(&self) -> Option<&PointReport> {
-        let trials = self.maximum_rate.iter().flat_map(|found| &found.trials);
-        let held = trials.filter(|t| t.holds).max_by(|a, b| a.rate.total_cmp(&b.rate)).map(|t| t.point);
+        let held = self.maximum_rate.as_ref().and_then(MaximumRate::highest_held);
         if let Some(point) = held.and_then(|held| self.points.iter().find(|p| p.point == held)) {
             return Some(point);
         }

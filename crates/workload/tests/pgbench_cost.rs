@@ -86,7 +86,7 @@ fn client() {
         ScriptChoice::builtin(name).unwrap()
     };
     let options = Options {
-        scale: scale.parse().unwrap(),
+        scale: Some(scale.parse().unwrap()),
         scripts: vec![choice],
         query_mode: QueryMode::Prepared,
         ..Options::default()

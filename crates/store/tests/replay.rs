@@ -103,7 +103,13 @@ fn a_lost_response_is_found_beside_correct_transactions() {
         if let Some(kind) = lost {
             kinds[kind].committed += 1;
         }
-        let totals = kelvin_measure::Totals { measured: kinds.clone(), all: kinds, samples: 1, last_end: 0 };
+        let totals = kelvin_measure::Totals {
+            roles: vec![kelvin_measure::event::Role::Transaction; kinds.len()],
+            measured: kinds.clone(),
+            all: kinds,
+            samples: 1,
+            last_end: 0,
+        };
         writer.set_totals(0, &totals).unwrap();
         drop(writer);
         let run = store.load(id).unwrap();

@@ -112,6 +112,11 @@ pub trait Workload: Send + Sync {
     /// The server's own count of headline transactions since the load; a difference of two is meant.
     fn headline_count(&self, session: &mut dyn Session) -> Result<u64>;
 
+    /// Whether its users block their thread for other things than the database, so that no two can share one.
+    fn blocks_threads(&self) -> bool {
+        false
+    }
+
     /// Makes the virtual users, whose random values come from `seed` alone. `clock` is for the times of their
     /// statements. [`Workload::inspect`] came before.
     fn users(&self, users: u32, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>>;

@@ -21,7 +21,7 @@ use std::time::Duration;
 use kelvin_database::{Engine, Error, Session};
 use kelvin_measure::event::{AuditLine, KindCounts, Phase, Role, Window};
 use kelvin_measure::invariant::Invariant;
-use kelvin_measure::{Clock, Collector, Counters, Event, Nanos, Random, Recorder, Totals, recorder};
+use kelvin_measure::{Clock, Collector, Counters, Event, Nanos, Random, Recorder, Totals, recorder, second_from};
 use kelvin_workload::{Stop, VirtualUser, Workload};
 
 use crate::arrivals::{Arrivals, Queue};
@@ -265,7 +265,14 @@ impl Point<'_> {
                 ending: Ending(Arc::clone(&shared)),
             });
         }
-        let crew = Crew::start(users, self.ground(&**engine), &shared, self.stop)?;
+        let ground = self.ground(&**engine, &**workload);
+        let text = match ground {
+            crew::Ground::Threads => format!("{} virtual users, a thread each", self.users),
+            crew::Ground::Loops(1) => format!("{} virtual users on an event loop", self.users),
+            crew::Ground::Loops(loops) => format!("{} virtual users on {loops} event loops", self.users),
+        };
+        sink.event(&Event::Note { point: self.index, second: second_from(open, begin), text })?;
+        let crew = Crew::start(users, ground, &shared, self.stop)?;
         let first = if open > begin { Phase::RampUp } else { Phase::Measure };
         let planned = if open > begin { Some(open - begin) } else { close.map(|close| close - open) };
         self.phase(sink, first, begin, planned)?;
@@ -274,13 +281,13 @@ impl Point<'_> {
     }
 
     /// What the users run on: as asked for, or what costs less. An embedded database blocks the thread that asks.
-    fn ground(&self, engine: &dyn Engine) -> crew::Ground {
+    fn ground(&self, engine: &dyn Engine, workload: &dyn Workload) -> crew::Ground {
         let loops = match self.load.users_on {
             Ground::Threads => false,
             Ground::Loops => true,
             Ground::Auto => self.users > MOST_THREADS,
         };
-        if loops && !engine.capabilities().embedded {
+        if loops && !engine.capabilities().embedded && !workload.blocks_threads() {
             crew::Ground::loops_for(self.users)
         } else {
             crew::Ground::Threads

@@ -283,6 +283,11 @@ impl Workload for Pgbench {
         self.history.count(session)
     }
 
+    /// Shell commands are waited for where they were started.
+    fn blocks_threads(&self) -> bool {
+        self.options.allow_shell
+    }
+
     fn users(&self, users: u32, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
         (0..users)
             .zip(Random::users(seed))

@@ -369,7 +369,7 @@ impl User {
 
 /// The only wait of a user that is not for the database.
 fn pause(duration: Duration) {
-    std::thread::sleep(duration);
+    kelvin_fiber::sleep(duration);
 }
 
 /// Makes a field of a result the value of a variable. NULL is an empty text where all is text, as for pgbench.

@@ -1,25 +1,39 @@
--- Ten lines of different items, in the order of their locks.
+-- What kelvin draws, as far as pgbench can: customer and items by NURand, one line in a hundred from another
+-- warehouse. Ten lines, the mean of 5 to 15, since a script cannot repeat a command; no unused items, since an
+-- error ends a client. The server brings the lines into the order of their locks, which kelvin does itself.
 \set w random(1, :warehouses)
 \set d random(1, 10)
-\set c random(1, 3000)
-\set i1 random(1, 10000)
-\set i2 random(10001, 20000)
-\set i3 random(20001, 30000)
-\set i4 random(30001, 40000)
-\set i5 random(40001, 50000)
-\set i6 random(50001, 60000)
-\set i7 random(60001, 70000)
-\set i8 random(70001, 80000)
-\set i9 random(80001, 90000)
-\set i10 random(90001, 100000)
+\set c ((random(0, 1023) | random(1, 3000)) + 259) % 3000 + 1
+\set i1 ((random(0, 8191) | random(1, 100000)) + 4321) % 100000 + 1
+\set s1 case when random(1, 100) = 1 then (:w + random(0, :warehouses - 2)) % :warehouses + 1 else :w end
 \set q1 random(1, 10)
+\set i2 ((random(0, 8191) | random(1, 100000)) + 4321) % 100000 + 1
+\set s2 case when random(1, 100) = 1 then (:w + random(0, :warehouses - 2)) % :warehouses + 1 else :w end
 \set q2 random(1, 10)
+\set i3 ((random(0, 8191) | random(1, 100000)) + 4321) % 100000 + 1
+\set s3 case when random(1, 100) = 1 then (:w + random(0, :warehouses - 2)) % :warehouses + 1 else :w end
 \set q3 random(1, 10)
+\set i4 ((random(0, 8191) | random(1, 100000)) + 4321) % 100000 + 1
+\set s4 case when random(1, 100) = 1 then (:w + random(0, :warehouses - 2)) % :warehouses + 1 else :w end
 \set q4 random(1, 10)
+\set i5 ((random(0, 8191) | random(1, 100000)) + 4321) % 100000 + 1
+\set s5 case when random(1, 100) = 1 then (:w + random(0, :warehouses - 2)) % :warehouses + 1 else :w end
 \set q5 random(1, 10)
+\set i6 ((random(0, 8191) | random(1, 100000)) + 4321) % 100000 + 1
+\set s6 case when random(1, 100) = 1 then (:w + random(0, :warehouses - 2)) % :warehouses + 1 else :w end
 \set q6 random(1, 10)
+\set i7 ((random(0, 8191) | random(1, 100000)) + 4321) % 100000 + 1
+\set s7 case when random(1, 100) = 1 then (:w + random(0, :warehouses - 2)) % :warehouses + 1 else :w end
 \set q7 random(1, 10)
+\set i8 ((random(0, 8191) | random(1, 100000)) + 4321) % 100000 + 1
+\set s8 case when random(1, 100) = 1 then (:w + random(0, :warehouses - 2)) % :warehouses + 1 else :w end
 \set q8 random(1, 10)
+\set i9 ((random(0, 8191) | random(1, 100000)) + 4321) % 100000 + 1
+\set s9 case when random(1, 100) = 1 then (:w + random(0, :warehouses - 2)) % :warehouses + 1 else :w end
 \set q9 random(1, 10)
+\set i10 ((random(0, 8191) | random(1, 100000)) + 4321) % 100000 + 1
+\set s10 case when random(1, 100) = 1 then (:w + random(0, :warehouses - 2)) % :warehouses + 1 else :w end
 \set q10 random(1, 10)
-select order_number, total, branded from kelvin_new_order(:w, :d, :c, 1, 1, array[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]::int[], array[:i1, :i2, :i3, :i4, :i5, :i6, :i7, :i8, :i9, :i10]::int[], array[:w, :w, :w, :w, :w, :w, :w, :w, :w, :w]::int[], array[:q1, :q2, :q3, :q4, :q5, :q6, :q7, :q8, :q9, :q10]::int[], array[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]::int[]);
+with lines as (select number, item, supply, quantity, row_number() over (partition by supply, item order by number)::int as round from unnest(array[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]::int[], array[:i1, :i2, :i3, :i4, :i5, :i6, :i7, :i8, :i9, :i10]::int[], array[:s1, :s2, :s3, :s4, :s5, :s6, :s7, :s8, :s9, :s10]::int[], array[:q1, :q2, :q3, :q4, :q5, :q6, :q7, :q8, :q9, :q10]::int[]) as t(number, item, supply, quantity)),
+arrays as (select min((supply = :w)::int) as local, max(round) as rounds, array_agg(number order by round, supply, item) as numbers, array_agg(item order by round, supply, item) as items, array_agg(supply order by round, supply, item) as supplies, array_agg(quantity order by round, supply, item) as quantities, array_agg(round order by round, supply, item) as line_rounds from lines)
+select order_number, total, branded from arrays, kelvin_new_order(:w, :d, :c, local, rounds, numbers, items, supplies, quantities, line_rounds);

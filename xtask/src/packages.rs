@@ -29,7 +29,18 @@ const NEEDS: &[Need] = &[
         debian: "openssl",
         elsewhere: "openssl",
     },
+    Need {
+        what: "PgBouncer, for the tests of loads through a pooler",
+        is_there: has_pgbouncer,
+        debian: "pgbouncer",
+        elsewhere: "pgbouncer",
+    },
 ];
+
+/// It is in /usr/sbin, which is not in everybody's PATH.
+fn has_pgbouncer() -> bool {
+    in_path("pgbouncer") || Path::new("/usr/sbin/pgbouncer").is_file()
+}
 
 /// Installs what is missing; an error lists what has to be installed by hand.
 pub(crate) fn ensure() -> Result<()> {

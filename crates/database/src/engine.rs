@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Result, Session};
+use crate::{Error, Result, Session};
 
 /// The engines this build knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -36,6 +36,22 @@ pub struct Capabilities {
     pub concurrent_writers: bool,
     /// The address space of the database is this process: its CPU time cannot be told from the client's.
     pub embedded: bool,
+    /// What a session sets or locks is its own until it ends. A pooler in transaction mode hands it to others.
+    pub session_state: bool,
+}
+
+impl Capabilities {
+    /// Refuses `doing` what needs settings and locks of a session's own, in words.
+    pub fn need_session_state(self, doing: &str) -> Result<()> {
+        if self.session_state {
+            return Ok(());
+        }
+        Err(Error::usage(format!(
+            "{doing} needs sessions of its own, which a URL with prepared_statements=false does not promise: \
+             behind a pooler in transaction mode its settings and locks would stay with other clients' connections"
+        ))
+        .with_help("give the server's own address for that, and the pooler's for the run"))
+    }
 }
 
 /// What the database said about itself, stored with every run.

@@ -49,10 +49,12 @@ pub trait Session: Send {
     /// Runs one statement without parameters or preparation and returns its rows; not for the measured path.
     fn query(&mut self, sql: &str) -> Result<Rows>;
 
-    /// Prepares a statement whose parameters are given as [`Value::Text`] or NULL and whose results come as
-    /// text, whatever their types: for statements that somebody else wrote. With `parse_each_time` every
-    /// execution has the server parse the text again, as an unnamed statement. `columns` gets the names of the
-    /// result's columns.
+    /// Prepares a statement that somebody else wrote, whatever the types of its parameters and results. With
+    /// `parse_each_time` every execution parses the text again. `columns` gets the names of the result's columns.
+    ///
+    /// PostgreSQL finds the parameters' types itself: they are given as [`Value::Text`], [`Value::Int`] or
+    /// NULL, and results come as text. SQLite compares values by the type they come with: each is given with
+    /// its own, and results come typed.
     fn prepare_text(
         &mut self,
         _sql: &str,
@@ -62,8 +64,14 @@ pub trait Session: Send {
         Err(text_is_unknown(self.engine()))
     }
 
+    /// From now on the rows of this statement's results are skipped unread: `rows` and the results of
+    /// [`Session::flush`] have none of them, and tell only how many were affected. For statements of
+    /// [`Session::prepare_text`] whose result nobody asks for.
+    fn ignore_rows(&mut self, _statement: Statement) {}
+
     /// Runs one or more statements without parameters or preparation in one round trip; `results` gets one
-    /// result for each that returns rows, as text and with the names of the columns.
+    /// result for each, with the names of its columns if it has any. The fields are as those of
+    /// [`Session::prepare_text`].
     fn query_text(&mut self, _sql: &str, _results: &mut Vec<Rows>) -> Result<()> {
         Err(text_is_unknown(self.engine()))
     }

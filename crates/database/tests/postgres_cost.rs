@@ -7,7 +7,8 @@ mod support;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use kelvin_database::{BulkTable, ColumnType, Decimal, Rows, Statement, Timestamp, Value};
+use kelvin_database::postgres::{Config, PostgresEngine};
+use kelvin_database::{BulkTable, ColumnType, Decimal, Engine, Rows, Statement, Timestamp, Value};
 use support::Server;
 
 /// CPU seconds of this thread, user and system.
@@ -120,5 +121,64 @@ fn cost() {
             count as f64 / ours / 1e6,
             count as f64 / wall / 1e6
         );
+    }
+}
+
+/// CPU seconds of the server's process behind a session.
+fn server_cpu(pid: i64) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+    ticks / rustix::param::clock_ticks_per_second() as f64
+}
+
+#[test]
+#[ignore = "a measurement: needs a quiet machine"]
+fn cost_without_prepared_statements() {
+    let server = Server::start();
+    let init = Command::new(server.binary("pgbench"))
+        .args(["-i", "-q", "-h"])
+        .arg(server.socket_directory())
+        .args(["-p", &server.port.to_string(), "-U", "kelvin", "postgres"])
+        .status()
+        .unwrap();
+    assert!(init.success());
+    let connect = |prepared_statements| {
+        let config = Config { prepared_statements, ..server.unix() };
+        let mut session = PostgresEngine::new(config).connect().unwrap();
+        let pid = session.query("SELECT pg_backend_pid()").unwrap().int(0, 0).unwrap();
+        let select = session.prepare("SELECT abalance FROM pgbench_accounts WHERE aid = $1").unwrap();
+        let update =
+            session.prepare("UPDATE pgbench_accounts SET abalance = abalance + $2 WHERE aid = $1").unwrap();
+        (session, pid, select, update)
+    };
+    let mut ways = [("named", connect(true)), ("unnamed", connect(false))];
+    let (mut rows, mut results) = (Rows::new(), Vec::new());
+    for round in 0..5 {
+        for (name, (s, pid, select, update)) in &mut ways {
+            let measure = |what: &str, count: i64, work: &mut dyn FnMut(i64)| {
+                let (ours, theirs) = (cpu(), server_cpu(*pid));
+                for i in 0..count {
+                    work(i);
+                }
+                println!(
+                    "{round} {what} {name}: {:.2} µs CPU of the client a statement, {:.1} µs of the server",
+                    (cpu() - ours) / count as f64 * 1e6,
+                    (server_cpu(*pid) - theirs) / count as f64 * 1e6
+                );
+            };
+            measure("select", 30_000, &mut |i| {
+                s.execute(*select, &[Value::Int(i + 1)], &mut rows).unwrap();
+            });
+            measure("select in a batch of 20", 60_000, &mut |i| {
+                s.queue(*select, &[Value::Int(i + 1)]).unwrap();
+                if i % 20 == 19 {
+                    s.flush(&mut results).unwrap();
+                }
+            });
+            measure("update", 10_000, &mut |i| {
+                s.execute(*update, &[Value::Int(i + 1), Value::Int(1)], &mut rows).unwrap();
+            });
+        }
     }
 }

@@ -10,6 +10,8 @@
 //! the search goes on below. Its answer can be too low by a trial's bad luck, and is never above a rate that
 //! was seen to fail.
 
+use crate::spec::Rates;
+
 /// What a trial at one rate came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
@@ -69,13 +71,14 @@ impl Search {
     /// The resolution when nothing is said, in percent.
     pub const RESOLUTION: f64 = 5.0;
 
-    /// The highest rate that is ever tried, in arrivals a second.
-    pub const HIGHEST: f64 = 10_000_000.0;
+    /// The trials when nothing is said: 15 doublings would be a long way from the start, and a gap of two takes
+    /// 4 more to close to 5 %.
+    pub const BUDGET: usize = 20;
 
     /// Below the start divided by this, nothing is tried: when so little is too much, it is not the rate.
     const DEPTH: f64 = 1024.0;
 
-    /// A search that starts at `start`, never goes beyond `high` (or [`Self::HIGHEST`]), ends when the rate is
+    /// A search that starts at `start`, never goes beyond `high` (or [`Rates::HIGHEST`]), ends when the rate is
     /// known to `resolution_percent`, and makes at most `budget` trials. Rates are in arrivals a second.
     pub fn new(
         start: f64,
@@ -83,14 +86,14 @@ impl Search {
         resolution_percent: f64,
         budget: usize,
     ) -> Result<Self, String> {
-        let high = high.unwrap_or(Self::HIGHEST);
-        if !(start > 0.0 && start <= Self::HIGHEST) {
+        let high = high.unwrap_or(Rates::HIGHEST);
+        if !(start > 0.0 && start <= Rates::HIGHEST) {
             return Err(format!("a search cannot start at {start} arrivals a second"));
         }
-        if !(high >= start && high <= Self::HIGHEST) {
+        if !(high >= start && high <= Rates::HIGHEST) {
             return Err(format!(
                 "the highest rate, {high}, does not lie between the first, {start}, and {}",
-                Self::HIGHEST
+                Rates::HIGHEST
             ));
         }
         if !(0.1..=100.0).contains(&resolution_percent) {
@@ -308,7 +311,7 @@ mod tests {
             let mut random = Random::part(seed, 1, 1);
             let mut search = Search::new(1000.0, None, 5.0, budget).unwrap();
             while let Some(rate) = search.next() {
-                prop_assert!(rate > 0.0 && rate <= Search::HIGHEST);
+                prop_assert!(rate > 0.0 && rate <= Rates::HIGHEST);
                 let held = rate.ln() < threshold.ln() + softness * (2.0 * random.unit() - 1.0);
                 search.tell(rate, trial(rate, held));
                 prop_assert!(search.trials().len() <= budget);

@@ -8,6 +8,8 @@ pub mod find_max;
 pub mod run;
 mod series;
 pub mod spec;
+mod sweep;
+mod trial;
 
 pub use environment::Environment;
 pub use run::{Outcome, Run, RunError, Sink, SinkError};

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use kelvin_database::{Engine, Error};
-use kelvin_measure::event::{CheckLine, Phase, Status};
+use kelvin_measure::event::{CheckLine, MaximumRate, Phase, Status};
 use kelvin_measure::{Clock, Event};
 use kelvin_workload::{Stop, Workload};
 
 use crate::driver::{Point, PointResult};
-use crate::spec::Spec;
+use crate::find_max::Search;
+use crate::spec::{Load, Slo, Spec};
+use crate::{sweep, trial};
 
 /// Why a consumer of events could not take one: the disk under the store is full, for example.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
@@ -107,27 +109,77 @@ impl Run<'_> {
         }
     }
 
+    /// Every point in turn: those that were asked for, or those that a search for the highest rate asks for.
     fn points(&self, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), RunError> {
-        for (index, &users) in self.spec.load.users.numbers().iter().enumerate() {
-            let point = Point {
-                index: index as u32,
-                users,
-                rate: None,
-                load: &self.spec.load,
-                clock: &self.clock,
-                stop: &self.stop,
-            };
-            let result = point.run(&self.engine, &self.workload, sink)?;
-            let (interrupted, gave_up) = (result.interrupted, result.gave_up.clone());
-            outcome.points.push(result);
-            if interrupted {
-                outcome.status = Status::Interrupted;
+        let load = &self.spec.load;
+        if let (true, Some(slo)) = (load.find_max, &load.slo) {
+            return self.search(slo, sink, outcome);
+        }
+        for (users, rate) in load.points() {
+            if !self.point(users, rate, sink, outcome)? {
                 return Ok(());
             }
-            if let Some(error) = gave_up {
-                return Err(RunError::Start(format!("every user gave up; the last error was: {error}")));
+            if let (Some(slo), Some(point)) = (&load.slo, outcome.points.last()) {
+                let trial = trial::judge(slo, point);
+                let text = format!("the objective {slo}: {}", trial.verdicts.join("; "));
+                sink.event(&Event::Note { point: trial.point, second: 0, text })?;
             }
         }
+        if load.sweep.is_some() {
+            sink.event(&sweep::fit(&outcome.points, load.seed))?;
+        }
+        Ok(())
+    }
+
+    /// Runs one point; whether the run goes on.
+    fn point(
+        &self,
+        users: u32,
+        rate: Option<f64>,
+        sink: &mut dyn Sink,
+        outcome: &mut Outcome,
+    ) -> Result<bool, RunError> {
+        let point = Point {
+            index: outcome.points.len() as u32,
+            users,
+            rate,
+            load: &self.spec.load,
+            clock: &self.clock,
+            stop: &self.stop,
+        };
+        let result = point.run(&self.engine, &self.workload, sink)?;
+        let (interrupted, gave_up) = (result.interrupted, result.gave_up.clone());
+        outcome.points.push(result);
+        if interrupted {
+            outcome.status = Status::Interrupted;
+        } else if let Some(error) = gave_up {
+            return Err(RunError::Start(format!("every user gave up; the last error was: {error}")));
+        }
+        Ok(!interrupted)
+    }
+
+    /// Searches the highest rate that meets the objective; what was found by an interruption is told, too.
+    fn search(&self, slo: &Slo, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), RunError> {
+        let load = &self.spec.load;
+        let (users, first) = load.points().first().copied().unwrap_or((1, None));
+        let first = first.unwrap_or(Load::FIRST_RATE);
+        let mut search =
+            Search::new(first, None, load.resolution, Load::MOST_TRIALS).map_err(RunError::Start)?;
+        let mut trials = Vec::new();
+        while let Some(rate) = search.next() {
+            let goes_on = self.point(users, Some(rate), sink, outcome)?;
+            let Some(point) = outcome.points.last().filter(|_| goes_on) else { break };
+            let trial = trial::judge(slo, point);
+            search.tell(rate, trial::for_search(&trial));
+            trials.push(trial);
+        }
+        let found = search.outcome();
+        for text in trial::remarks(&found) {
+            let point = trials.last().map_or(0, |trial| trial.point);
+            sink.event(&Event::Note { point, second: 0, text })?;
+        }
+        let (held, failed) = (found.highest, found.lowest_failed);
+        sink.event(&Event::MaximumRate(MaximumRate { held, failed, slo: slo.to_string(), trials }))?;
         Ok(())
     }
 

@@ -2,80 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod support;
+
 use std::sync::Arc;
 
-use kelvin_database::Engine;
-use kelvin_database::sqlite::SqliteEngine;
+use kelvin_lab::Spec;
 use kelvin_lab::spec::WorkloadName;
-use kelvin_lab::{Outcome, Run, Sink, SinkError, Spec};
+use kelvin_measure::Event;
 use kelvin_measure::event::{KindCounts, Part, Phase, Status};
-use kelvin_measure::{Clock, Event};
-use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::TprocC;
 use kelvin_workload::{Stop, Workload};
-
-/// Keeps every event; may fail on purpose.
-#[derive(Default)]
-struct Kept {
-    events: Vec<Event>,
-    fail_after: Option<usize>,
-    /// Asks to stop once this many measured seconds were seen.
-    stop_after_seconds: Option<(i64, Stop)>,
-}
-
-impl Sink for Kept {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        if self.fail_after.is_some_and(|limit| self.events.len() >= limit) {
-            return Err("no space left on device".into());
-        }
-        if let (Event::Second(second), Some((last, stop))) = (event, &self.stop_after_seconds)
-            && second.second + 1 >= *last
-            && !stop.requested()
-        {
-            stop.request();
-        }
-        self.events.push(event.clone());
-        Ok(())
-    }
-}
-
-struct Loaded {
-    engine: Arc<dyn Engine>,
-    workload: Arc<dyn Workload>,
-    _directory: tempfile::TempDir,
-}
-
-fn loaded() -> Loaded {
-    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
-    let engine: Arc<dyn Engine> = Arc::new(SqliteEngine::open(directory.path().join("tpcc.db")).unwrap());
-    let mut workload = TprocC::new(Spec::new(WorkloadName::TprocC).tproc_c).unwrap();
-    Workload::build(&workload, &*engine, &Quiet, &Stop::new()).unwrap();
-    workload.inspect(&*engine).unwrap();
-    Loaded { engine, workload: Arc::new(workload), _directory: directory }
-}
-
-fn spec(users: &str, ramp_up: &str, duration: &str) -> Spec {
-    let mut spec = Spec::new(WorkloadName::TprocC);
-    spec.load.users = users.parse().unwrap();
-    spec.load.ramp_up = ramp_up.parse().unwrap();
-    spec.load.duration = duration.parse().unwrap();
-    spec
-}
-
-fn run(loaded: &Loaded, spec: &Spec, stop: &Stop, sink: &mut Kept) -> Result<Outcome, kelvin_lab::RunError> {
-    let (engine, workload) = (Arc::clone(&loaded.engine), Arc::clone(&loaded.workload));
-    Run { engine, workload, spec, clock: Clock::real(), stop: stop.clone() }.execute(sink)
-}
-
-#[track_caller]
-fn assert_invariants(outcome: &Outcome) {
-    for point in &outcome.points {
-        assert!(!point.invariants.is_empty());
-        for invariant in &point.invariants {
-            assert!(invariant.holds, "{invariant:?}");
-        }
-    }
-}
+use support::{Kept, Loaded, assert_invariants, loaded, run, spec};
 
 #[test]
 fn a_timed_window_counts_only_what_ended_in_it() {

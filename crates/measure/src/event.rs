@@ -1,7 +1,7 @@
 //! The one stream of typed events that a run emits. The live view, the store, `--json` and the report are
 //! consumers of it; a stored run replayed gives the same events.
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::invariant::Invariant;
 use crate::{Histogram, Nanos};
@@ -148,6 +148,7 @@ pub struct Arrivals {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Arrivals asked for, a second.
+    #[serde(deserialize_with = "number")]
     pub rate: f64,
     /// Arrivals intended within the window.
     pub due: u64,
@@ -157,6 +158,14 @@ pub struct Schedule {
     pub waiting: u64,
     /// The longest queue that a user found.
     pub longest: u64,
+}
+
+impl Schedule {
+    /// Whether the schedule could not be kept: transactions were refused, or more than 1 % of those due still
+    /// waited at the end, which is a queue that was growing and not just what had arrived a moment ago.
+    pub fn overloaded(&self) -> bool {
+        self.refused > 0 || self.waiting > self.due / 100 && self.waiting > 1
+    }
 }
 
 /// One transaction type, or another series, in one second.
@@ -190,6 +199,11 @@ impl KindCounts {
         self.retries += other.retries;
         self.latency.add(&other.latency);
     }
+}
+
+/// JSON has no number for what is none, and writes null: it must not make a whole run unreadable.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 fn as_summary<S: Serializer>(histogram: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
@@ -310,6 +324,7 @@ pub struct Window {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The value that fits best.
+    #[serde(deserialize_with = "number")]
     pub value: f64,
     /// Lower end of the interval; none when it could not be had.
     pub low: Option<f64>,
@@ -351,6 +366,7 @@ pub struct ScalabilityPoint {
     /// Virtual users.
     pub users: u32,
     /// Good transactions per second as measured.
+    #[serde(deserialize_with = "number")]
     pub throughput: f64,
 }
 
@@ -367,14 +383,24 @@ pub struct MaximumRate {
     pub trials: Vec<RateTrial>,
 }
 
+impl MaximumRate {
+    /// The point of the highest rate that held.
+    pub fn highest_held(&self) -> Option<u32> {
+        let held = self.trials.iter().filter(|t| t.holds);
+        held.max_by(|a, b| a.rate.total_cmp(&b.rate)).map(|t| t.point)
+    }
+}
+
 /// One rate that was tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RateTrial {
     /// The point of the run that it was.
     pub point: u32,
     /// Transactions per second asked for.
+    #[serde(deserialize_with = "number")]
     pub rate: f64,
     /// Good transactions per second achieved.
+    #[serde(deserialize_with = "number")]
     pub achieved: f64,
     /// Whether the service level held.
     pub holds: bool,
@@ -467,4 +493,52 @@ pub enum Event {
         /// The error that ended it, if one did.
         error: Option<String>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_kept_while_only_the_last_moment_waits() {
+        let schedule = |due, refused, waiting| Schedule { rate: 1.0, due, refused, waiting, longest: 0 };
+        assert!(!schedule(1000, 0, 10).overloaded() && !schedule(20, 0, 1).overloaded());
+        assert!(schedule(1000, 0, 11).overloaded() && schedule(1000, 1, 0).overloaded());
+        assert!(schedule(20, 0, 2).overloaded());
+    }
+
+    #[test]
+    fn the_highest_rate_is_one_that_held() {
+        let trial =
+            |point, rate, holds| RateTrial { point, rate, achieved: rate, holds, verdicts: Vec::new() };
+        let mut found = MaximumRate {
+            held: Some(15.0),
+            failed: Some(17.5),
+            slo: "p99<20ms".into(),
+            trials: vec![
+                trial(0, 10.0, true),
+                trial(1, 20.0, false),
+                trial(2, 15.0, true),
+                trial(3, 17.5, false),
+            ],
+        };
+        assert_eq!(found.highest_held(), Some(2));
+        found.trials.retain(|t| !t.holds);
+        assert_eq!(found.highest_held(), None);
+    }
+
+    #[test]
+    fn the_law_gives_what_its_coefficients_say() {
+        let estimate = |value| Estimate { value, low: None, high: None };
+        let fit = |sigma, kappa| Scalability {
+            lambda: estimate(100.0),
+            sigma: estimate(sigma),
+            kappa: estimate(kappa),
+            peak_users: None,
+            r_squared: None,
+            points: Vec::new(),
+        };
+        assert_eq!((fit(0.0, 0.0).fitted(8.0), fit(1.0, 0.0).fitted(8.0)), (800.0, 100.0));
+        assert_eq!(fit(0.0, 0.5).fitted(2.0), 100.0);
+    }
 }

@@ -70,7 +70,7 @@ impl Histogram {
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.counts.as_ref().map_or(0, |counts| counts.len())
+        self.counts.as_ref().map_or(0, Hdr::len)
     }
 
     /// Whether nothing was recorded.

@@ -5,6 +5,7 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+use common::pgbench::{self, Plan};
 use common::{GOOD, Shape, stored};
 use kelvin_report::{html, text};
 
@@ -20,8 +21,26 @@ fn main() {
         ("points", Shape { users: &[1, 2, 4, 8, 16], seconds: 30, ramp_up: 5, ..GOOD }),
         ("partial", Shape { finished: false, ..GOOD }),
     ];
-    for (name, shape) in shapes {
-        let report = stored(&store, shape, Some(name));
+    let steps: Vec<f64> = (1..=8).map(|i| f64::from(i) * 300.0).collect();
+    let mirrored: Vec<f64> = steps.iter().chain(steps.iter().rev().skip(1)).copied().collect();
+    let users = [1, 2, 4, 8, 16];
+    let plans = [
+        ("open", Plan { seconds: 60, stall: Some(20), ..Plan::rates(8, &[1200.0]) }),
+        ("overload", Plan { seconds: 30, ..Plan::rates(8, &[2800.0]) }),
+        ("rates", Plan { seconds: 10, ..Plan::rates(8, &steps) }),
+        ("mirrored", Plan { seconds: 10, ..Plan::rates(8, &mirrored) }),
+        ("sweep", Plan { concluded: vec![pgbench::fitted(&users)], ..Plan::closed(&users) }),
+        ("statements", Plan { timed: true, seconds: 20, ..Plan::closed(&[4]) }),
+        (
+            "search",
+            Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) },
+        ),
+    ];
+    let reports = shapes
+        .into_iter()
+        .map(|(name, shape)| (name, stored(&store, shape, Some(name))))
+        .chain(plans.into_iter().map(|(name, plan)| (name, pgbench::stored(&store, &plan))));
+    for (name, report) in reports {
         let page = html::render(&report).unwrap();
         println!("{name}: {} bytes of HTML", page.len());
         std::fs::write(dir.join(format!("{name}.html")), page).unwrap();

@@ -7,12 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use kelvin_measure::event::Per;
 use kelvin_stats::student::{self, Ratio};
 use serde::Serialize;
 
 use crate::figure::{NONE, ms, rate};
 use crate::text::{broken, printable};
-use crate::{Error, PointReport, Report, Result};
+use crate::{Error, LatencyRow, PointReport, Report, Result};
 
 /// Runs a side below which no test is made: with three and three, no rank test can reach 5 %.
 const FLOOR: usize = 4;
@@ -29,7 +30,7 @@ pub struct Comparison {
     pub b: Vec<i64>,
     /// Name of the headline figure.
     pub headline: String,
-    /// One entry per number of users that both sides have.
+    /// One entry per number of users and rate that both sides have.
     pub points: Vec<ComparedPoint>,
     /// What differs: name, A, B.
     pub differences: Vec<(String, String, String)>,
@@ -42,11 +43,14 @@ pub struct Comparison {
 pub struct ComparedPoint {
     /// Virtual users of A and of B.
     pub users: (u32, u32),
-    /// The figures, the headline first.
+    /// Transactions per second that an open loop asked for, of A and of B.
+    pub asked_per_second: (Option<f64>, Option<f64>),
+    /// The figures; the first is the one that is judged: the headline, or, where both sides are open loops whose
+    /// throughput was asked for, p99 of the response time.
     pub figures: Vec<ComparedFigure>,
     /// Half the 95 % interval within one run in per cent, of A and of B; only when each side has one run.
     pub within_run_percent: Option<(f64, f64)>,
-    /// What may be said about the headline figure.
+    /// What may be said about the first figure.
     pub verdict: Verdict,
     /// The verdict in words.
     pub words: String,
@@ -57,7 +61,7 @@ pub struct ComparedPoint {
 pub struct ComparedFigure {
     /// Such as "NOPM" or "New-Order p95".
     pub name: String,
-    /// "per minute" or "us".
+    /// "per minute", "per second" or "us".
     pub unit: &'static str,
     /// Of A; geometric mean of its runs.
     pub a: Option<f64>,
@@ -86,8 +90,8 @@ pub enum Verdict {
 /// Sets the runs of `a` against those of `b`.
 ///
 /// # Errors
-/// Runs of different workloads, sides without a run, and sides without a common number of users cannot be
-/// compared.
+/// Runs of different workloads, open loops with closed ones, sides without a run, and sides without a common
+/// number of users or rate cannot be compared.
 pub fn compare(a: &[&Report], b: &[&Report]) -> Result<Comparison> {
     let (a, b) = (&once(a)[..], &once(b)[..]);
     if let Some(both) = a.iter().find(|x| b.iter().any(|y| x.run == y.run)) {
@@ -102,11 +106,19 @@ pub fn compare(a: &[&Report], b: &[&Report]) -> Result<Comparison> {
             first_a.run, first_a.workload, other.run, other.workload
         )));
     }
+    if let Some(other) = a.iter().chain(b).find(|r| r.open_loop != first_a.open_loop) {
+        return Err(Error::Compare(format!(
+            "one of the runs {} and {} is an open loop and the other a closed one: the throughput of the one was \
+             asked for, that of the other found out",
+            first_a.run, other.run
+        )));
+    }
     let mut points: Vec<ComparedPoint> =
-        pairs(a, b).into_iter().map(|users| compare_point(a, b, users)).collect();
-    points.retain(|p| p.figures.first().is_some_and(|f| f.ratio.is_some()));
+        pairs(a, b).into_iter().map(|load| compare_point(a, b, load)).collect();
+    points.retain(|p| p.figures.iter().any(|f| f.name == first_a.headline && f.ratio.is_some()));
     if points.is_empty() {
-        return Err(Error::Compare("no number of users was measured on both sides".into()));
+        let what = if first_a.open_loop { "rate" } else { "number of users" };
+        return Err(Error::Compare(format!("no {what} was measured on both sides")));
     }
     let number = |side: &[&Report]| side.iter().map(|r| r.run).collect();
     Ok(Comparison {
@@ -125,39 +137,65 @@ fn once<'a>(side: &[&'a Report]) -> Vec<&'a Report> {
     side.iter().copied().filter(|r| seen.insert(r.run)).collect()
 }
 
-/// Users that both sides measured; where each side has one point only, these two whatever their users.
-fn pairs(a: &[&Report], b: &[&Report]) -> Vec<(u32, u32)> {
-    let users = |side: &[&Report]| -> BTreeSet<u32> {
-        side.iter().flat_map(|r| r.points.iter().map(|p| p.users)).collect()
-    };
-    let (users_a, users_b) = (users(a), users(b));
-    if let (1, 1, Some(x), Some(y)) = (users_a.len(), users_b.len(), users_a.first(), users_b.first()) {
-        return vec![(*x, *y)];
-    }
-    users_a.intersection(&users_b).map(|u| (*u, *u)).collect()
+/// What a point was put under: users, and the rate asked for, in thousandths of a transaction per second so that
+/// it can be a key. A rate is the load by itself; how many users it took is then no part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Load {
+    Users(u32),
+    Rate(u64),
 }
 
-fn compare_point(a: &[&Report], b: &[&Report], users: (u32, u32)) -> ComparedPoint {
-    let of = |side: &[&Report], users: u32| -> Vec<Vec<PointReport>> {
-        let points = |r: &&Report| r.points.iter().filter(|p| p.users == users).cloned().collect();
+fn load(p: &PointReport) -> Load {
+    p.asked_per_second().map_or(Load::Users(p.users), |asked| Load::Rate((asked * 1e3).round() as u64))
+}
+
+/// Loads that both sides measured; where each side has one only, these two whatever they are.
+fn pairs(a: &[&Report], b: &[&Report]) -> Vec<(Load, Load)> {
+    let loads = |side: &[&Report]| -> BTreeSet<Load> {
+        side.iter().flat_map(|r| r.points.iter().map(load)).collect()
+    };
+    let (loads_a, loads_b) = (loads(a), loads(b));
+    if let (1, 1, Some(x), Some(y)) = (loads_a.len(), loads_b.len(), loads_a.first(), loads_b.first()) {
+        return vec![(*x, *y)];
+    }
+    loads_a.intersection(&loads_b).map(|l| (*l, *l)).collect()
+}
+
+fn compare_point(a: &[&Report], b: &[&Report], loads: (Load, Load)) -> ComparedPoint {
+    let of = |side: &[&Report], wanted: Load| -> Vec<Vec<PointReport>> {
+        let points = |r: &&Report| r.points.iter().filter(|p| load(p) == wanted).cloned().collect();
         side.iter().map(points).filter(|points: &Vec<_>| !points.is_empty()).collect()
     };
-    let (left, right) = (of(a, users.0), of(b, users.1));
+    let (left, right) = (of(a, loads.0), of(b, loads.1));
     let headline = a.first().map_or("", |r| r.headline.as_str());
-    let mut figures = vec![
-        figure(headline, "per minute", &left, &right, |p| p.headline_per_minute),
-        figure("TPM", "per minute", &left, &right, |p| p.transactions_per_minute),
-    ];
+    let per = a.first().map_or_else(Default::default, |r| r.headline_per);
+    let unit = match per {
+        Per::Minute => "per minute",
+        Per::Second => "per second",
+    };
+    let open_loop = a.first().is_some_and(|r| r.open_loop);
+    let mut figures = Vec::new();
+    if open_loop {
+        figures.push(figure(RESPONSE, "us", &left, &right, |p| p.response_all.as_ref()?.p99_us));
+    }
+    figures.push(figure(headline, unit, &left, &right, |p| p.headline(per)));
+    if let Some(report) = a.first().filter(|r| r.has_total()) {
+        figures.push(figure(report.total_name(), unit, &left, &right, |p| p.transactions(per)));
+    }
     let first = left.first().and_then(|points| points.first());
-    let kinds: &[crate::LatencyRow] = first.map_or(&[], |p| &p.latency);
+    let kinds: &[LatencyRow] = first.map_or(&[], |p| if open_loop { &p.response } else { &p.latency });
     for (kind, row) in kinds.iter().enumerate() {
-        let name = &row.kind;
         for (percentile, pick) in PICKS {
-            let value = move |p: &PointReport| p.latency.get(kind).and_then(pick);
-            figures.push(figure(&format!("{name} {percentile}"), "us", &left, &right, value));
+            let (name, rows): (_, Rows) = if open_loop {
+                (format!("{} response {percentile}", row.kind), |p| &p.response)
+            } else {
+                (format!("{} {percentile}", row.kind), |p| &p.latency)
+            };
+            figures.push(figure(&name, "us", &left, &right, move |p| rows(p).get(kind).and_then(pick)));
         }
     }
-    let (verdict, words) = judge(headline, &figures[0], left.len(), right.len());
+    let judged = if open_loop { RESPONSE } else { headline };
+    let (verdict, words) = judge(judged, &figures[0], left.len(), right.len());
     let within = match (&left[..], &right[..]) {
         ([x], [y]) if x.len() == 1 && y.len() == 1 => {
             let (x, y) = (&x[0], &y[0]);
@@ -165,10 +203,25 @@ fn compare_point(a: &[&Report], b: &[&Report], users: (u32, u32)) -> ComparedPoi
         }
         _ => None,
     };
-    ComparedPoint { users, figures, within_run_percent: within, verdict, words }
+    let of_first = |side: &[Vec<PointReport>]| {
+        side.first().and_then(|run| run.first()).map_or((0, None), |p| (p.users, p.asked_per_second()))
+    };
+    let ((users_a, asked_a), (users_b, asked_b)) = (of_first(&left), of_first(&right));
+    ComparedPoint {
+        users: (users_a, users_b),
+        asked_per_second: (asked_a, asked_b),
+        figures,
+        within_run_percent: within.filter(|_| !open_loop),
+        verdict,
+        words,
+    }
 }
 
-type Pick = fn(&crate::LatencyRow) -> Option<f64>;
+/// The figure that is judged where the throughput was asked for.
+const RESPONSE: &str = "response p99";
+
+type Rows = fn(&PointReport) -> &Vec<LatencyRow>;
+type Pick = fn(&LatencyRow) -> Option<f64>;
 const PICKS: [(&str, Pick); 4] =
     [("mean", |r| r.mean_us), ("p50", |r| r.p50_us), ("p95", |r| r.p95_us), ("p99", |r| r.p99_us)];
 
@@ -241,6 +294,11 @@ fn warnings(report: &Report) -> Vec<String> {
             report.violations.join("; ")
         ));
     }
+    for point in report.points.iter().filter(|p| p.schedule.as_ref().is_some_and(|s| s.overloaded)) {
+        if let Some(shortfall) = point.schedule.as_ref().and_then(|s| s.shortfall.as_ref()) {
+            found.push(format!("run {}, {}: {shortfall}", report.run, point.name()));
+        }
+    }
     let errors: u64 = report.points.iter().flat_map(|p| &p.errors).map(|e| e.count).sum();
     if errors > 0 {
         found.push(format!("run {} had {errors} errors", report.run));
@@ -289,18 +347,20 @@ pub fn text(comparison: &Comparison) -> String {
         }
     }
     for point in &comparison.points {
-        let users = match point.users {
-            (a, b) if a == b => format!("{a} users"),
-            (a, b) => format!("{a} users in A, {b} in B"),
+        let load = match (point.asked_per_second, point.users) {
+            ((Some(a), Some(b)), _) if a == b => format!("{}/s asked", rate(Some(a))),
+            ((Some(a), Some(b)), _) => format!("{}/s in A, {}/s in B", rate(Some(a)), rate(Some(b))),
+            (_, (a, b)) if a == b => format!("{a} users"),
+            (_, (a, b)) => format!("{a} users in A, {b} in B"),
         };
-        let _ = writeln!(out, "\n{users:<26}{:>14}{:>14}{:>10}   95 % interval", "A", "B", "B/A");
+        let _ = writeln!(out, "\n{load:<29}{:>13}{:>13}{:>9}  95 % interval", "A", "B", "B/A");
         for f in &point.figures {
             let shown = |v: Option<f64>| if f.unit == "us" { ms(v) } else { rate(v) };
             let unit = if f.unit == "us" { " ms" } else { "" };
             let ratio = f.ratio.map_or_else(|| NONE.into(), |r| format!("{r:.3}"));
             let interval = f.interval.map_or_else(String::new, |(l, h)| format!("{l:.3} to {h:.3}"));
             let name = format!("{}{unit}", f.name);
-            let line = format!("{name:<26}{:>14}{:>14}{ratio:>10}   {interval}", shown(f.a), shown(f.b));
+            let line = format!("{name:<29}{:>13}{:>13}{ratio:>9}  {interval}", shown(f.a), shown(f.b));
             let _ = writeln!(out, "{}", line.trim_end());
         }
         if let Some((a, b)) = point.within_run_percent {

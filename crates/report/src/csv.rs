@@ -7,13 +7,17 @@ use kelvin_measure::event::Part;
 
 use crate::{LatencyRow, Report};
 
-/// One row per point and second.
+/// One row per point and second. What came after the first release stands behind the counts; the columns of an
+/// open loop are empty in a closed one.
 pub fn series(report: &Report) -> String {
     let mut out = String::new();
     let fixed = "run,point,users,second,part,width,headline_per_minute,transactions_per_minute,failed,retries,\
                  errors,mean_us,p50_us,p95_us,p99_us,max_us";
     let mut header: Vec<String> = fixed.split(',').map(Into::into).collect();
     header.extend(report.kinds.iter().map(|k| format!("{} count", k.name)));
+    let added = "headline_per_second,transactions_per_second,asked_per_second,due,refused,waiting,response_p50_us,\
+                 response_p95_us,response_p99_us,response_max_us,lag_p99_us,lag_max_us";
+    header.extend(added.split(',').map(Into::into));
     line(&mut out, &header);
     for point in &report.points {
         for s in &point.seconds {
@@ -37,21 +41,42 @@ pub fn series(report: &Report) -> String {
             ];
             fields.extend([s.mean_us, s.p50_us, s.p95_us, s.p99_us, s.max_us].map(number));
             fields.extend(s.good.iter().map(text));
+            fields.push(format!("{:.1}", s.headline_per_second));
+            fields.push(format!("{:.1}", s.transactions_per_second));
+            fields.push(number(point.asked_per_second()));
+            let open = s.open.as_ref();
+            let counts = open.map_or([None; 3], |o| [o.due, o.refused, o.waiting]);
+            fields.extend(counts.map(|count| count.map_or_else(String::new, text)));
+            let times = open.map_or([None; 6], |o| {
+                [
+                    o.response_p50_us,
+                    o.response_p95_us,
+                    o.response_p99_us,
+                    o.response_max_us,
+                    o.lag_p99_us,
+                    o.lag_max_us,
+                ]
+            });
+            fields.extend(times.map(number));
             line(&mut out, &fields);
         }
     }
     out
 }
 
-/// One row per point and transaction type, and one for all types together.
+/// One row per point, transaction type and sort of time (response, in an open loop, and service), and one for
+/// all types together.
 pub fn summary(report: &Report) -> String {
     let mut out = String::new();
     let fixed = "run,label,workload,target,started,status,valid,point,users,window_s,headline_per_minute,\
                  transactions_per_minute,kind,committed,rolled_back,failed,retries,mean_us,p50_us,p95_us,p99_us,\
-                 p99.9_us,max_us";
+                 p99.9_us,max_us,time,headline_per_second,transactions_per_second,asked_per_second,due,refused,\
+                 waiting,client_cpu_cores,client_run_delay_ms_per_s,lag_p99_us,lag_max_us";
     line(&mut out, &fixed.split(',').map(Into::into).collect::<Vec<_>>());
     for point in &report.points {
-        for row in point.latency.iter().chain([&point.latency_all]) {
+        let response = point.response.iter().chain(&point.response_all).map(|row| ("response", row));
+        let service = point.latency.iter().chain([&point.latency_all]).map(|row| ("service", row));
+        for (time, row) in response.chain(service) {
             let mut fields = vec![
                 text(report.run),
                 report.label.clone().unwrap_or_default(),
@@ -67,7 +92,46 @@ pub fn summary(report: &Report) -> String {
                 number(point.transactions_per_minute),
             ];
             fields.extend(latency(row));
+            fields.push(time.into());
+            let schedule = point.schedule.as_ref();
+            let paces = [point.headline_per_second, point.transactions_per_second, point.asked_per_second()];
+            fields.extend(paces.map(number));
+            let counts = [schedule.map(|s| s.due), schedule.map(|s| s.refused), schedule.map(|s| s.waiting)];
+            fields.extend(counts.map(|count| count.map_or_else(String::new, text)));
+            let lag = point.generator.lag.as_ref();
+            fields.push(point.generator.cpu_cores.map_or_else(String::new, |cores| format!("{cores:.3}")));
+            let rest =
+                [point.generator.run_delay_ms_per_s, lag.and_then(|l| l.p99_us), lag.and_then(|l| l.max_us)];
+            fields.extend(rest.map(number));
             line(&mut out, &fields);
+        }
+    }
+    out
+}
+
+/// One row per point, transaction type and statement; only the header when statements were not timed.
+pub fn statements(report: &Report) -> String {
+    let mut out = String::new();
+    let fixed = "run,point,users,transaction,transactions,transaction_mean_us,statement,count,mean_us,p50_us,p95_us,\
+                 p99_us,max_us,share_percent";
+    line(&mut out, &fixed.split(',').map(Into::into).collect::<Vec<_>>());
+    for point in &report.points {
+        for group in &point.statements {
+            for s in &group.statements {
+                let mut fields = vec![
+                    text(report.run),
+                    text(point.point),
+                    text(point.users),
+                    group.transaction.clone(),
+                    text(group.transactions),
+                    number(group.transaction_mean_us),
+                    s.statement.clone(),
+                    text(s.count),
+                ];
+                fields
+                    .extend([s.mean_us, s.p50_us, s.p95_us, s.p99_us, s.max_us, s.share_percent].map(number));
+                line(&mut out, &fields);
+            }
         }
     }
     out

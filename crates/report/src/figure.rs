@@ -40,7 +40,9 @@ pub(crate) fn percent(value: Option<f64>) -> String {
 /// A fitted coefficient with three figures, however small.
 pub(crate) fn coefficient(value: f64) -> String {
     let size = value.abs();
-    if size >= 100.0 {
+    if !value.is_finite() {
+        NONE.into()
+    } else if size >= 100.0 {
         format!("{}{}", if value < 0.0 { "-" } else { "" }, whole(size.round() as u64))
     } else if size >= 0.01 {
         format!("{value:.3}")
@@ -98,6 +100,12 @@ mod tests {
         assert_eq!([whole(0), whole(999), whole(1000), whole(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([ms(Some(512.0)), ms(Some(9_996.0)), ms(Some(123_456.0))], ["0.512", "10.00", "123.5"]);
         assert_eq!([ms(Some(1_234_567.0)), ms(None)], ["1,235", NONE]);
+        assert_eq!([coefficient(0.0), coefficient(12_345.0), coefficient(-0.25)], ["0", "12,345", "-0.250"]);
+        assert_eq!(
+            [coefficient(1.5e-4), coefficient(f64::NAN), decimal(Some(0.037))],
+            ["1.50e-4", NONE, "0.04"]
+        );
+        assert_eq!([percent(Some(99.94)), percent(None), decimal(Some(1234.5))], ["99.9 %", NONE, "1,235"]);
         assert_eq!([rate(Some(12.34)), rate(Some(1234.5)), rate(None)], ["12.3", "1,235", NONE]);
     }
 }

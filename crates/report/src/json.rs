@@ -1,5 +1,8 @@
 //! The report as JSON, schema `kelvin-report/1`: the fields of [`Report`] under their names, which carry the
-//! units (`_s` seconds, `_us` microseconds, `_per_minute`, `_percent`). A figure that the samples do not
+//! units (`_s` seconds, `_us` microseconds, `_per_minute`, `_per_second`, `_percent`). `headline_per` says whether the
+//! headline's name ("NOPM", "tps") goes with the figure per minute or per second; both figures are always there.
+//! `latency`, `p50_us` and the like are service times; `response`, and `open` in the seconds, are response times, which
+//! only an open loop has. A figure that the samples do not
 //! support is null. `errors` and the errors of the seconds cover ramp-up, window and stop; all other figures of
 //! a point cover the window. `client_cpu_us_per_transaction` contains the database's own CPU time where the
 //! engine runs inside the client (SQLite). Programs should accept fields that they do not know.

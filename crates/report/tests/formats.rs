@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::pgbench::{self, Plan};
 use common::{GOOD, Shape, stored};
 use kelvin_report::{Report, compare, csv, html, json, text};
 
@@ -39,10 +40,140 @@ fn text_of_a_killed_run() {
     ));
 }
 
+fn of(plan: &Plan) -> Report {
+    pgbench::stored(&tempfile::tempdir().unwrap().path().join("k.db"), plan)
+}
+
+fn plain(report: &Report) -> String {
+    text::render(report, text::Options::default())
+}
+
+#[test]
+fn text_of_an_open_loop() {
+    insta::assert_snapshot!(plain(&of(&Plan::rates(8, &[1200.0]))));
+}
+
+#[test]
+fn text_of_rates_up_and_down_past_what_the_server_can_do() {
+    insta::assert_snapshot!(plain(&of(&Plan::rates(8, &[900.0, 1800.0, 2700.0, 1800.0, 900.0]))));
+}
+
+#[test]
+fn text_of_a_sweep_with_its_law() {
+    let users = [1, 2, 4, 8];
+    insta::assert_snapshot!(plain(&of(&Plan {
+        concluded: vec![pgbench::fitted(&users)],
+        ..Plan::closed(&users)
+    })));
+}
+
+#[test]
+fn text_of_a_search_for_the_highest_rate() {
+    let plan =
+        Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) };
+    insta::assert_snapshot!(plain(&of(&plan)).split("\n\n1,").next().unwrap());
+}
+
+#[test]
+fn statements_as_text_and_csv() {
+    let report = of(&Plan { timed: true, ..Plan::closed(&[4]) });
+    insta::assert_snapshot!(format!("{}\n{}", plain(&report), csv::statements(&report)).replace('\r', ""));
+}
+
+#[test]
+fn csv_of_an_open_loop() {
+    let report = of(&Plan { seconds: 2, ..Plan::rates(8, &[2700.0]) });
+    insta::assert_snapshot!(format!("{}\n{}", csv::series(&report), csv::summary(&report)).replace('\r', ""));
+}
+
+#[test]
+fn a_transaction_counts_once_whatever_else_is_kept_of_it() {
+    let closed = of(&Plan::closed(&[4]));
+    let timed = of(&Plan { timed: true, ..Plan::closed(&[4]) });
+    let open = of(&Plan { timed: true, ..Plan::rates(8, &[500.0]) });
+    for report in [&closed, &timed, &open] {
+        let p = &report.points[0];
+        assert!(report.valid == Some(true), "{:?}", report.violations);
+        assert_eq!(p.latency.len(), 1);
+        assert_eq!(report.kinds.len(), 1);
+        assert_eq!(p.latency_all.count(), p.headline_count);
+        assert_eq!(p.transactions_per_second, p.headline_per_second);
+        assert_eq!(p.headline_per_minute.unwrap(), p.headline_per_second.unwrap() * 60.0);
+        let counted: u64 = p
+            .seconds
+            .iter()
+            .filter(|s| s.part == kelvin_measure::event::Part::Measured)
+            .map(|s| s.good[0])
+            .sum();
+        assert_eq!((counted, p.seconds[0].good.len()), (p.headline_count, 1));
+    }
+    assert!(closed.points[0].response.is_empty() && closed.points[0].statements.is_empty());
+    let p = &open.points[0];
+    assert!(p.response[0].p50_us > p.latency[0].p50_us, "a response time holds the wait");
+    assert_eq!(p.response[0].count(), p.headline_count);
+    let group = &p.statements[0];
+    assert_eq!(group.statements.len(), 5);
+    let shares: f64 = group.statements.iter().map(|s| s.share_percent.unwrap()).sum();
+    assert!(
+        (shares - group.sum_percent.unwrap()).abs() < 1e-9 && shares > 90.0 && shares < 100.0,
+        "{shares}"
+    );
+}
+
+#[test]
+fn what_was_refused_is_never_silent() {
+    let report = of(&Plan::rates(8, &[2800.0]));
+    let schedule = report.points[0].schedule.as_ref().unwrap();
+    assert!(schedule.overloaded && schedule.refused > 0 && schedule.achieved_ratio.unwrap() < 0.9);
+    for page in [plain(&report).replace('\n', " "), html::render(&report).unwrap()] {
+        assert!(page.contains("atabase did not keep up"), "{page}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&json::render(&report).unwrap()).unwrap();
+    let point = &json["points"][0];
+    assert_eq!(point["schedule"]["refused"], schedule.refused);
+    assert!(point["seconds"][3]["open"]["waiting"].as_u64().unwrap() > 0);
+    assert!(point["schedule"]["shortfall"].as_str().unwrap().contains("refused"));
+}
+
+#[test]
+fn open_loops_are_judged_by_their_response_time_and_not_against_closed_ones() {
+    let (mut a, mut b) = (of(&Plan::rates(8, &[600.0, 1200.0])), of(&Plan::rates(8, &[600.0, 1500.0])));
+    (a.run, b.run) = (1, 2);
+    let found = compare::compare(&[&a], &[&b]).unwrap();
+    assert_eq!(found.points.len(), 1, "only the rate that both have");
+    assert_eq!(found.points[0].asked_per_second, (Some(600.0), Some(600.0)));
+    assert_eq!(found.points[0].figures[0].name, "response p99");
+    insta::assert_snapshot!(compare::text(&found));
+    let mut closed = of(&Plan::closed(&[8]));
+    closed.run = 3;
+    assert!(compare::compare(&[&a], &[&closed]).unwrap_err().to_string().contains("closed one"));
+}
+
+#[test]
+fn json_has_what_a_sweep_and_a_search_found() {
+    let users = [1, 2, 4];
+    let sweep = of(&Plan { concluded: vec![pgbench::fitted(&users)], ..Plan::closed(&users) });
+    let json: serde_json::Value = serde_json::from_str(&json::render(&sweep).unwrap()).unwrap();
+    assert_eq!((&json["headline_per"], &json["scalability"]["peak_users"]), (&"second".into(), &25.0.into()));
+    let search = of(&Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0]) });
+    let json: serde_json::Value = serde_json::from_str(&json::render(&search).unwrap()).unwrap();
+    assert_eq!(json["maximum_rate"]["trials"][1]["holds"], false);
+    let plan =
+        Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) };
+    assert_eq!(of(&plan).best().unwrap().asked_per_second(), Some(1500.0), "not the highest, which failed");
+}
+
 #[test]
 fn text_keeps_to_80_columns_and_colour_adds_nothing_but_colour() {
+    let users = [1, 2, 4];
+    let mut reports = vec![
+        of(&Plan { timed: true, ..Plan::rates(8, &[1200.0, 2700.0]) }),
+        of(&Plan { concluded: vec![pgbench::fitted(&users), pgbench::found()], ..Plan::closed(&users) }),
+    ];
     for shape in [GOOD, Shape { errors: true, valid: false, new_orders: 900, ..GOOD }] {
-        let report = report(shape);
+        reports.push(report(shape));
+    }
+    for report in reports {
         let plain = text::render(&report, text::Options::default());
         for line in plain.lines() {
             assert!(line.chars().count() <= 80, "{line}");

@@ -59,7 +59,7 @@ pub fn percentile(replicates: &[f64], confidence: f64) -> Option<Interval> {
 
 /// The interval of `statistic` of independent `values` at `confidence`, from `resamples` bootstrap samples:
 /// bias-corrected and accelerated (BCa; Efron, Journal of the American Statistical Association 82, 1987;
-/// acceleration by the jackknife, as Efron and Tibshirani, An Introduction to the Bootstrap, 1993, (14.15)).
+/// acceleration by the jackknife, as Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 14).
 /// None for fewer than two values, or when the statistic does not vary or is not a number.
 pub fn bca(
     values: &[f64],
@@ -129,7 +129,7 @@ fn sorted(replicates: &[f64], confidence: f64) -> Option<Vec<f64>> {
     Some(sorted)
 }
 
-/// The p(B + 1)-th smallest, interpolated (Efron and Tibshirani 1993, (12.22)).
+/// The p(B + 1)-th smallest, interpolated.
 fn quantile(sorted: &[f64], p: f64) -> f64 {
     let last = sorted.len() - 1;
     let place = (p * (sorted.len() + 1) as f64 - 1.0).clamp(0.0, last as f64);

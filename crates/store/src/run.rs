@@ -87,6 +87,8 @@ pub struct RunSummary {
     pub headline_per: Per,
     /// The points whose window closed.
     pub points: Vec<PointSummary>,
+    /// The point of the highest rate that held, of a search for it.
+    pub held: Option<u32>,
     /// Errors counted, retried ones included.
     pub errors: u64,
     /// Whether every audit line, invariant and consistency condition held; none without an audit.
@@ -94,19 +96,30 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// The point with the highest headline figure.
+    /// The point with the highest headline figure; of the rates of an open loop the highest that was kept up with;
+    /// of a search the highest rate that held.
     pub fn best(&self) -> Option<&PointSummary> {
-        self.points.iter().max_by(|a, b| a.per_minute.total_cmp(&b.per_minute))
+        let held = self.held.and_then(|held| self.points.iter().find(|p| p.point == held));
+        held.or_else(|| {
+            let by = |a: &&PointSummary, b: &&PointSummary| {
+                b.overloaded.cmp(&a.overloaded).then(a.per_minute.total_cmp(&b.per_minute))
+            };
+            self.points.iter().max_by(by)
+        })
     }
 }
 
 /// The headline figure of one point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PointSummary {
+    /// From 0.
+    pub point: u32,
     /// Virtual users.
     pub users: u32,
     /// Transactions per second that an open loop asked for.
     pub asked_per_second: Option<f64>,
+    /// Whether the schedule of an open loop could not be kept.
+    pub overloaded: bool,
     /// Headline transactions per elapsed minute.
     pub per_minute: f64,
     /// Headline transactions per elapsed second.

@@ -115,6 +115,7 @@ impl Store {
                 headline_per: self.per(&row.get::<_, String>(6).map_err(to)?)?,
                 liveness: self.liveness(row, 7)?,
                 points: Vec::new(),
+                held: None,
                 errors: 0,
                 valid: None,
             };
@@ -130,7 +131,8 @@ impl Store {
             .conn
             .prepare(
                 "SELECT run, body FROM event \
-                 WHERE name IN ('phase', 'window', 'audit', 'invariant', 'check', 'errors', 'finished') ORDER BY run, seq",
+                 WHERE name IN ('phase', 'window', 'audit', 'invariant', 'check', 'errors', 'maximum-rate', \
+                 'finished') ORDER BY run, seq",
             )
             .map_err(to)?;
         let mut rows = statement.query([]).map_err(to)?;
@@ -155,6 +157,7 @@ impl Store {
                 }
                 Event::Check { line, .. } => *all_hold &= line.holds,
                 Event::Errors(count) => run.errors += count.count,
+                Event::MaximumRate(found) => run.held = found.highest_held(),
                 Event::Finished { status, .. } => {
                     run.status = status;
                     run.liveness = Liveness::Ended;
@@ -166,8 +169,10 @@ impl Store {
                     }
                     let seconds = window.elapsed as f64 / 1e9;
                     run.points.push(PointSummary {
+                        point: window.point,
                         users: window.users,
                         asked_per_second: window.schedule.map(|schedule| schedule.rate),
+                        overloaded: window.schedule.is_some_and(|schedule| schedule.overloaded()),
                         per_minute: window.client_headline as f64 * 60.0 / seconds,
                         per_second: window.client_headline as f64 / seconds,
                         seconds,

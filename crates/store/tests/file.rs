@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{new_run, whole_run};
-use kelvin_measure::event::{Event, Part, Status};
-use kelvin_store::{Error, Liveness, RunId, Store};
+use kelvin_measure::event::{Event, Part, Per, Status};
+use kelvin_store::{Error, Liveness, NewRun, RunId, Store};
 
 fn filled(path: &Path) {
     let store = Store::open(path).unwrap();
@@ -118,12 +118,33 @@ fn version_1_still_opens() {
     let conn = rusqlite::Connection::open(&path).unwrap();
     conn.execute_batch(include_str!("fixtures/v1.sql")).unwrap();
     drop(conn);
+    let before = std::fs::read(&path).unwrap();
+    let same = |store: &Store| {
+        let run = store.load(RunId(1)).unwrap();
+        let figures = run.figures(0).unwrap();
+        assert_eq!((run.status, run.info.seed, figures.headline), (Status::Complete, u64::MAX - 1, 11));
+        assert_eq!((figures.all.latency.count(), run.info.headline_per), (25, Per::Minute));
+        assert!(run.info.kinds.iter().all(kelvin_measure::event::Series::is_transaction));
+        assert!((figures.arrivals.is_none(), figures.response.is_empty()) == (true, true));
+        let listed = &store.runs().unwrap()[0];
+        assert_eq!((listed.headline_per, listed.points[0].asked_per_second), (Per::Minute, None));
+        assert_eq!(listed.points[0].per_minute, listed.points[0].per_second * 60.0);
+    };
+    // Read as it is, then brought to the present version.
+    same(&Store::open_read_only(&path).unwrap());
+    assert_eq!(std::fs::read(&path).unwrap(), before, "the file was changed");
     let store = Store::open(&path).unwrap();
-    let run = store.load(RunId(1)).unwrap();
-    let figures = run.figures(0).unwrap();
-    assert_eq!((run.status, run.info.seed, figures.headline), (Status::Complete, u64::MAX - 1, 11));
-    assert_eq!(figures.all.latency.count(), 25);
-    store.begin(&new_run(None)).unwrap();
+    same(&store);
+    store.begin(&NewRun { headline_per: Per::Second, ..new_run(None) }).unwrap();
+    assert_eq!(store.load(RunId(2)).unwrap().info.headline_per, Per::Second);
+    let shell = rusqlite::Connection::open(&path).unwrap();
+    let version: i64 = shell.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    let per_minute: f64 = shell
+        .query_row("SELECT headline_per_second * 60 / headline_per_minute FROM window", [], |row| row.get(0))
+        .unwrap();
+    let roles: String =
+        shell.query_row("SELECT group_concat(DISTINCT role) FROM series", [], |row| row.get(0)).unwrap();
+    assert_eq!((version, per_minute, roles.as_str()), (kelvin_store::VERSION, 1.0, "transaction"));
 }
 
 #[test]

@@ -4,10 +4,10 @@
 
 mod common;
 
-use common::{as_json, merged, new_run, whole_run};
+use common::{as_json, merged, new_run, open_loop, open_series, whole_run};
 use kelvin_measure::Event;
 use kelvin_measure::event::{Part, Per, Status};
-use kelvin_store::{Liveness, RunId, Store};
+use kelvin_store::{Liveness, NewRun, RunId, Store};
 use proptest::prelude::*;
 
 fn replay(events: &[Event]) -> (Vec<String>, u64) {
@@ -29,6 +29,94 @@ fn replay(events: &[Event]) -> (Vec<String>, u64) {
 fn a_replay_gives_the_events_that_the_live_view_saw() {
     let events = whole_run(1, 20, 60);
     assert_eq!(replay(&events).0, as_json(&merged(&events)));
+}
+
+/// A store with one open loop in it, and what was put in.
+fn with_open_loop(path: &std::path::Path) -> (Store, Vec<Event>) {
+    let store = Store::open(path).unwrap();
+    let new = NewRun { kinds: open_series(), headline_per: Per::Second, ..new_run(None) };
+    let mut writer = store.begin(&new).unwrap();
+    let events = open_loop(4);
+    for event in &events {
+        writer.consume(event).unwrap();
+    }
+    (store, events)
+}
+
+#[test]
+fn an_open_loop_comes_back_as_it_was_and_no_transaction_counts_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, events) = with_open_loop(&dir.path().join("k.db"));
+    let run = store.load(RunId(1)).unwrap();
+    let back: Vec<Event> = run.events().collect::<Result<_, _>>().unwrap();
+    assert_eq!(as_json(&back), as_json(&events));
+    assert_eq!((&run.info.kinds, run.info.headline_per), (&open_series(), Per::Second));
+
+    let figures = run.figures(0).unwrap();
+    let alone = &figures.kinds[0];
+    assert_eq!(figures.headline, alone.committed);
+    assert_eq!(
+        (figures.all.good(), figures.all.failed, figures.all.retries),
+        (alone.good(), alone.failed, alone.retries)
+    );
+    assert_eq!(figures.all.latency.sum(), alone.latency.sum());
+    assert_eq!(figures.response.sum(), figures.kinds[2].latency.sum());
+    assert_eq!(figures.lag.sum(), figures.kinds[3].latency.sum());
+    assert_eq!(figures.headline_per(Per::Second).unwrap(), figures.headline as f64 / 5.0);
+    assert_eq!(figures.headline_per(Per::Minute).unwrap(), figures.headline as f64 * 12.0);
+    let arrivals = figures.arrivals.unwrap();
+    assert_eq!((arrivals.due, arrivals.refused, arrivals.waiting), (230, 15, 9));
+    let row = &figures.series[2];
+    assert_eq!((row.good.len(), row.failed), (1, row_failed(&events, 2)));
+    assert_eq!(row.arrivals.map(|a| (a.due, a.refused, a.waiting)), Some((46, 3, 9)));
+    assert!(row.response.percentiles[0] > row.all.percentiles[0]);
+    assert!(run.cross_checks(0, &figures).iter().all(|i| i.holds));
+    assert!(run.scalability().is_some() && run.maximum_rate().is_some());
+    let listed = &store.runs().unwrap()[0];
+    assert_eq!(listed.best().unwrap().asked_per_second, Some(45.5));
+    assert_eq!((listed.held, listed.best().unwrap().overloaded), (Some(0), true));
+    assert_eq!(listed.best().unwrap().rate(listed.headline_per), figures.headline as f64 / 5.0);
+}
+
+fn row_failed(events: &[Event], wanted: i64) -> u64 {
+    let failed = |e: &Event| match e {
+        Event::Second(s) if s.second == wanted => Some(s.kinds[0].failed),
+        _ => None,
+    };
+    events.iter().find_map(failed).unwrap()
+}
+
+#[test]
+fn a_lost_response_is_found_beside_correct_transactions() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, events) = with_open_loop(&dir.path().join("k.db"));
+    let figures = store.load(RunId(1)).unwrap().figures(0).unwrap();
+    drop(events);
+    let new = NewRun { kinds: open_series(), ..new_run(None) };
+    for lost in [None, Some(0), Some(2)] {
+        let mut writer = store.begin(&new).unwrap();
+        let id = writer.id();
+        for event in open_loop(4) {
+            writer.consume(&event).unwrap();
+        }
+        let mut kinds = figures.kinds.clone();
+        if let Some(kind) = lost {
+            kinds[kind].committed += 1;
+        }
+        let totals = kelvin_measure::Totals { measured: kinds.clone(), all: kinds, samples: 1, last_end: 0 };
+        writer.set_totals(0, &totals).unwrap();
+        drop(writer);
+        let run = store.load(id).unwrap();
+        let checks = run.cross_checks(0, &run.figures(0).unwrap());
+        let failed: Vec<_> = checks.iter().filter(|i| !i.holds).map(|i| i.name.clone()).collect();
+        let of_responses = failed.iter().filter(|name| name.contains("responses")).count();
+        let expected = match lost {
+            None => (0, 0),
+            Some(0) => (1, 0),
+            Some(_) => (1, 1),
+        };
+        assert_eq!((failed.len(), of_responses), expected, "{failed:?}");
+    }
 }
 
 proptest! {
@@ -125,6 +213,7 @@ fn totals_that_disagree_with_the_seconds_are_found() {
     let Event::Second(second) = common::Noise(1).second(0, 0, Part::Measured, 10) else { unreachable!() };
     writer.consume(&Event::Second(second.clone())).unwrap();
     let mut totals = kelvin_measure::Totals {
+        roles: vec![kelvin_measure::event::Role::Transaction; second.kinds.len()],
         measured: second.kinds.clone(),
         all: second.kinds,
         samples: 10,

@@ -4,13 +4,15 @@
 
 mod pgbench_support;
 
+use std::process::Command;
 use std::time::Instant;
 
 use kelvin_database::Engine;
+use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::{Stop, Workload};
-use pgbench_support::{Server, pgbench};
+use pgbench_support::{Server, binaries, pgbench};
 
 fn seconds(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
@@ -46,78 +48,168 @@ fn initialisation() {
     println!("ours is {:.2} times as fast as pgbench's faster mode", best / median(ours));
 }
 
-/// Seconds of CPU, user and system, of this process's threads, or of its ended children.
-fn cpu(who: &str) -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<u64> =
-        stat.rsplit(") ").next().unwrap().split(' ').map(|f| f.parse().unwrap_or(0)).collect();
-    let at = if who == "self" { 11 } else { 13 };
-    (fields[at] + fields[at + 1]) as f64 / 100.0
-}
+const PIPELINE: &str = "\
+\\set aid random(1, 100000 * :scale)
+\\set bid random(1, 1 * :scale)
+\\set tid random(1, 10 * :scale)
+\\set delta random(-5000, 5000)
+\\startpipeline
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;
+\\endpipeline
+";
 
+/// What a measured client is told by [`transactions`]: where the server is, what to do, how often.
+const TOLD: &str = "KELVIN_PGBENCH_COST";
+
+/// One client process of ours: that of [`transactions`]. Alone it does nothing.
 #[test]
-#[ignore = "a measurement"]
-fn transactions() {
-    let server = Server::start();
-    let engine = server.engine();
-    Pgbench::new(Options::default()).unwrap().build(&engine, &Quiet, &Stop::new()).unwrap();
-    let pipeline = "\\set aid random(1, 100000 * :scale)\n\\set bid random(1, 1 * :scale)\n\\set tid random(1, 10 * :scale)\n\
-        \\set delta random(-5000, 5000)\n\\startpipeline\nBEGIN;\n\
-        UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
-        SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
-        UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;\n\
-        UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;\n\
-        INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
-        END;\n\\endpipeline\n";
-    let mut file = tempfile::NamedTempFile::new().unwrap();
-    std::io::Write::write_all(&mut file, pipeline.as_bytes()).unwrap();
-    let path = file.path().to_str().unwrap().to_owned();
-    for (name, count) in [("select-only", 60_000_u32), ("tpcb-like", 8_000), ("pipeline", 20_000)] {
-        if std::env::var("ONLY").is_ok_and(|only| only != name) {
-            continue;
-        }
-        let (choice, flag, value) = if name == "pipeline" {
-            (ScriptChoice::file(&path).unwrap(), "-f", path.as_str())
-        } else {
-            (ScriptChoice::builtin(name).unwrap(), "-b", name)
-        };
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for round in 0..5 {
-            let options = Options {
-                scripts: vec![choice.clone()],
-                query_mode: QueryMode::Prepared,
-                ..Options::default()
-            };
-            let workload = Pgbench::new(options).unwrap();
-            let mut user = workload.users(1, round, &kelvin_measure::Clock::real()).remove(0);
+#[ignore = "a part of a measurement"]
+fn client() {
+    let Ok(told) = std::env::var(TOLD) else { return };
+    let told: Vec<&str> = told.split('|').collect();
+    let [directory, port, scale, name, clients, count] = told.as_slice() else { panic!("{told:?}") };
+    let engine = PostgresEngine::new(Config::unix(
+        std::path::Path::new(directory),
+        port.parse().unwrap(),
+        "postgres",
+        "postgres",
+    ));
+    let choice = if *name == "pipeline" {
+        ScriptChoice { name: "pipeline".into(), weight: 1, text: Some(PIPELINE.into()) }
+    } else {
+        ScriptChoice::builtin(name).unwrap()
+    };
+    let options = Options {
+        scale: Some(scale.parse().unwrap()),
+        scripts: vec![choice],
+        query_mode: QueryMode::Prepared,
+        ..Options::default()
+    };
+    let count: u32 = count.parse().unwrap();
+    let workload = Pgbench::new(options).unwrap();
+    let users = workload.users(clients.parse().unwrap(), 1, &kelvin_measure::Clock::real());
+    let ready: Vec<_> = users
+        .into_iter()
+        .map(|mut user| {
             let mut session = engine.connect().unwrap();
             user.prepare(session.as_mut()).unwrap();
-            let before = cpu("self");
-            let elapsed = seconds(|| {
+            (user, session)
+        })
+        .collect();
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for (mut user, mut session) in ready {
+            scope.spawn(move || {
                 for _ in 0..count {
                     user.next();
                     user.execute(session.as_mut()).unwrap();
                 }
             });
-            ours.push(((cpu("self") - before) * 1e6 / f64::from(count), f64::from(count) / elapsed));
-            let before = cpu("children");
-            let elapsed = seconds(|| {
-                let output = pgbench(
-                    &server,
-                    &["-n", "-M", "prepared", "-c", "1", "-t", &count.to_string(), flag, value],
-                );
-                assert!(output.status.success());
-            });
-            let cost = (cpu("children") - before) * 1e6 / f64::from(count);
-            theirs.push((cost, f64::from(count) / elapsed));
         }
-        let of = |values: &[(f64, f64)]| {
-            (median(values.iter().map(|v| v.0).collect()), median(values.iter().map(|v| v.1).collect()))
-        };
-        let ((our_cpu, our_tps), (their_cpu, their_tps)) = (of(&ours), of(&theirs));
-        println!(
-            "{name}: client CPU {our_cpu:.1} µs against {their_cpu:.1} ({:.2}×), tps {our_tps:.0} against {their_tps:.0}",
-            our_cpu / their_cpu
-        );
+    });
+    println!("tps = {}", f64::from(count) * clients.parse::<f64>().unwrap() / start.elapsed().as_secs_f64());
+}
+
+/// CPU microseconds per transaction, and transactions a second.
+#[derive(Clone, Copy)]
+struct Cost {
+    cpu: f64,
+    tps: f64,
+}
+
+/// Runs a client under `perf stat`.
+fn cost(mut command: Command, transactions: f64) -> Cost {
+    let mut perf = Command::new("perf");
+    perf.args(["stat", "-x", ",", "-e", "task-clock", "-o", "/dev/stderr"]);
+    perf.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        perf.env(name, value.unwrap());
+    }
+    let output = perf.output().or_else(|_| command.output()).unwrap();
+    let (out, counts) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{counts}");
+    let of = |event: &str| {
+        let line = counts.lines().find(|line| line.contains(event)).unwrap_or("");
+        line.split(',').next().and_then(|field| field.parse::<f64>().ok()).unwrap_or(f64::NAN)
+    };
+    let tps = out.lines().find_map(|line| line.strip_prefix("tps = ")).unwrap();
+    Cost { cpu: of("task-clock") * 1e3 / transactions, tps: tps.split(' ').next().unwrap().parse().unwrap() }
+}
+
+fn medians(costs: &[Cost]) -> Cost {
+    let of = |field: fn(&Cost) -> f64| median(costs.iter().map(field).collect());
+    Cost { cpu: of(|c| c.cpu), tps: of(|c| c.tps) }
+}
+
+/// Our clients beside pgbench's with one and two threads, interleaved. `SERVER=directory,port,scale` names a
+/// server that stands, `ONLY=work,clients` one line, `ROUNDS` their number.
+#[test]
+#[ignore = "a measurement"]
+fn transactions() {
+    let told = std::env::var("SERVER").ok();
+    let own = told.is_none().then(|| {
+        let server = Server::start();
+        Pgbench::new(Options::default()).unwrap().build(&server.engine(), &Quiet, &Stop::new()).unwrap();
+        server
+    });
+    let place = told.unwrap_or_else(|| own.as_ref().map(|s| format!("{},1", s.place())).unwrap());
+    let place: Vec<&str> = place.split(',').collect();
+    let [directory, port, scale] = place.as_slice() else { panic!("{place:?}") };
+    let rounds: usize = std::env::var("ROUNDS").map_or(5, |rounds| rounds.parse().unwrap());
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file, PIPELINE.as_bytes()).unwrap();
+    for (name, clients, count) in [
+        ("select-only", 1, 40_000),
+        ("select-only", 4, 15_000),
+        ("select-only", 64, 1_000),
+        ("tpcb-like", 4, 3_000),
+        ("pipeline", 4, 6_000),
+    ] {
+        if std::env::var("ONLY").is_ok_and(|only| only != format!("{name},{clients}")) {
+            continue;
+        }
+        let transactions = f64::from(clients * count);
+        let (mut ours, mut one, mut two) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["client", "--exact", "--ignored", "--nocapture"]);
+            command.env(TOLD, format!("{directory}|{port}|{scale}|{name}|{clients}|{count}"));
+            ours.push(cost(command, transactions));
+            for (threads, costs) in [("1", &mut one), ("2", &mut two)] {
+                if threads == "2" && clients == 1 {
+                    continue;
+                }
+                let mut command = Command::new(binaries().join("pgbench"));
+                command.args(["-h", directory, "-p", port, "-U", "postgres", "-n", "-M", "prepared"]);
+                command.args(["-c", &clients.to_string(), "-j", threads, "-t", &count.to_string()]);
+                match name {
+                    "pipeline" => command.arg("-f").arg(file.path()),
+                    name => command.args(["-b", name]),
+                };
+                if name == "pipeline" {
+                    command.args(["-D", &format!("scale={scale}")]);
+                }
+                command.arg("postgres");
+                costs.push(cost(command, transactions));
+            }
+        }
+        let ours = medians(&ours);
+        println!("{name}, {clients} clients: {:.1} µs, {:.0} tps", ours.cpu, ours.tps);
+        for (threads, costs) in [(1, &one), (2, &two)].into_iter().filter(|(_, costs)| !costs.is_empty()) {
+            let theirs = medians(costs);
+            println!(
+                "    pgbench -j {threads}: {:.1} µs ({:.2}×), {:.0} tps ({:.2}×)",
+                theirs.cpu,
+                ours.cpu / theirs.cpu,
+                theirs.tps,
+                ours.tps / theirs.tps
+            );
+        }
     }
 }

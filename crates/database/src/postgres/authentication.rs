@@ -3,14 +3,14 @@
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{
-    ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
+    ChannelBinding as Binding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
 };
 use postgres_protocol::message::frontend;
 
 use super::backend::Fields;
 use super::inbox::Inbox;
 use super::stream::Stream;
-use super::{Config, error, password, tls};
+use super::{ChannelBinding, Config, error, password, tls};
 use crate::{Error, ErrorClass, Result};
 
 /// What the server asks for.
@@ -61,6 +61,7 @@ pub(crate) fn log_in(stream: &mut Stream, inbox: &mut Inbox, config: &Config) ->
     };
     let mut scram: Option<ScramSha256> = None;
     let mut verified = false;
+    let mut bound = false;
     let mut answer = BytesMut::new();
     loop {
         let (tag, body) = inbox.next(stream)?;
@@ -73,7 +74,12 @@ pub(crate) fn log_in(stream: &mut Stream, inbox: &mut Inbox, config: &Config) ->
             _ => return Err(not_postgres(&[tag])),
         }
         answer.clear();
-        match Request::parse(body)? {
+        let request = Request::parse(body)?;
+        let sasl = matches!(request, Request::Sasl(_) | Request::SaslContinue(_) | Request::SaslFinal(_));
+        if config.channel_binding == ChannelBinding::Require && !sasl && !bound {
+            return Err(unbound("the server asks for no SCRAM login"));
+        }
+        match request {
             Request::Ok if scram.is_some() && !verified => {
                 return Err(Error::protocol(
                     "the server ended the login without proving that it knows the password",
@@ -97,7 +103,8 @@ pub(crate) fn log_in(stream: &mut Stream, inbox: &mut Inbox, config: &Config) ->
                 frontend::password_message(hash.as_bytes(), &mut answer).map_err(|e| unusable(&e))?;
             }
             Request::Sasl(offered) => {
-                let (mechanism, binding) = choose(&offered, stream)?;
+                let (mechanism, binding) = choose(&offered, stream, config.channel_binding)?;
+                bound = mechanism == SCRAM_SHA_256_PLUS;
                 let exchange = ScramSha256::new(known()?, binding);
                 frontend::sasl_initial_response(mechanism, exchange.message(), &mut answer)
                     .map_err(|e| unusable(&e))?;
@@ -134,20 +141,35 @@ pub(crate) fn log_in(stream: &mut Stream, inbox: &mut Inbox, config: &Config) ->
     }
 }
 
-fn choose(offered: &[&[u8]], stream: &Stream) -> Result<(&'static str, ChannelBinding)> {
+fn choose(offered: &[&[u8]], stream: &Stream, mode: ChannelBinding) -> Result<(&'static str, Binding)> {
     let plus = offered.contains(&SCRAM_SHA_256_PLUS.as_bytes());
     let plain = offered.contains(&SCRAM_SHA_256.as_bytes());
-    let end_point = stream.tls().and_then(tls::end_point);
+    let end_point = stream.tls().filter(|_| mode != ChannelBinding::Disable).and_then(tls::end_point);
     match end_point {
-        Some(hash) if plus => Ok((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(hash))),
+        Some(hash) if plus => Ok((SCRAM_SHA_256_PLUS, Binding::tls_server_end_point(hash))),
+        _ if mode == ChannelBinding::Require => Err(unbound(match end_point {
+            Some(_) => "the server does not offer it",
+            None if stream.tls().is_some() => {
+                "the server's certificate is signed in a way that it has no form for"
+            }
+            None => "the connection has no TLS",
+        })),
         // Says that we could have bound the channel: a man in the middle who hid the offer is found out.
-        Some(_) if plain => Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
-        None if plain => Ok((SCRAM_SHA_256, ChannelBinding::unsupported())),
+        Some(_) if plain => Ok((SCRAM_SHA_256, Binding::unrequested())),
+        None if plain => Ok((SCRAM_SHA_256, Binding::unsupported())),
         _ => {
             Err(Error::new(ErrorClass::Authentication, "the server offers no SASL mechanism that Kelvin has")
                 .with_help("allow scram-sha-256 for this user in pg_hba.conf"))
         }
     }
+}
+
+/// The login cannot be tied to the connection, which the user demands.
+fn unbound(why: &str) -> Error {
+    Error::new(ErrorClass::Authentication, format!("channel_binding=require cannot be met: {why}")).with_help(
+        "it needs TLS (sslmode=require or stricter) and scram-sha-256 for this user in pg_hba.conf; or use \
+         channel_binding=prefer",
+    )
 }
 
 fn unusable(error: &std::io::Error) -> Error {

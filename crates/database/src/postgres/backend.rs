@@ -99,6 +99,13 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Whether a DataRow has this many fields, each whole: what cannot be decoded is then a value, not the framing.
+pub(crate) fn is_row(body: &[u8], columns: usize) -> bool {
+    let mut fields = Fields(body);
+    let width = fields.int2().is_ok_and(|found| usize::try_from(found) == Ok(columns));
+    width && (0..columns).all(|_| fields.cell().is_ok()) && fields.0.is_empty()
+}
+
 /// A column of a result.
 #[derive(Debug, Clone)]
 pub(crate) struct Column {

@@ -51,6 +51,39 @@ impl SslMode {
     }
 }
 
+/// Whether the login is tied to the TLS connection that carries it, with libpq's meanings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ChannelBinding {
+    /// Never.
+    Disable,
+    /// Where the server offers it, which it does under TLS with scram-sha-256.
+    #[default]
+    Prefer,
+    /// Always: a login that proves nothing about this very TLS connection is refused, and no password is sent.
+    Require,
+}
+
+impl ChannelBinding {
+    /// The mode of this name, as `channel_binding=` writes it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "disable" => Self::Disable,
+            "prefer" => Self::Prefer,
+            "require" => Self::Require,
+            _ => return None,
+        })
+    }
+
+    /// The name as `channel_binding=` writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+        }
+    }
+}
+
 /// The server's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
@@ -78,6 +111,12 @@ pub struct Config {
     /// File of trusted root certificates (PEM). When absent, [`SslMode::VerifyFull`] trusts the system's,
     /// [`SslMode::VerifyCa`] is refused and the others verify nothing.
     pub ssl_root_certificate: Option<PathBuf>,
+    /// Whether the login must be tied to the TLS connection.
+    pub channel_binding: ChannelBinding,
+    /// Whether statements are prepared once a connection and then called by name. Without it the text goes
+    /// along with each execution, as the unnamed statement and in the same round trip, which is what a pooler
+    /// in transaction mode needs: a named statement stays behind on the connection that the pooler lent.
+    pub prepared_statements: bool,
     /// Connecting, TLS and login together take no longer than this.
     pub connect_timeout: Duration,
     /// What `pg_stat_activity` shows.
@@ -88,7 +127,7 @@ pub struct Config {
 
 impl Config {
     /// Reads a `postgres://` URL; what it leaves out comes from PGHOST, PGPORT, PGUSER, PGDATABASE, PGSSLMODE,
-    /// PGSSLROOTCERT, PGCONNECT_TIMEOUT and PGOPTIONS, then from libpq's defaults. A password in it is refused.
+    /// PGSSLROOTCERT, PGCHANNELBINDING, PGCONNECT_TIMEOUT and PGOPTIONS, then from libpq's defaults. A password in it is refused.
     pub fn parse(url: &str) -> Result<Self> {
         Self::parse_with(url, &|name| std::env::var(name).ok())
     }
@@ -113,6 +152,8 @@ impl Config {
             password: None,
             ssl_mode: SslMode::default(),
             ssl_root_certificate: None,
+            channel_binding: ChannelBinding::default(),
+            prepared_statements: true,
             connect_timeout: CONNECT_TIMEOUT,
             application_name: APPLICATION_NAME.to_owned(),
             options: None,
@@ -174,6 +215,12 @@ impl fmt::Display for Config {
             if let Some(path) = &self.ssl_root_certificate {
                 parameter(f, "sslrootcert", &path.to_string_lossy())?;
             }
+        }
+        if self.channel_binding != ChannelBinding::default() {
+            parameter(f, "channel_binding", self.channel_binding.name())?;
+        }
+        if !self.prepared_statements {
+            parameter(f, "prepared_statements", "false")?;
         }
         if self.connect_timeout != CONNECT_TIMEOUT {
             parameter(f, "connect_timeout", &self.connect_timeout.as_secs().max(1).to_string())?;

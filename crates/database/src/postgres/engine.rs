@@ -45,6 +45,7 @@ impl Engine for PostgresEngine {
             arrays: true,
             concurrent_writers: true,
             embedded: false,
+            session_state: self.config.prepared_statements,
         }
     }
 

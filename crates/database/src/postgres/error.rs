@@ -59,6 +59,16 @@ pub(crate) fn from_response(body: &[u8]) -> (Error, bool) {
     match code.as_str() {
         "28P01" => help.push("check PGPASSWORD, ~/.pgpass, or what was typed at the prompt".to_owned()),
         "3D000" => help.push("create it first (createdb), or name another one in the URL".to_owned()),
+        "26000" | "42P05" => help.push(
+            "a pooler in transaction mode keeps no prepared statements for its clients: add \
+             prepared_statements=false to the URL"
+                .to_owned(),
+        ),
+        "08P01" if message.starts_with("unsupported startup parameter") => help.push(
+            "a pooler does not pass on what options= or PGOPTIONS sets: set it at the server, for the role or \
+             the database"
+                .to_owned(),
+        ),
         "53300" => help.push("use fewer users, or raise max_connections".to_owned()),
         _ => {}
     }

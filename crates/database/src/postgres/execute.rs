@@ -2,7 +2,7 @@
 
 use super::backend::{self, LONGEST};
 use super::session::{PostgresSession, SYNC};
-use super::{decode, encode};
+use super::{decode, encode, text_statement};
 use crate::{Error, ErrorClass, Result, Rows, Statement, Value};
 
 /// The end of Bind (one format code for all results: binary) and Execute of the unnamed portal without a limit.
@@ -50,7 +50,9 @@ impl PostgresSession {
         let start = out.len();
         out.extend_from_slice(&prepared.bind);
         for (index, (&kind, &value)) in prepared.parameters.iter().zip(params).enumerate() {
-            if let Err(e) = encode::value(out, kind, value) {
+            if let (true, Value::Int(value)) = (prepared.text, value) {
+                text_statement::integer(out, value);
+            } else if let Err(e) = encode::value(out, kind, value) {
                 out.truncate(start);
                 return Err(e.context(&format!("parameter ${}", index + 1)));
             }
@@ -70,27 +72,66 @@ impl PostgresSession {
     #[inline]
     pub(crate) fn read_result(&mut self, statement: Statement, rows: &mut Rows) -> Result<()> {
         let index = statement.0 as usize;
-        rows.reset(self.statements[index].columns.len(), false);
+        let ignores_rows = self.statements[index].ignores_rows;
+        rows.reset(if ignores_rows { 0 } else { self.statements[index].columns.len() }, false);
+        let mut copies = false;
         loop {
             let (tag, body) = self.message()?;
             match tag {
-                b'D' => decode::row(self.inbox.body(body), &self.statements[index].columns, rows)?,
+                b'D' if ignores_rows => {}
+                b'D' => {
+                    let (body, columns) = (self.inbox.body(body), &self.statements[index].columns);
+                    decode::row(body, columns, rows)
+                        .inspect_err(|_| self.broken |= !backend::is_row(body, columns.len()))?;
+                }
                 b'C' => {
                     let body = self.inbox.body(body);
-                    if statement == Statement::COMMIT && body.starts_with(b"ROLLBACK") {
-                        return Err(not_committed());
-                    }
                     rows.set_affected(backend::affected(body));
+                    if statement == Statement::COMMIT && body != b"COMMIT\0" {
+                        return Err(self.not_committed(body == b"ROLLBACK\0"));
+                    }
+                    if body.starts_with(b"SELECT ")
+                        && rows.columns() > 0
+                        && rows.len() as u64 != rows.affected()
+                    {
+                        return Err(self.rows_lost(rows));
+                    }
                     return Ok(());
                 }
-                // ParseComplete, BindComplete, and what COPY TO sends.
-                b'1' | b'2' | b'H' | b'd' | b'c' => {}
+                // ParseComplete, BindComplete.
+                b'1' | b'2' if body.is_empty() => {}
+                b'I' if body.is_empty() => return Ok(()),
+                // What COPY TO sends.
+                b'H' => copies = true,
+                b'd' | b'c' if copies => {}
                 b'E' => return Err(self.server_error(body)),
-                b'I' => return Ok(()),
                 b'G' => self.refuse_copy(true)?,
                 other => return Err(self.unexpected(other, "executing a statement")),
             }
         }
+    }
+
+    /// PostgreSQL answers COMMIT of a failed transaction with ROLLBACK and no error: it must not count as
+    /// success. Any third answer leaves open what happened, and whatever else this connection says.
+    #[cold]
+    fn not_committed(&mut self, rolled_back: bool) -> Error {
+        if rolled_back {
+            let message = "the transaction had failed earlier, and its commit was a rollback";
+            return Error::new(ErrorClass::Server, message).with_code("25P02");
+        }
+        self.broken = true;
+        Error::protocol("the server answered COMMIT with neither COMMIT nor ROLLBACK")
+    }
+
+    /// Rows that the server says it sent did not come, or more did: bytes were lost or changed on the way.
+    #[cold]
+    fn rows_lost(&mut self, rows: &Rows) -> Error {
+        self.broken = true;
+        Error::protocol(format!(
+            "{} rows came where the server says that it sent {}",
+            rows.len(),
+            rows.affected()
+        ))
     }
 
     /// A statement turned out to be COPY FROM STDIN. In the extended protocol the server has ignored our Sync.
@@ -113,11 +154,4 @@ fn wrong_count(given: usize, expected: usize) -> Error {
         ErrorClass::Statement,
         format!("{given} parameters were given where the statement has {expected}"),
     )
-}
-
-/// PostgreSQL answers COMMIT of a failed transaction with ROLLBACK and no error: it must not count as success.
-#[cold]
-fn not_committed() -> Error {
-    Error::new(ErrorClass::Server, "the transaction had failed earlier, and its commit was a rollback")
-        .with_code("25P02")
 }

@@ -29,6 +29,6 @@ mod text_statement;
 mod tls;
 mod url;
 
-pub use config::{Config, Host, SslMode};
+pub use config::{ChannelBinding, Config, Host, SslMode};
 pub use engine::PostgresEngine;
 pub use password::Password;

@@ -53,6 +53,11 @@ impl PostgresSession {
         }
     }
 
+    /// Whether statements are kept at the server, under names.
+    pub(crate) fn prepared_statements(&self) -> bool {
+        self.config.prepared_statements
+    }
+
     /// Refuses to go on with a broken connection, or past statements that were queued and not flushed.
     #[inline]
     pub(crate) fn check_usable(&self) -> Result<()> {
@@ -205,6 +210,12 @@ impl Session for PostgresSession {
         columns: &mut Vec<String>,
     ) -> Result<Statement> {
         self.prepare_text_statement(sql, parse_each_time, columns)
+    }
+
+    fn ignore_rows(&mut self, statement: Statement) {
+        if let Some(prepared) = self.statements.get_mut(statement.0 as usize) {
+            prepared.ignores_rows = true;
+        }
     }
 
     fn query_text(&mut self, sql: &str, results: &mut Vec<Rows>) -> Result<()> {

@@ -210,6 +210,8 @@ fn start(mut stream: Stream, mut inbox: Inbox, config: &Config) -> Result<Postgr
 /// impossible length or the silence that it led to.
 fn explain(error: Error, inbox: &Inbox) -> Error {
     match inbox.unread() {
+        // What we refuse ourselves in a login, we have understood.
+        _ if error.class() == ErrorClass::Authentication => error,
         seen @ [tag, ..] if error.code().0.is_empty() && !b"RENv".contains(tag) => not_postgres(seen),
         _ => error,
     }

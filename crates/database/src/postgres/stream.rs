@@ -146,6 +146,12 @@ impl Stream {
         if self.tls.is_some() {
             return self.receive_tls(space);
         }
+        if self.is_unix() {
+            // Whoever sleeps in recv on a unix socket is also woken when the peer has read our request, for
+            // nothing; poll sleeps until there is something to read. A call more is cheaper than a switch more.
+            let limit = self.remaining(RECEIVING)?;
+            self.wait_readable(limit, RECEIVING)?;
+        }
         receive_raw(&self.socket, space, RecvFlags::empty()).map_err(|e| from_io(&e, RECEIVING))
     }
 

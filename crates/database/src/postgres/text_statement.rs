@@ -18,6 +18,7 @@ impl PostgresSession {
         columns: &mut Vec<String>,
     ) -> Result<Statement> {
         self.check_usable()?;
+        let parse_each_time = parse_each_time || !self.prepared_statements();
         let name = if parse_each_time {
             String::new()
         } else {
@@ -52,6 +53,7 @@ impl PostgresSession {
             bind,
             bind_at,
             text: true,
+            ignores_rows: false,
             parameters: vec![Kind::Text; parameters],
             columns: vec![Kind::Text; columns.len()],
         });
@@ -79,26 +81,32 @@ impl PostgresSession {
         }
     }
 
-    /// Runs `sql` and keeps every result that has rows, reusing the memory of `results`.
+    /// Runs `sql` and keeps one result for each statement, reusing the memory of `results`.
     pub(crate) fn simple_text(&mut self, sql: &str, results: &mut Vec<Rows>) -> Result<()> {
         self.check_usable()?;
         self.send_query(sql)?;
         let mut count = 0;
+        // Whether the last result is being read.
+        let mut described = false;
         let mut outcome = Ok(());
         loop {
             let (tag, body) = self.message()?;
             let step = match tag {
                 b'T' => {
-                    if results.len() == count {
-                        results.push(Rows::new());
-                    }
-                    count += 1;
-                    describe(self.inbox.body(body), &mut results[count - 1])
+                    described = true;
+                    describe(self.inbox.body(body), next_result(results, &mut count))
                 }
-                b'D' if count > 0 => data(self.inbox.body(body), &mut results[count - 1]),
+                b'D' if described => data(self.inbox.body(body), &mut results[count - 1]),
+                b'C' => {
+                    if !std::mem::take(&mut described) {
+                        next_result(results, &mut count).reset(0, false);
+                    }
+                    results[count - 1].set_affected(backend::affected(self.inbox.body(body)));
+                    Ok(())
+                }
                 b'E' => Err(self.server_error(body)),
                 b'G' => self.refuse_copy(false),
-                b'C' | b'I' | b'H' | b'd' | b'c' => Ok(()),
+                b'I' | b'H' | b'd' | b'c' => Ok(()),
                 b'Z' => {
                     self.status =
                         backend::ready(self.inbox.body(body)).inspect_err(|_| self.broken = true)?;
@@ -115,6 +123,39 @@ impl PostgresSession {
             }
         }
     }
+}
+
+fn next_result<'a>(results: &'a mut Vec<Rows>, count: &mut usize) -> &'a mut Rows {
+    if results.len() == *count {
+        results.push(Rows::new());
+    }
+    *count += 1;
+    &mut results[*count - 1]
+}
+
+/// Appends an integer as a parameter in text: its length and its digits.
+#[inline]
+pub(crate) fn integer(out: &mut Vec<u8>, value: i64) {
+    // Four bytes of length, a sign and 19 digits.
+    let mut field = [0_u8; 24];
+    let mut at = field.len();
+    let mut left = value.unsigned_abs();
+    loop {
+        at -= 1;
+        field[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        at -= 1;
+        field[at] = b'-';
+    }
+    let length = (field.len() - at) as u32;
+    at -= 4;
+    field[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(&field[at..]);
 }
 
 /// Takes the names of a RowDescription; of each column the 18 bytes behind the name are of no interest here.
@@ -152,4 +193,18 @@ fn data(body: &[u8], rows: &mut Rows) -> Result<()> {
 #[cold]
 fn negative() -> Error {
     Error::protocol("the server announced a negative number of columns")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn integers_are_written_in_full() {
+        for value in [0, 7, -1, 42, i64::MAX, i64::MIN, 1_000_000_000] {
+            let mut out = Vec::new();
+            super::integer(&mut out, value);
+            let text = value.to_string();
+            assert_eq!(out[..4], (text.len() as u32).to_be_bytes());
+            assert_eq!(&out[4..], text.as_bytes());
+        }
+    }
 }

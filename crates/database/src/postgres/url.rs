@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Config, Host, SslMode};
+use super::{ChannelBinding, Config, Host, SslMode};
 use crate::{Error, Result};
 
 type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -20,6 +20,8 @@ struct Parts {
     database: Option<String>,
     ssl_mode: Option<String>,
     ssl_root_certificate: Option<String>,
+    channel_binding: Option<String>,
+    prepared_statements: Option<String>,
     connect_timeout: Option<String>,
     application_name: Option<String>,
     options: Option<String>,
@@ -112,13 +114,15 @@ fn parameter(pair: &str, parts: &mut Parts) -> Result<()> {
         "dbname" => &mut parts.database,
         "sslmode" => &mut parts.ssl_mode,
         "sslrootcert" => &mut parts.ssl_root_certificate,
+        "channel_binding" => &mut parts.channel_binding,
+        "prepared_statements" => &mut parts.prepared_statements,
         "connect_timeout" => &mut parts.connect_timeout,
         "application_name" => &mut parts.application_name,
         "options" => &mut parts.options,
         _ => {
             return Err(Error::usage(format!("the URL's parameter {name:?} is not known")).with_help(
-                "known are user, host, port, dbname, sslmode, sslrootcert, connect_timeout, application_name \
-                 and options",
+                "known are user, host, port, dbname, sslmode, sslrootcert, channel_binding, connect_timeout, \
+                 application_name, options and prepared_statements",
             ));
         }
     };
@@ -189,6 +193,15 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
     let mut config = Config::new(host, port, &user, &database);
     let root = parts.ssl_root_certificate.or_else(|| env("PGSSLROOTCERT"));
     trust(&mut config, parts.ssl_mode.or_else(|| env("PGSSLMODE")), root)?;
+    if let Some(name) = parts.channel_binding.or_else(|| env("PGCHANNELBINDING")) {
+        config.channel_binding = ChannelBinding::from_name(&name).ok_or_else(|| {
+            Error::usage(format!("channel_binding {name:?} is not known"))
+                .with_help("known are disable, prefer and require")
+        })?;
+    }
+    if let Some(text) = parts.prepared_statements {
+        config.prepared_statements = yes_or_no("prepared_statements", &text)?;
+    }
     if let Some(text) = parts.connect_timeout.or_else(|| env("PGCONNECT_TIMEOUT")) {
         let seconds =
             text.parse::<u32>().ok().filter(|seconds| (1..=86_400).contains(seconds)).ok_or_else(|| {
@@ -201,6 +214,14 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
     }
     config.options = parts.options.or_else(|| env("PGOPTIONS"));
     Ok(config)
+}
+
+fn yes_or_no(name: &str, text: &str) -> Result<bool> {
+    match text {
+        "true" | "yes" | "on" | "1" => Ok(true),
+        "false" | "no" | "off" | "0" => Ok(false),
+        _ => Err(Error::usage(format!("{name} {text:?} is neither true nor false"))),
+    }
 }
 
 /// How much TLS and whom to trust.
@@ -283,6 +304,11 @@ mod tests {
             assert_eq!(c.host, Host::Unix("/run/pg".into()), "{url}");
             assert_eq!((c.port, c.user.as_str(), c.database.as_str()), (9, "ada", "db"));
         }
+        for (word, meaning) in [("yes", true), ("true", true), ("no", false), ("false", false), ("0", false)]
+        {
+            let c = read(&format!("postgres://h?prepared_statements={word}")).unwrap();
+            assert_eq!(c.prepared_statements, meaning, "{word}");
+        }
         let c = read("postgres://h").unwrap();
         assert_eq!((c.database.as_str(), c.port, c.ssl_mode), ("ada", 5432, SslMode::Prefer));
     }
@@ -314,6 +340,7 @@ mod tests {
             "postgres://a%2Fb@h:1/c%2Fd",
             "postgres://u@h:1/d?connect_timeout=3&application_name=x",
             "postgres://u@fe80%3A%3A1%25eth0:1/d",
+            "postgres://u@h:1/d?channel_binding=require&prepared_statements=false",
         ] {
             assert_eq!(read(url).unwrap().to_string(), url);
         }
@@ -369,6 +396,8 @@ mod tests {
             seconds in 1..=86_400_u64,
             name in "[^\0]{1,12}",
             options in proptest::option::of("[^\0]{1,12}"),
+            binding in proptest::sample::select(vec!["disable", "prefer", "require"]),
+            prepared_statements: bool,
         ) {
             let host = if host.starts_with('/') { Host::Unix(host.into()) } else { Host::Tcp(host) };
             let mut config = Config::new(host, port, &user, &database);
@@ -379,6 +408,8 @@ mod tests {
             config.connect_timeout = Duration::from_secs(seconds);
             config.application_name = name;
             config.options = options;
+            config.channel_binding = ChannelBinding::from_name(binding).unwrap();
+            config.prepared_statements = prepared_statements;
             let read = parse(&config.to_string(), &|_| None).unwrap();
             proptest::prop_assert_eq!(format!("{config:?}"), format!("{read:?}"), "{}", config);
         }
@@ -404,6 +435,8 @@ mod tests {
             ("postgres://a,b/d", "one server"),
             ("postgres://h/a/b", "%2F"),
             ("postgres://h/d?connect_timeout=-1", "connect_timeout"),
+            ("postgres://h/d?channel_binding=maybe", "\"maybe\""),
+            ("postgres://h/d?prepared_statements=maybe", "\"maybe\""),
         ] {
             let message = refused(url);
             assert!(message.contains(part), "{url}: {message}");

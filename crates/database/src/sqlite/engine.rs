@@ -192,6 +192,7 @@ impl Engine for SqliteEngine {
             arrays: false,
             concurrent_writers: false,
             embedded: true,
+            session_state: true,
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
-use rusqlite::{Batch, Connection, InterruptHandle, Statement as Compiled};
+use rusqlite::{Batch, Connection, InterruptHandle, Statement as Compiled, TransactionState};
 
 use super::bulk::SqliteLoad;
 use super::busy::{self, Waits};
@@ -50,6 +50,26 @@ impl Calls {
         })
     }
 
+    /// Takes the turn before something is written.
+    ///
+    /// A transaction begun by BEGIN alone asks here at its first write. Has it read before, waiting would be in
+    /// vain: when the other has written, SQLite refuses to write on what was read before that. It fails at once
+    /// then, as SQLite would have it, and is repeated from its beginning.
+    fn take_turn(&mut self, connection: &Connection) -> Result<()> {
+        if self.turn.is_held() {
+            return Ok(());
+        }
+        let has_read = !connection.is_autocommit()
+            && connection.transaction_state(None::<&str>).map_err(translate)? != TransactionState::None;
+        if has_read {
+            if self.turn.take_if_free() { Ok(()) } else { Err(written_since()) }
+        } else if self.turn.take(&self.waits) {
+            Ok(())
+        } else {
+            Err(self.no_turn())
+        }
+    }
+
     fn no_turn(&mut self) -> Error {
         if self.waits.is_cancelled() {
             cancelled()
@@ -88,6 +108,10 @@ struct Prepared {
     writes: bool,
     /// Inserts, updates or deletes, and returns no rows.
     changes: bool,
+    /// Compiled at every execution.
+    parses_each_time: bool,
+    /// Its rows are skipped.
+    ignores_rows: bool,
 }
 
 struct Queued {
@@ -132,16 +156,14 @@ impl SqliteSession {
             return Err(wrong_count(prepared, given));
         }
         self.calls.start();
-        if self.connection.is_autocommit() {
-            if statement == Statement::ROLLBACK {
-                // SQLite ends a transaction by itself after some errors; the caller need not know which.
-                self.calls.turn.give_back();
-                rows.reset(0, true);
-                return Ok(());
-            }
-            if prepared.writes && !self.calls.turn.take(&self.calls.waits) {
-                return Err(self.calls.no_turn());
-            }
+        if statement == Statement::ROLLBACK && self.connection.is_autocommit() {
+            // SQLite ends a transaction by itself after some errors; the caller need not know which.
+            self.calls.turn.give_back();
+            rows.reset(0, true);
+            return Ok(());
+        }
+        if prepared.writes {
+            self.calls.take_turn(&self.connection)?;
         }
         let outcome = run_prepared(&self.connection, prepared, bind, rows);
         self.calls.after_call(&self.connection, outcome)
@@ -154,19 +176,48 @@ fn run_prepared(
     bind: impl FnOnce(&mut Compiled<'_>) -> Result<()>,
     rows: &mut Rows,
 ) -> Result<()> {
-    let mut compiled = connection.prepare_cached(&prepared.sql).map_err(translate)?;
-    bind(&mut compiled)?;
-    fetch(&mut compiled, rows)?;
+    let fields = if prepared.ignores_rows { Fields::Ignored } else { Fields::Plain };
+    if prepared.parses_each_time {
+        let mut compiled = connection.prepare(&prepared.sql).map_err(translate)?;
+        bind(&mut compiled)?;
+        fetch(&mut compiled, rows, fields)?;
+    } else {
+        let mut compiled = connection.prepare_cached(&prepared.sql).map_err(translate)?;
+        bind(&mut compiled)?;
+        fetch(&mut compiled, rows, fields)?;
+    }
     if prepared.changes {
         rows.set_affected(connection.changes());
     }
     Ok(())
 }
 
+/// What is wanted of a result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fields {
+    Ignored,
+    Plain,
+    Named,
+}
+
 /// Runs a statement whose parameters are bound and replaces `rows` with its result.
-fn fetch(compiled: &mut Compiled<'_>, rows: &mut Rows) -> Result<()> {
+fn fetch(compiled: &mut Compiled<'_>, rows: &mut Rows, fields: Fields) -> Result<()> {
     let mut columns = compiled.column_count();
+    if fields == Fields::Ignored {
+        rows.reset(0, true);
+        let (mut found, mut count) = (compiled.raw_query(), 0);
+        while found.next().map_err(translate)?.is_some() {
+            count += 1;
+        }
+        rows.set_affected(count);
+        return Ok(());
+    }
     rows.reset(columns, true);
+    if fields == Fields::Named {
+        for name in compiled.column_names() {
+            rows.push_name(name.as_bytes());
+        }
+    }
     let mut found = compiled.raw_query();
     let mut first = true;
     while let Some(row) = found.next().map_err(translate)? {
@@ -177,6 +228,11 @@ fn fetch(compiled: &mut Compiled<'_>, rows: &mut Rows) -> Result<()> {
             if now != columns {
                 columns = now;
                 rows.reset(columns, true);
+                if fields == Fields::Named {
+                    for name in row.as_ref().column_names() {
+                        rows.push_name(name.as_bytes());
+                    }
+                }
             }
         }
         for column in 0..columns {
@@ -204,6 +260,13 @@ fn wrong_count(prepared: &Prepared, given: usize) -> Error {
         "{given} parameters were given to a statement that takes {}: {}",
         prepared.parameters, prepared.sql
     ))
+}
+
+#[cold]
+fn written_since() -> Error {
+    Error::new(ErrorClass::LockNotAvailable, "another session writes what this transaction has read before")
+        .with_code("SQLITE_BUSY")
+        .with_help("a transaction that writes after it has read should begin with BEGIN IMMEDIATE")
 }
 
 fn cancelled() -> Error {
@@ -238,6 +301,8 @@ impl Session for SqliteSession {
             parameters: compiled.parameter_count(),
             writes,
             changes: writes && compiled.column_count() == 0 && is_change(sql),
+            parses_each_time: false,
+            ignores_rows: false,
         });
         Ok(Statement(number))
     }
@@ -287,7 +352,7 @@ impl Session for SqliteSession {
 
     fn run(&mut self, sql: &str) -> Result<()> {
         self.calls.start();
-        let outcome = run_all(&self.connection, sql);
+        let outcome = run_all(&self.connection, &mut self.calls, sql, None);
         self.calls.after_call(&self.connection, outcome)
     }
 
@@ -296,12 +361,42 @@ impl Session for SqliteSession {
         let mut rows = Rows::new();
         let outcome = expect_one(&self.connection, sql)
             .and_then(|()| self.connection.prepare(sql).map_err(translate))
-            .and_then(|mut compiled| fetch(&mut compiled, &mut rows).map(|()| compiled.column_count()));
+            .and_then(|mut compiled| {
+                fetch(&mut compiled, &mut rows, Fields::Plain).map(|()| compiled.column_count())
+            });
         match self.calls.after_call(&self.connection, outcome)? {
             0 if is_change(sql) => rows.set_affected(self.connection.changes()),
             _ => {}
         }
         Ok(rows)
+    }
+
+    fn prepare_text(
+        &mut self,
+        sql: &str,
+        parse_each_time: bool,
+        columns: &mut Vec<String>,
+    ) -> Result<Statement> {
+        let statement = self.prepare(sql)?;
+        columns.clear();
+        if let Some(prepared) = self.statements.last_mut() {
+            prepared.parses_each_time = parse_each_time;
+            let compiled = self.connection.prepare_cached(&prepared.sql).map_err(translate)?;
+            columns.extend(compiled.column_names().into_iter().map(str::to_owned));
+        }
+        Ok(statement)
+    }
+
+    fn ignore_rows(&mut self, statement: Statement) {
+        if let Some(prepared) = self.statements.get_mut(statement.0 as usize) {
+            prepared.ignores_rows = true;
+        }
+    }
+
+    fn query_text(&mut self, sql: &str, results: &mut Vec<Rows>) -> Result<()> {
+        self.calls.start();
+        let outcome = run_all(&self.connection, &mut self.calls, sql, Some(results));
+        self.calls.after_call(&self.connection, outcome)
     }
 
     fn bulk_load<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>> {
@@ -340,11 +435,35 @@ impl Session for SqliteSession {
     }
 }
 
-fn run_all(connection: &Connection, sql: &str) -> Result<()> {
+/// Runs every statement of `sql`, and keeps the result of each where somebody wants them.
+fn run_all(
+    connection: &Connection,
+    calls: &mut Calls,
+    sql: &str,
+    mut results: Option<&mut Vec<Rows>>,
+) -> Result<()> {
     let mut batch = Batch::new(connection, sql);
+    let mut count = 0;
     while let Some(mut compiled) = batch.next().map_err(translate)? {
-        let mut rows = compiled.raw_query();
-        while rows.next().map_err(translate)?.is_some() {}
+        if !compiled.readonly() {
+            calls.take_turn(connection)?;
+        }
+        if let Some(results) = results.as_deref_mut() {
+            if results.len() == count {
+                results.push(Rows::new());
+            }
+            fetch(&mut compiled, &mut results[count], Fields::Named)?;
+            count += 1;
+        } else {
+            let mut rows = compiled.raw_query();
+            while rows.next().map_err(translate)?.is_some() {}
+        }
+        if connection.is_autocommit() {
+            calls.turn.give_back();
+        }
+    }
+    if let Some(results) = results {
+        results.truncate(count);
     }
     Ok(())
 }

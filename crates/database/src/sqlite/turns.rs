@@ -80,6 +80,16 @@ impl Turn {
         self.held
     }
 
+    /// Takes the turn unless somebody else has it.
+    pub(crate) fn take_if_free(&mut self) -> bool {
+        if !self.held {
+            let mut queue = self.turns.lock();
+            self.held = !queue.taken;
+            queue.taken = true;
+        }
+        self.held
+    }
+
     /// Lets the next one write.
     pub(crate) fn give_back(&mut self) {
         if self.held {
@@ -210,6 +220,7 @@ mod tests {
             });
             assert!(!late.take(&waits));
         });
+        assert!(!late.take_if_free());
         drop(holder);
         assert!(late.take(&waits) || waits.is_cancelled());
         assert!(turns.lock().waiting.is_empty());

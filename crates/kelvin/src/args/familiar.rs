@@ -37,6 +37,11 @@ const ABSENT: &[(&[&str], &str)] = &[
         &["-v", "--vacuum-all"],
         "only the two small tables are vacuumed before a run; run VACUUM ANALYZE yourself",
     ),
+    (
+        &["-L", "--latency-limit"],
+        "no late transaction is left out; --slo 'max<100ms' says whether all were in time, and --queue how many \
+         may wait for a free user",
+    ),
     (&["--show-script"], "the built-in scripts stand in docs/pgbench.md"),
     (
         &["--exit-on-abort"],

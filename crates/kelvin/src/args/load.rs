@@ -8,6 +8,7 @@ use clap::Args;
 use kelvin_lab::Spec;
 use kelvin_lab::spec::{Build, Span, TargetName, Users};
 
+use super::pace::PaceArgs;
 use super::set;
 
 /// The database.
@@ -38,6 +39,9 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", conflicts_with_all = ["duration", "ramp_up"], value_parser = at_least_one,
         help_heading = "Load")]
     pub(super) transactions: Option<NonZeroU64>,
+
+    #[command(flatten)]
+    pace: PaceArgs,
 
     /// Decides every random value of the run [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
@@ -90,6 +94,7 @@ impl LoadArgs {
         set(&mut spec.load.timeout, self.timeout.as_ref());
         spec.load.transactions =
             if self.duration.is_some() { None } else { self.transactions.or(spec.load.transactions) };
+        self.pace.apply(spec);
         spec.label = self.label.clone().or(spec.label.take());
         spec.check |= self.check;
         if self.no_build {

@@ -3,6 +3,7 @@
 mod familiar;
 mod language;
 mod load;
+mod pace;
 mod parse;
 mod pgbench;
 mod script;
@@ -137,9 +138,10 @@ pub(crate) struct ReportArgs {
     /// Everything, for programs
     #[arg(long, group = "format")]
     pub(crate) json: bool,
-    /// One row a second and transaction type
-    #[arg(long, group = "format")]
-    pub(crate) csv: bool,
+    /// One row a second; a row a transaction type with =summary, a statement with =statements
+    #[arg(long, group = "format", value_name = "ROWS", num_args = 0..=1, require_equals = true,
+        default_missing_value = "seconds", value_parser = ["seconds", "summary", "statements"])]
+    pub(crate) csv: Option<String>,
     /// What `kelvin show` prints
     #[arg(long, group = "format")]
     pub(crate) text: bool,

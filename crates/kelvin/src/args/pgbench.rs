@@ -63,6 +63,7 @@ pub(crate) struct BuildArgs {
     mut_arg("ramp_up", |arg| arg.value_parser(seconds)),
     mut_arg("transactions", |arg| arg.short('t')),
     mut_arg("seed", |arg| arg.visible_alias("random-seed")),
+    mut_arg("rate", |arg| arg.short('R')),
     after_help = "Short flags are pgbench's here. -j, -P, --failures-detailed and --verbose-errors are accepted and change \
     nothing. The database is named with --target; its password comes from PGPASSWORD, from ~/.pgpass, or from a \
     prompt.\n\n\

@@ -20,8 +20,13 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
     let report = Report::of(&store.load(id)?)?;
     let (text, to_standard_output) = if args.json {
         (kelvin_report::json::render(&report)?, true)
-    } else if args.csv {
-        (kelvin_report::csv::series(&report), true)
+    } else if let Some(rows) = &args.csv {
+        let csv = match rows.as_str() {
+            "summary" => kelvin_report::csv::summary(&report),
+            "statements" => kelvin_report::csv::statements(&report),
+            _ => kelvin_report::csv::series(&report),
+        };
+        (csv, true)
     } else if args.text {
         (kelvin_report::text::render(&report, Options::default()), true)
     } else {

@@ -140,7 +140,7 @@ fn new_run(
         seed: spec.load.seed,
         random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
         kelvin_version: env!("CARGO_PKG_VERSION").into(),
-        kinds: kelvin_lab::series(workload.kinds(), false),
+        kinds: kelvin_lab::series(workload.kinds(), spec.load.is_open_loop()),
         headline: workload.headline().into(),
         headline_per: workload.headline_per(),
         counter_names: workload.counters().iter().map(|&name| name.into()).collect(),

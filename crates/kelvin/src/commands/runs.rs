@@ -30,11 +30,11 @@ pub(crate) fn runs(args: &RunsArgs, global: &Global) -> Result<Code> {
 fn table(runs: &[RunSummary]) -> String {
     let mut text = format!(
         "{:>5}  {:<16}  {:<8}  {:>5}  {:>12}  {:<11}  {}\n",
-        "run", "started (UTC)", "workload", "users", "per minute", "state", "target"
+        "run", "started (UTC)", "workload", "users", "figure", "state", "target"
     );
     for run in runs {
         let (users, figure) = run.best().map_or(("–".into(), "–".into()), |best| {
-            (best.users.to_string(), format!("{} {}", grouped(best.per_minute.round() as u64), run.headline))
+            (best.users.to_string(), format!("{} {}", figure(best.rate(run.headline_per)), run.headline))
         });
         let label = run.label.as_ref().map_or(String::new(), |label| format!("  \"{label}\""));
         text.push_str(&format!(
@@ -47,6 +47,11 @@ fn table(runs: &[RunSummary]) -> String {
         ));
     }
     text
+}
+
+/// A whole number; a small one, such as a few transactions a second, keeps a decimal.
+fn figure(rate: f64) -> String {
+    if rate < 100.0 && rate.fract() != 0.0 { format!("{rate:.1}") } else { grouped(rate.round() as u64) }
 }
 
 fn state(run: &RunSummary) -> &'static str {

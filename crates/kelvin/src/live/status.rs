@@ -1,15 +1,17 @@
 //! The status line: one second of the load in words. Pure, so that it can be tested to the letter.
 
-use kelvin_measure::event::{Part, Phase, Second};
+use kelvin_measure::event::{Arrivals, Part, Per, Phase, Role, Second, Series};
 use kelvin_measure::{Histogram, Nanos};
 
 /// What the line is made of, second by second.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Status {
-    /// Name of the headline figure per minute.
+    /// Name of the headline figure.
     headline: String,
-    /// Index of its transaction type.
-    kind: usize,
+    /// The time that it counts over.
+    per: Per,
+    /// What the counts of a second are of; those of an open loop too, which a closed one does not bring.
+    series: Vec<Series>,
     users: u32,
     /// Length of the measured window in seconds; none when it ends by count.
     planned: Option<u64>,
@@ -17,19 +19,21 @@ pub(super) struct Status {
     measured: u64,
     /// Errors of the point so far.
     errors: u64,
+    /// The newest arrivals of an open loop, with the refused ones summed up over the point.
+    arrivals: Option<Arrivals>,
     /// The newest second that has had its line.
     printed: Option<i64>,
 }
 
 impl Status {
-    pub(super) fn new(headline: &str, kind: usize) -> Self {
-        Self { headline: headline.into(), kind, ..Self::default() }
+    pub(super) fn new(headline: &str, per: Per, series: Vec<Series>) -> Self {
+        Self { headline: headline.into(), per, series, ..Self::default() }
     }
 
     /// A phase began.
     pub(super) fn phase(&mut self, phase: Phase, users: u32, planned: Option<Nanos>) {
         if phase == Phase::Connect {
-            *self = Self { headline: std::mem::take(&mut self.headline), kind: self.kind, ..Self::default() };
+            *self = Self::new(&self.headline, self.per, std::mem::take(&mut self.series));
         }
         self.users = users;
         // The last measured second is complete a moment after the window has closed.
@@ -43,42 +47,67 @@ impl Status {
         self.errors += count;
     }
 
+    /// The arrivals of a second were counted.
+    pub(super) fn arrivals(&mut self, new: &Arrivals) {
+        let refused = self.arrivals.map_or(0, |a| a.refused) + new.refused;
+        self.arrivals = Some(Arrivals { refused, ..*new });
+    }
+
     /// The line for a second; none for what came after the window, nor for what is added to a second whose
     /// line was printed.
     pub(super) fn second(&mut self, second: &Second, ramp_up: u64) -> Option<String> {
-        let now = second.kinds.get(self.kind).map_or(0, |kind| kind.committed) * 60;
-        let mut latency = Histogram::new();
-        for kind in &second.kinds {
-            latency.add(&kind.latency);
+        let mut now = 0;
+        let (mut service, mut response) = (Histogram::new(), Histogram::new());
+        for (series, kind) in self.series.iter().zip(&second.kinds) {
+            match series.role {
+                Role::Transaction => {
+                    now += if series.headline { kind.committed } else { 0 };
+                    service.add(&kind.latency);
+                }
+                Role::Response { .. } => response.add(&kind.latency),
+                Role::Statement { .. } | Role::Lag => {}
+            }
         }
-        let p95 = latency.percentile(95.0).map_or("–".to_owned(), |nanos| milliseconds(nanos as f64));
         let (name, at, total) = match second.part {
             Part::Tail => return None,
             Part::RampUp => ("ramp-up", ramp_up.saturating_add_signed(second.second) + 1, Some(ramp_up)),
             Part::Measured => {
                 self.measured_seconds = self.measured_seconds.max(second.second as u64 + 1);
-                self.measured += now / 60;
+                self.measured += now;
                 ("measure", second.second as u64 + 1, self.planned)
             }
         };
-        let users = if self.users == 1 { "1 user".into() } else { format!("{} users", self.users) };
-        let errors =
-            if self.errors == 1 { "1 error".into() } else { format!("{} errors", grouped(self.errors)) };
-        let mean = match (second.part, self.measured_seconds) {
-            (Part::Measured, seconds @ 1..) => grouped(self.measured * 60 / seconds),
-            _ => "–".into(),
-        };
-        let clock = total.map_or(format!("{at} s"), |total| format!("{} s left", total.saturating_sub(at)));
         if self.printed.is_some_and(|printed| printed >= second.second) {
             return None;
         }
         self.printed = Some(second.second);
+        let (what, latency) =
+            if self.arrivals.is_some() { ("response p95", &response) } else { ("p95", &service) };
+        let p95 = latency.percentile(95.0).map_or("–".to_owned(), |nanos| milliseconds(nanos as f64));
+        let users = if self.users == 1 { "1 user".into() } else { format!("{} users", self.users) };
+        let errors =
+            if self.errors == 1 { "1 error".into() } else { format!("{} errors", grouped(self.errors)) };
+        let pace =
+            |count: u64, seconds: u64| grouped((count as f64 * self.per.seconds() / seconds as f64) as u64);
+        let mean = match (second.part, self.measured_seconds) {
+            (Part::Measured, seconds @ 1..) => pace(self.measured, seconds),
+            _ => "–".into(),
+        };
+        let clock = total.map_or(format!("{at} s"), |total| format!("{} s left", total.saturating_sub(at)));
         Some(format!(
-            "{name} {clock} · {} {} now {mean} mean · p95 {p95} · {errors} · {users}",
+            "{name} {clock} · {} {} now {mean} mean · {what} {p95}{} · {errors} · {users}",
+            pace(now, 1),
             self.headline,
-            grouped(now),
+            self.arrivals.as_ref().map_or_else(String::new, queue),
         ))
     }
+}
+
+/// What an open loop adds to the line.
+fn queue(arrivals: &Arrivals) -> String {
+    let refused =
+        if arrivals.refused > 0 { format!(", {} refused", grouped(arrivals.refused)) } else { String::new() };
+    format!(" · {} due, {} waiting{refused}", grouped(arrivals.due), grouped(arrivals.waiting))
 }
 
 /// A latency in milliseconds with a precision that fits its size.
@@ -123,19 +152,38 @@ mod tests {
 
     #[test]
     fn the_line_says_where_we_are_and_what_it_is() {
-        let mut status = Status::new("NOPM", 0);
+        let mut status = Status::new("NOPM", Per::Minute, vec![Series::transaction("New-Order", true)]);
         status.phase(Phase::RampUp, 4, Some(5_000_000_000));
         let line = status.second(&second(-5, Part::RampUp, 100), 5).unwrap();
-        assert_eq!(line, "ramp-up 4 s left · NOPM 6,000 now – mean · p95 – · 0 errors · 4 users");
+        assert_eq!(line, "ramp-up 4 s left · 6,000 NOPM now – mean · p95 – · 0 errors · 4 users");
         status.phase(Phase::Measure, 4, Some(20_000_000_000));
         status.second(&second(0, Part::Measured, 1000), 5);
         status.errors(3);
         let line = status.second(&second(1, Part::Measured, 500), 5).unwrap();
         assert_eq!(
             line,
-            "measure 18 s left · NOPM 30,000 now 45,000 mean · p95 1.50 ms · 3 errors · 4 users"
+            "measure 18 s left · 30,000 NOPM now 45,000 mean · p95 1.50 ms · 3 errors · 4 users"
         );
         assert!(status.second(&second(20, Part::Tail, 1), 5).is_none());
+    }
+
+    #[test]
+    fn an_open_loop_counts_a_transaction_once_and_shows_its_queue() {
+        let response = Series { role: Role::Response { of: 0 }, ..Series::transaction("response", false) };
+        let mut status = Status::new("tps", Per::Second, vec![Series::transaction("a", true), response]);
+        status.phase(Phase::Measure, 1, None);
+        let mut both = second(0, Part::Measured, 400);
+        let mut slow = both.kinds[0].clone();
+        slow.latency.clear();
+        (0..400).for_each(|_| slow.latency.record(9_000_000));
+        both.kinds.push(slow);
+        status.arrivals(&Arrivals { due: 410, refused: 2, waiting: 8, ..Arrivals::default() });
+        status.arrivals(&Arrivals { due: 420, refused: 3, waiting: 7, ..Arrivals::default() });
+        assert_eq!(
+            status.second(&both, 0).unwrap(),
+            "measure 1 s · 400 tps now 400 mean · response p95 9.00 ms · 420 due, 7 waiting, 5 refused · 0 errors · \
+             1 user"
+        );
     }
 
     #[test]

@@ -78,7 +78,11 @@ impl Terminal {
 
 impl Live for Terminal {
     fn begin(&mut self, workload: &dyn Workload, spec: &Spec) {
-        self.status = Status::new(workload.headline(), workload.headline_kind());
+        self.status = Status::new(
+            workload.headline(),
+            workload.headline_per(),
+            kelvin_lab::series(workload.kinds(), true),
+        );
         self.ramp_up = spec.load.ramp_up.nanos().div_ceil(1_000_000_000);
     }
 
@@ -95,6 +99,7 @@ impl Live for Terminal {
             Event::Check { line, .. } if self.interactive => {
                 self.line(format!("checking the consistency conditions: {} done", line.number));
             }
+            Event::Arrivals(arrivals) => self.status.arrivals(arrivals),
             Event::Errors(errors) => self.status.errors(errors.count),
             Event::Second(second) => {
                 if let Some(line) = self.status.second(second, self.ramp_up) {

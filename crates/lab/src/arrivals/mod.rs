@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn the_mean_gap_of_ten_million_arrivals_does_not_drift() {
         const N: usize = 10_000_000;
-        // The same sum in two parts each: units first, then compensated (Kahan), as the exact reference.
+        // The same gaps, added with Kahan's compensation: as good as exact.
         let rate = 12_345.678;
         let mut random = Random::part(11, DOMAIN, 0);
         let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
@@ -140,8 +140,8 @@ mod tests {
         }
         let last = Arrivals::new(11, Process::Poisson, rate, 0).nth(N - 1).unwrap();
         assert!((last as f64 - sum).abs() <= 1.0, "{last} against {sum}");
-        // And the mean is the asked one: 1/√n is 3.2e-4, so a million seeds would be needed to test 1e-4 by
-        // chance alone; this seed's own luck is in the reference above.
+        // By chance alone the mean of so many varies by 1/√n = 3.2e-4; the comparison above is what shows that
+        // the sum adds nothing to that.
         let mean = last as f64 / N as f64 * rate / 1e9;
         assert!((mean - 1.0).abs() < 4.0 / (N as f64).sqrt(), "{mean}");
     }

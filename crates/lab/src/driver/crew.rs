@@ -103,7 +103,9 @@ impl Crew {
         match self {
             Self::Threads(threads) => {
                 // A panic has its own mark, which the invariants look at.
-                threads.into_iter().for_each(|thread| drop(thread.join()));
+                for thread in threads {
+                    let _ = thread.join();
+                }
                 None
             }
             Self::Loops(loops) => {

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kelvin_database::{Engine, Error, Session};
-use kelvin_measure::event::{AuditLine, Phase, Role, Window};
+use kelvin_measure::event::{AuditLine, KindCounts, Phase, Role, Window};
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::{Clock, Collector, Counters, Event, Nanos, Random, Recorder, Totals, recorder};
 use kelvin_workload::{Stop, VirtualUser, Workload};
@@ -69,6 +69,14 @@ pub struct PointResult {
     pub gave_up: Option<String>,
     /// Whether somebody asked to stop.
     pub interrupted: bool,
+}
+
+impl PointResult {
+    /// Good transactions of all types a second, over the measured window.
+    pub fn throughput(&self) -> f64 {
+        let good: u64 = self.totals.transactions(&self.totals.measured).map(KindCounts::good).sum();
+        if self.window.elapsed == 0 { 0.0 } else { good as f64 * 1e9 / self.window.elapsed as f64 }
+    }
 }
 
 /// One point, ready to run.
@@ -247,7 +255,7 @@ impl Point<'_> {
             users.push(User {
                 index: index as u32,
                 shared: Arc::clone(&shared),
-                user,
+                work: user,
                 session,
                 recorder,
                 counters: counters[index].clone(),

@@ -117,7 +117,8 @@ pub(super) enum Book {
     BeforeOpen,
     /// Of the transactions that ended after the window: the time before it closed.
     BeforeClose,
-    /// Headline transactions whose commit was lost with its connection: they may have happened.
+    /// Headline transactions whose commit was lost with its connection, or whose answer could not be
+    /// understood: they may have happened.
     Unknown,
     /// Arrivals taken whose time came before the window closed, and which the user could not start any more.
     Unstarted,
@@ -150,7 +151,7 @@ impl Start {
 pub(super) struct User {
     pub(super) index: u32,
     pub(super) shared: Arc<Shared>,
-    pub(super) user: Box<dyn VirtualUser>,
+    pub(super) work: Box<dyn VirtualUser>,
     pub(super) session: Box<dyn Session>,
     pub(super) recorder: Recorder,
     pub(super) counters: Counters,
@@ -193,7 +194,7 @@ impl User {
                 Some(Claim::Serve { at }) => Some(at),
                 Some(Claim::End) => break,
             };
-            let next = self.user.next();
+            let next = self.work.next();
             // Drawing the inputs is not the database's time.
             let drawn = shared.clock.now();
             self.book.add(Book::Idle as usize, shared.within_window(now, drawn));
@@ -256,7 +257,7 @@ impl User {
     fn transaction(&mut self, kind: u16, start: Start) -> (Nanos, bool) {
         let mut retries = 0;
         loop {
-            match self.user.execute(&mut *self.session) {
+            match self.work.execute(&mut *self.session) {
                 Ok(outcome) => return (self.good(kind, start, retries, outcome), true),
                 Err(error) => {
                     let lost = self.session.is_broken() || error.class() == ErrorClass::ConnectionLost;
@@ -265,7 +266,10 @@ impl User {
                         && retries < self.shared.retries
                         && !self.shared.stop.requested()
                         && self.roll_back().is_ok();
-                    if lost && self.shared.headline[usize::from(kind)] {
+                    // Only the server's own word tells that nothing was committed: an answer that could not be
+                    // understood may have been a good one.
+                    let unknown = lost || error.code().0.is_empty();
+                    if unknown && self.shared.headline[usize::from(kind)] {
                         self.book.add(Book::Unknown as usize, 1);
                     }
                     let end = self.shared.clock.now();
@@ -296,7 +300,7 @@ impl User {
     fn good(&mut self, kind: u16, start: Start, retries: u16, outcome: Outcome) -> Nanos {
         let end = self.shared.clock.now();
         self.recorder.record(start.sample(end, kind, outcome, retries));
-        for statement in self.user.statement_times() {
+        for statement in self.work.statement_times() {
             let (end, took) = (statement.end, statement.took);
             self.recorder.record(Sample::closed(end, took, statement.kind, Outcome::Committed, 0));
         }
@@ -305,7 +309,7 @@ impl User {
         if end >= close {
             self.book.add(Book::BeforeClose as usize, self.shared.within_window(start, end));
         } else if end >= self.shared.open {
-            self.user.count(&self.counters);
+            self.work.count(&self.counters);
             if start < self.shared.open {
                 self.book.add(Book::BeforeOpen as usize, self.shared.open - start);
             }
@@ -344,7 +348,7 @@ impl User {
             now = self.pause(now, pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
             let connected = self.shared.connect().and_then(|mut session| {
-                self.user.prepare(&mut *session)?;
+                self.work.prepare(&mut *session)?;
                 Ok(session)
             });
             let tried = self.shared.clock.now();

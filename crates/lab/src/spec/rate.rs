@@ -7,9 +7,6 @@ use kelvin_measure::Random;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// No generator of ours starts more transactions a second than this; a larger number is a mistake.
-const HIGHEST: f64 = 10_000_000.0;
-
 /// One arrival in eleven days: less does not happen in a run.
 const LOWEST: f64 = 1e-6;
 
@@ -47,6 +44,9 @@ enum Order {
 }
 
 impl Rates {
+    /// No generator of ours starts more transactions a second than this; a larger number is a mistake.
+    pub const HIGHEST: f64 = 10_000_000.0;
+
     /// The rates in arrivals a second, in the order in which they run.
     pub fn points(&self, seed: u64) -> Vec<f64> {
         let mut points = match &self.shape {
@@ -99,8 +99,8 @@ fn valid(rate: f64) -> Result<f64, String> {
         Err(format!("{rate} arrivals a second do nothing; give more than 0"))
     } else if rate < LOWEST {
         Err(format!("{rate} arrivals a second are less than one in eleven days"))
-    } else if rate > HIGHEST {
-        Err(format!("{rate} arrivals a second are more than the {HIGHEST} that are supported"))
+    } else if rate > Rates::HIGHEST {
+        Err(format!("{rate} arrivals a second are more than the {} that are supported", Rates::HIGHEST))
     } else {
         Ok(rate)
     }
@@ -393,7 +393,7 @@ mod tests {
                 prop_assert_eq!(&rates.to_string().parse::<Rates>().unwrap(), &rates);
                 let points = rates.points(7);
                 prop_assert!(!points.is_empty() && points.len() <= MOST_POINTS);
-                prop_assert!(points.iter().all(|&r| (LOWEST..=HIGHEST).contains(&r)));
+                prop_assert!(points.iter().all(|&r| (LOWEST..=Rates::HIGHEST).contains(&r)));
             }
         }
     }

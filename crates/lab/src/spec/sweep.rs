@@ -5,8 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// As many as a run can have.
-const MOST_USERS: u32 = 100_000;
+use super::MOST_USERS;
 
 /// Numbers of users that the law needs: three parameters and one degree of freedom.
 const FEWEST: usize = 4;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::plot::{Frame, Line, svg};
+use super::plot::{Frame, Line, Mark, svg};
 use crate::figure::{ms, rate, users};
 use crate::{PointReport, Report};
 
@@ -10,9 +10,8 @@ use crate::{PointReport, Report};
 pub(super) fn throughput(report: &Report) -> String {
     let name = if report.open_loop { "achieved transactions a second" } else { &report.headline };
     let place = |p: &PointReport| p.asked_per_second().unwrap_or_else(|| f64::from(p.users));
-    let value = |p: &PointReport| match report.open_loop {
-        true => p.transactions_per_second,
-        false => p.headline(report.headline_per),
+    let value = |p: &PointReport| {
+        if report.open_loop { p.transactions_per_second } else { p.headline(report.headline_per) }
     };
     let mut lines = lines(report, name, &|p| {
         let value = value(p)?;
@@ -80,11 +79,7 @@ pub(super) fn scalability(report: &Report) -> String {
 
 /// One line through the points in ascending order; two, in the order in which they were run, when the ramp went
 /// up and came down again: where they part, the system remembers what it went through.
-fn lines(
-    report: &Report,
-    name: &str,
-    place: &dyn Fn(&PointReport) -> Option<(f64, f64, String)>,
-) -> Vec<Line> {
+fn lines(report: &Report, name: &str, place: &dyn Fn(&PointReport) -> Option<Mark>) -> Vec<Line> {
     let asked = |p: &PointReport| p.asked_per_second().unwrap_or_else(|| f64::from(p.users));
     let steps: Vec<f64> = report.points.iter().map(asked).collect();
     if let Some(legs) = legs(&steps) {

@@ -47,6 +47,7 @@ struct OpenCharts {
     refused: Vec<Option<u64>>,
     waiting: Vec<Option<u64>>,
     service_p99: Vec<Option<f64>>,
+    lag_max: Vec<Option<f64>>,
 }
 
 /// The whole page.
@@ -162,6 +163,7 @@ fn charts(report: &Report, point: &PointReport) -> Charts {
         refused: rows.iter().map(|s| s.open?.refused).collect(),
         waiting: rows.iter().map(|s| s.open?.waiting).collect(),
         service_p99: rows.iter().map(|s| milliseconds(s.p99_us)).collect(),
+        lag_max: rows.iter().map(|s| milliseconds(s.open?.lag_max_us)).collect(),
     });
     let mut marks: Vec<(f64, &'static str, String)> = vec![(0.0, "phase", "measured window opens".into())];
     if point.closed {

@@ -62,11 +62,11 @@
       cursor, scales: { x, y: { distr: 3 } }, plugins: [marks(point)],
       axes: [time, axis(logLabel(point), { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
       series: [{ label: "second" }, line("p50", "--c0", {}), line("p95", "--c2", {}), line("p99", "--c1", {}), line("max", "--soft", { width: 0.8 })].concat(
-        point.open ? [line("service p99", "--c3", { dash: [4, 4] })] : []),
-    }, [point.t, point.p50, point.p95, point.p99, point.max].concat(point.open ? [point.open.service_p99] : []));
+        point.open ? [line("service p99", "--c3", { dash: [4, 4] }), line("generator’s lateness, max", "--c4", { width: 0.8, dash: [2, 3] })] : []),
+    }, [point.t, point.p50, point.p95, point.p99, point.max].concat(point.open ? [point.open.service_p99, point.open.lag_max] : []));
     if (point.open) plot("queue-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, Math.max(hi || 0, 1) * 1.08] } }, plugins: [marks(point)],
-      axes: [time, axis("transactions", { size: 64, values: (u, v) => v.map(short) })],
+      axes: [time, axis("transactions", { size: 64, incrs: [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)), values: (u, v) => v.map(short) })],
       series: [{ label: "second" }, line("waiting for a free user", "--c1", {}), line("refused", "--bad", { dash: [4, 4] })],
     }, [point.t, point.open.waiting, point.open.refused], 160);
 

@@ -12,6 +12,9 @@ const RIGHT: f64 = 24.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 52.0;
 
+/// x, y, and what the mark says when pointed at.
+pub(super) type Mark = (f64, f64, String);
+
 /// A line through points in their order.
 pub(super) struct Line {
     /// What it is called in the legend.
@@ -20,8 +23,8 @@ pub(super) struct Line {
     pub(super) colour: usize,
     /// Whether it is a fitted curve: dashed, without marks.
     pub(super) fitted: bool,
-    /// x, y, and what a mark says when pointed at.
-    pub(super) points: Vec<(f64, f64, String)>,
+    /// The points in their order.
+    pub(super) points: Vec<Mark>,
 }
 
 /// What stands around the lines.
@@ -111,7 +114,7 @@ fn draw(
 ) {
     let class = if line.fitted { "fitted" } else { "measured" };
     let _ = write!(out, "<g class=\"{class} c{}\"><polyline points=\"", line.colour % 5);
-    let points = || line.points.iter().filter(|p| usable(p.1));
+    let points = || line.points.iter().filter(|p| p.0.is_finite() && usable(p.1));
     for (x, y, _) in points() {
         let _ = write!(out, "{:.1},{:.1} ", at_x(*x), at_y(*y));
     }
@@ -157,7 +160,7 @@ fn ticks(most: f64) -> Vec<f64> {
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) =
         (low.log10().floor() as i32, high.log10().ceil().max(low.log10().floor() + 1.0) as i32);
-    let steps: &[f64] = if last - first > 2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let steps: &[f64] = if last - first > 3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let all = (first..=last).flat_map(|e| steps.iter().map(move |s| s * 10_f64.powi(e)));
     let all: Vec<f64> = all.collect();
     // One mark beyond each end is enough.

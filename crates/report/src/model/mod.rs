@@ -153,10 +153,16 @@ impl Report {
         })
     }
 
-    /// The point with the highest headline figure.
+    /// The point with the highest headline figure; of the rates of an open loop the highest that was kept up with;
+    /// of a search the highest rate that held.
     pub fn best(&self) -> Option<&PointReport> {
+        let held = self.maximum_rate.as_ref().and_then(MaximumRate::highest_held);
+        if let Some(point) = held.and_then(|held| self.points.iter().find(|p| p.point == held)) {
+            return Some(point);
+        }
+        let kept_up = |p: &PointReport| p.schedule.as_ref().is_none_or(|s| !s.overloaded);
         let value = |p: &PointReport| p.headline_per_minute.unwrap_or(f64::NEG_INFINITY);
-        self.points.iter().max_by(|a, b| value(a).total_cmp(&value(b)))
+        self.points.iter().max_by(|a, b| kept_up(a).cmp(&kept_up(b)).then(value(a).total_cmp(&value(b))))
     }
 
     /// Name of the figure that counts all transactions in the headline's unit.
@@ -174,7 +180,7 @@ impl Report {
 
     /// The workload's name as a heading has it.
     pub fn workload_name(&self) -> String {
-        self.workload.to_uppercase()
+        if self.workload.starts_with("tproc") { self.workload.to_uppercase() } else { self.workload.clone() }
     }
 }
 

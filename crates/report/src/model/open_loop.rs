@@ -1,14 +1,10 @@
 //! What became of the arrivals of an open loop.
 
-use kelvin_measure::event::Per;
+use kelvin_measure::event::{Per, Schedule};
 use kelvin_store::{Figures, Point};
 use serde::Serialize;
 
 use crate::figure::{rate, users, whole};
-
-/// Share of the due transactions still waiting at the end, above which the queue was growing and did not just
-/// hold what had arrived a moment ago.
-const GROWING: f64 = 0.01;
 
 /// The schedule of an open loop and how it was kept, over the measured window.
 #[derive(Debug, Clone, Serialize)]
@@ -38,11 +34,17 @@ impl ScheduleReport {
     pub(super) fn of(point: &Point, figures: &Figures) -> Self {
         let window = point.window.as_ref().and_then(|w| w.schedule);
         let seen = figures.arrivals.unwrap_or_default();
-        let (due, refused, waiting) =
-            window.map_or((seen.due, seen.refused, seen.waiting), |s| (s.due, s.refused, s.waiting));
+        let schedule = window.unwrap_or(Schedule {
+            rate: f64::NAN,
+            due: seen.due,
+            refused: seen.refused,
+            waiting: seen.waiting,
+            longest: 0,
+        });
+        let Schedule { due, refused, waiting, .. } = schedule;
+        let overloaded = schedule.overloaded();
         let asked = window.map(|s| s.rate);
         let achieved = figures.transactions_per(Per::Second);
-        let overloaded = refused > 0 || (due > 0 && waiting as f64 / due as f64 > GROWING);
         Self {
             asked_per_second: asked,
             due,

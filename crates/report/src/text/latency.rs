@@ -16,7 +16,10 @@ impl Page {
         if p.latency.iter().chain(&p.response).any(|r| r.p999_us.is_none()) {
             self.wrapped("", &format!("{NONE}: fewer than ten transactions lie beyond that percentile"));
         }
-        self.wrapped("", if report.open_loop { TWO_TIMES } else { CLOSED_LOOP });
+        // What the times mean is said once.
+        if report.points.first().is_some_and(|first| first.point == p.point) {
+            self.wrapped("", if report.open_loop { TWO_TIMES } else { CLOSED_LOOP });
+        }
         let rows = || p.latency.iter();
         let (rolled, failed, retries) = (
             rows().map(|r| r.rolled_back).sum::<u64>(),

@@ -16,9 +16,10 @@ impl Page {
                 "users", "asked/s", "achieved/s", "p50 ms", "p95 ms", "p99 ms", "errors", "refused", "cores"
             ));
         } else {
-            let total = if report.has_total() { report.total_name() } else { "" };
+            let total =
+                if report.has_total() { format!("{:>12}", report.total_name()) } else { String::new() };
             self.line(&format!(
-                "{:>7}{:>12}{total:>12}{:>9}{:>9}{:>9}{:>9}{:>9}",
+                "{:>7}{:>12}{total}{:>9}{:>9}{:>9}{:>9}{:>9}",
                 "users", report.headline, "p50 ms", "p95 ms", "p99 ms", "errors", "cores"
             ));
         }
@@ -32,9 +33,8 @@ impl Page {
 
     /// The throughput as bars.
     pub(super) fn curve(&mut self, report: &Report) {
-        let value = |p: &PointReport| match report.open_loop {
-            true => p.transactions_per_second,
-            false => p.headline(report.headline_per),
+        let value = |p: &PointReport| {
+            if report.open_loop { p.transactions_per_second } else { p.headline(report.headline_per) }
         };
         let most = report.points.iter().filter_map(value).fold(0.0, f64::max);
         if most <= 0.0 {
@@ -59,13 +59,13 @@ impl Page {
         self.line("");
         self.line("Universal Scalability Law: X(n) = λ·n / (1 + σ·(n − 1) + κ·n·(n − 1))");
         let rows = [
-            ("λ", &fit.lambda, "transactions a second of one user alone"),
-            ("σ", &fit.sigma, "contention: share of the work done one after another"),
-            ("κ", &fit.kappa, "coherency: cost of each pair of users"),
+            ("λ", &fit.lambda, "a second by one user alone"),
+            ("σ", &fit.sigma, "contention: share done in turn"),
+            ("κ", &fit.kappa, "coherency: cost of each pair"),
         ];
         for (name, estimate, words) in rows {
             self.line(&format!(
-                "  {name} {:>11}   {:<26}{words}",
+                "  {name} {:>11}  {:<28}{words}",
                 coefficient(estimate.value),
                 interval(estimate)
             ));
@@ -107,9 +107,10 @@ fn open_line(p: &PointReport) -> String {
 }
 
 fn closed_line(report: &Report, p: &PointReport) -> String {
-    let total = if report.has_total() { rate(p.transactions(report.headline_per)) } else { String::new() };
+    let all = || format!("{:>12}", rate(p.transactions(report.headline_per)));
+    let total = if report.has_total() { all() } else { String::new() };
     format!(
-        "{:>7}{:>12}{total:>12}{:>9}{:>9}{:>9}{:>9}{:>9}",
+        "{:>7}{:>12}{total}{:>9}{:>9}{:>9}{:>9}{:>9}",
         whole(u64::from(p.users)),
         rate(p.headline(report.headline_per)),
         ms(p.latency_all.p50_us),
@@ -136,20 +137,18 @@ pub(crate) fn explained(fit: &Scalability) -> String {
 
 /// Where the fitted throughput is highest.
 pub(crate) fn peak(fit: &Scalability) -> String {
-    match fit.peak_users {
-        Some(users) => format!(
+    if let Some(users) = fit.peak_users {
+        return format!(
             "highest at {} users by the fit: {} transactions a second",
             rate(Some(users.round())),
             rate(Some(fit.fitted(users)))
-        ),
-        None => {
-            let most = fit.points.iter().map(|p| p.users).max().unwrap_or(0);
-            format!(
-                "the highest throughput lies beyond {} users, twice the range measured, of which a fit says nothing",
-                whole(2 * u64::from(most))
-            )
-        }
+        );
     }
+    let most = fit.points.iter().map(|p| p.users).max().unwrap_or(0);
+    format!(
+        "the highest throughput lies beyond {} users, twice the range measured, of which a fit says nothing",
+        whole(2 * u64::from(most))
+    )
 }
 
 /// The outcome of a search in one sentence.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, unreachable_pub, dead_code, reason = "shared by tests and the example")]
 
+pub mod pgbench;
+
 use std::path::Path;
 
 use kelvin_measure::event::Series;

@@ -9,7 +9,7 @@ fn exact(parameters: [f64; 3], users: &[f64]) -> Vec<Point> {
     users.iter().map(|&n| Point { users: n, throughput: fit::law(parameters, n) }).collect()
 }
 
-/// A Sun SPARCcenter 2000 in SPEC SDM91 (Gunther 2007, table 5.1; data set `specsdm91` of R's package usl).
+/// A Sun SPARCcenter 2000 in SPEC SDM91 (analysed in Gunther 2007; data set `specsdm91` of R's package usl).
 const SPEC_SDM91: [(f64, f64); 7] = [
     (1.0, 64.9),
     (18.0, 995.9),
@@ -20,7 +20,7 @@ const SPEC_SDM91: [(f64, f64); 7] = [
     (216.0, 1702.2),
 ];
 
-/// A ray tracer on an SGI Origin 2000 (Gunther 2007, table 4.3; data set `raytracer` of the same package).
+/// A ray tracer on an SGI Origin 2000 (analysed in Gunther 2007; data set `raytracer` of the same package).
 const RAYTRACER: [(f64, f64); 11] = [
     (1.0, 20.0),
     (4.0, 78.0),
@@ -120,6 +120,37 @@ fn rs_own_test_and_other_exact_laws_are_found_again() {
         assert!((law.lambda / parameters[0] - 1.0).abs() < 1e-5, "{parameters:?} {law:?}");
         assert!((law.sigma - parameters[1]).abs() < 1e-5 * parameters[1].max(0.1), "{parameters:?} {law:?}");
         assert!((law.kappa - parameters[2]).abs() < 1e-5 * parameters[2].max(1e-4), "{parameters:?} {law:?}");
+    }
+}
+
+#[test]
+fn no_other_law_is_nearer_to_noisy_points() {
+    let mut random = Resampler::new(5);
+    for _ in 0..1000 {
+        let span = |random: &mut Resampler, low: f64, high: f64| low * (high / low).powf(random.unit());
+        let mut truth =
+            [span(&mut random, 1e-2, 1e6), span(&mut random, 1e-4, 1.0), span(&mut random, 1e-7, 1e-1)];
+        // Often on a bound.
+        for parameter in &mut truth[1..] {
+            if random.below(4) == 0 {
+                *parameter = 0.0;
+            }
+        }
+        let mut points = exact(truth, &[1.0, 2.0, 3.0, 6.0, 10.0, 25.0, 60.0][..4 + random.below(4)]);
+        let noise = span(&mut random, 1e-4, 0.3);
+        for point in &mut points {
+            point.throughput *= (noise * random.normal()).exp();
+        }
+        let law = Usl::fit(&points).unwrap();
+        assert!(law.lambda > 0.0 && law.sigma >= 0.0 && law.kappa >= 0.0, "{law:?}");
+        let squares =
+            |p: [f64; 3]| points.iter().map(|x| (x.throughput - fit::law(p, x.users)).powi(2)).sum::<f64>();
+        let least = squares([law.lambda, law.sigma, law.kappa]);
+        assert!(least <= squares(truth) * (1.0 + 1e-9), "{truth:?} {points:?} {law:?}");
+        for _ in 0..20 {
+            let near = [law.lambda, law.sigma, law.kappa].map(|p| p * span(&mut random, 0.5, 2.0));
+            assert!(least <= squares(near) * (1.0 + 1e-9), "{near:?} {points:?} {law:?}");
+        }
     }
 }
 

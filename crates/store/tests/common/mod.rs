@@ -6,7 +6,8 @@
 use kelvin_measure::Event;
 use kelvin_measure::event::Series;
 use kelvin_measure::event::{
-    AuditLine, CheckLine, ErrorCount, KindCounts, Part, Phase, Second, Status, Window,
+    Arrivals, AuditLine, CheckLine, ErrorCount, Estimate, KindCounts, MaximumRate, Part, Phase, RateTrial,
+    Role, Scalability, ScalabilityPoint, Schedule, Second, Status, Window,
 };
 use kelvin_measure::invariant::Invariant;
 use kelvin_store::NewRun;
@@ -176,4 +177,69 @@ pub fn merged(events: &[Event]) -> Vec<Event> {
 
 pub fn as_json(events: &[Event]) -> Vec<String> {
     events.iter().map(|e| serde_json::to_string(e).unwrap()).collect()
+}
+
+/// The series of an open loop of one timed transaction type.
+pub fn open_series() -> Vec<Series> {
+    let series = |name: &str, role| Series { name: name.into(), headline: false, role };
+    vec![
+        Series::transaction("a", true),
+        series("SELECT 1", Role::Statement { of: 0 }),
+        series("a, response", Role::Response { of: 0 }),
+        series("schedule lag", Role::Lag),
+    ]
+}
+
+/// An open loop with everything that only such a run emits.
+pub fn open_loop(seed: u64) -> Vec<Event> {
+    let mut noise = Noise(seed);
+    let mut events = vec![phase(0, Phase::Measure, 1, 8)];
+    for second in 0..5 {
+        let kinds = [1_000_000, 400_000, 3_000_000, 50_000].map(|typical| noise.kind(40, typical)).to_vec();
+        events.push(Event::Second(Second { point: 0, second, part: Part::Measured, kinds }));
+        events.push(Event::Arrivals(Arrivals {
+            point: 0,
+            second,
+            due: 45,
+            refused: 2,
+            waiting: second as u64,
+        }));
+        // What was refused a moment later.
+        events.push(Event::Arrivals(Arrivals { point: 0, second, due: 1, refused: 1, waiting: 9 }));
+    }
+    events.push(Event::Window(Window {
+        point: 0,
+        users: 8,
+        elapsed: 5_000_000_000,
+        idle: 0,
+        client_headline: headline(&events, 0),
+        server_headline: None,
+        server_transactions: None,
+        client_cpu: 1_000_000,
+        client_run_delay: Some(20_000),
+        schedule: Some(Schedule { rate: 45.5, due: 230, refused: 15, waiting: 9, longest: 11 }),
+    }));
+    let estimate = |value| Estimate { value, low: Some(value / 2.0), high: None };
+    events.push(Event::Scalability(Scalability {
+        lambda: estimate(100.0),
+        sigma: estimate(0.1),
+        kappa: estimate(f64::NAN),
+        peak_users: None,
+        r_squared: None,
+        points: vec![ScalabilityPoint { users: 8, throughput: 40.0 }],
+    }));
+    events.push(Event::MaximumRate(MaximumRate {
+        held: Some(45.5),
+        failed: None,
+        slo: "p99<20ms".into(),
+        trials: vec![RateTrial {
+            point: 0,
+            rate: 45.5,
+            achieved: 40.0,
+            holds: true,
+            verdicts: vec!["p99 3 ms".into()],
+        }],
+    }));
+    events.push(Event::Finished { status: Status::Complete, error: None });
+    events
 }

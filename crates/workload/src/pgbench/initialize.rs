@@ -78,6 +78,7 @@ pub(crate) fn build(
         Found::Complete { scale } => return Err(other_scale(scale, options.scale())),
         Found::Nothing | Found::Partial => {}
     }
+    engine.capabilities().need_session_state("building the data")?;
     let session = session.as_mut();
     set_up(session)?;
     drop_data(session)?;

@@ -6,14 +6,15 @@
 mod builtin;
 mod check;
 pub mod expression;
+mod history;
 mod initialize;
+mod kinds;
 mod options;
 pub mod script;
 mod size;
 mod user;
 mod variables;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use kelvin_database::{Engine, EngineKind, Error, Result, Session};
@@ -47,6 +48,8 @@ pub struct Pgbench {
     builtins: Vec<Option<Builtin>>,
     /// The sums before the run.
     before: Option<check::Sums>,
+    /// How many rows the history has.
+    history: history::Counter,
 }
 
 impl Pgbench {
@@ -95,13 +98,13 @@ impl Pgbench {
         for (name, text) in &options.define {
             defined.push((slots.slot(name), text.clone()));
         }
-        let kinds = options
-            .scripts
-            .iter()
-            .map(|choice| Kind { name: Cow::Owned(choice.name.clone()), headline: true, statement_of: None })
-            .collect();
+        let mut kinds = kinds::of_scripts(&scripts);
+        if options.per_statement {
+            kinds::add_statements(&mut scripts, &mut kinds)?;
+        }
         let plan = Arc::new(user::Plan { scripts, weights, slots, mode: options.query_mode, defined });
-        Ok(Self { name: "pgbench", options, plan, kinds, builtins, before: None })
+        let history = history::Counter::default();
+        Ok(Self { name: "pgbench", options, plan, kinds, builtins, before: None, history })
     }
 
     /// The workload "script": the user's own scripts and nothing of pgbench's tables.
@@ -188,6 +191,16 @@ impl Workload for Pgbench {
         if engine.kind() == EngineKind::Postgres {
             return Ok(());
         }
+        if self.builtins.iter().all(Option::is_none) {
+            return match self.plan.scripts.iter().find(|script| script.pipelines) {
+                Some(script) if !engine.capabilities().one_round_trip_batch => Err(Error::usage(format!(
+                    "{} uses a pipeline, which {} does not have",
+                    script.name,
+                    engine.kind()
+                ))),
+                _ => Ok(()),
+            };
+        }
         Err(Error::usage(format!("pgbench's workloads need PostgreSQL, not {}", engine.kind()))
             .with_help("give one with --target postgres or --target postgres://user@host/database"))
     }
@@ -231,10 +244,17 @@ impl Workload for Pgbench {
 
     fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
         self.suits(engine)?;
+        if engine.kind() != EngineKind::Postgres {
+            // The user's own scripts need no tables of ours.
+            return Ok(());
+        }
         initialize::build(engine, &self.options, progress, stop)
     }
 
     fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
+        if engine.kind() != EngineKind::Postgres {
+            return Ok(());
+        }
         initialize::drop_data(engine.connect()?.as_mut())
     }
 
@@ -260,15 +280,15 @@ impl Workload for Pgbench {
         if !self.counts_on_server() {
             return Err(Error::usage("nothing in the data tells how many of these transactions there were"));
         }
-        let count = session.query("select count(*) from pgbench_history")?.int(0, 0)?;
-        u64::try_from(count).map_err(|_| Error::protocol("the server counts a negative number of rows"))
+        self.history.count(session)
     }
 
-    fn users(&self, users: u32, seed: u64, _clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
+    fn users(&self, users: u32, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
         (0..users)
             .zip(Random::users(seed))
             .map(|(index, random)| {
-                Box::new(user::User::new(Arc::clone(&self.plan), index, seed, random)) as Box<dyn VirtualUser>
+                Box::new(user::User::new(Arc::clone(&self.plan), index, seed, random, clock))
+                    as Box<dyn VirtualUser>
             })
             .collect()
     }

@@ -1,16 +1,22 @@
 //! A virtual user: draws a script and carries out its commands.
+//!
+//! Where statements are timed, each time is from the moment the user turns to a statement (its parameters are
+//! to be encoded, or its text put together) to the moment its result has been read. What the user decides by
+//! itself, such as `\set`, is in no statement's time; an attempt that fails leaves none.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelvin_database::{Error, ErrorClass, Result, Rows, Session, Statement, Value as Parameter};
-use kelvin_measure::{Counters, Outcome, Random};
+use kelvin_database::{
+    Cell, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement, Value as Parameter,
+};
+use kelvin_measure::{Clock, Counters, Outcome, Random};
 
 use super::expression::{Fault, Machine, Value};
 use super::options::QueryMode;
 use super::script::{self, Command, Part, Script, Sql, Step, Store, Word};
 use super::variables::{Slots, Variables, Written};
-use crate::{Next, VirtualUser};
+use crate::{Next, StatementTime, VirtualUser};
 
 /// What all users share.
 #[derive(Debug)]
@@ -43,16 +49,24 @@ pub(crate) struct User {
     repeats: bool,
     script: usize,
     prepared: Vec<Vec<Prepared>>,
+    /// Some statement could not be prepared before the load.
+    unprepared: bool,
+    /// Parameters and results have their own types: everywhere but on PostgreSQL, which finds them itself.
+    typed: bool,
+    /// Statements are being collected.
+    pipeline: bool,
     machine: Machine,
-    /// Memory for the texts of parameters and statements, and for results.
-    text: Vec<u8>,
+    clock: Clock,
+    times: Vec<StatementTime>,
+    /// Memory for the texts of statements and for results.
+    text: String,
     name: String,
     rows: Rows,
     results: Vec<Rows>,
 }
 
 impl User {
-    pub(crate) fn new(plan: Arc<Plan>, index: u32, seed: u64, random: Random) -> Self {
+    pub(crate) fn new(plan: Arc<Plan>, index: u32, seed: u64, random: Random, clock: &Clock) -> Self {
         let mut variables = Variables::new(&plan.slots);
         let mut set = |name: &str, value: i64| {
             if let Some(slot) = plan.slots.find(name) {
@@ -64,10 +78,12 @@ impl User {
         // One for the whole run, and not the seed itself: hashes of small numbers would resemble each other.
         set("default_seed", Random::part(seed, 0x6465_6661_756c_7473, 0).bits() as i64);
         for (slot, text) in &plan.defined {
-            variables.set_text(*slot, text.as_bytes());
+            variables.define(*slot, text);
         }
         let prepared =
             plan.scripts.iter().map(|script| vec![Prepared::default(); script.steps.len()]).collect();
+        let timed = |script: &Script| script.steps.iter().filter(|step| step.kind.is_some()).count();
+        let times = Vec::with_capacity(plan.scripts.iter().map(timed).max().unwrap_or(0));
         Self {
             random_before: random.clone(),
             variables_before: Variables::new(&plan.slots),
@@ -77,8 +93,13 @@ impl User {
             repeats: false,
             script: 0,
             prepared,
+            unprepared: false,
+            typed: false,
+            pipeline: false,
             machine: Machine::default(),
-            text: Vec::new(),
+            clock: clock.clone(),
+            times,
+            text: String::new(),
             name: String::new(),
             rows: Rows::new(),
             results: Vec::new(),
@@ -86,13 +107,13 @@ impl User {
     }
 
     fn run(&mut self, script: &Script, session: &mut dyn Session) -> Result<()> {
-        let mut pipeline = false;
         let mut at = 0;
         while let Some(step) = script.steps.get(at) {
             let place = (self.script, at);
             at += 1;
+            let timed = step.kind.map(|kind| (kind, self.clock.now()));
             let outcome = match &step.command {
-                Command::Sql(sql) => self.sql(sql, place, pipeline, session),
+                Command::Sql(sql) => self.sql(sql, place, session),
                 Command::Set { slot, expression } => self
                     .machine
                     .evaluate(expression, &self.variables, &mut self.random, place)
@@ -114,16 +135,19 @@ impl User {
                 Command::Sleep(duration) => self.sleep(*duration),
                 Command::Shell { slot, words } => self.shell(*slot, words),
                 Command::StartPipeline => {
-                    pipeline = true;
-                    Ok(())
+                    self.prepare_pipeline(script, place, session).map(|()| self.pipeline = true)
                 }
                 Command::SyncPipeline => session.queue_sync(),
                 Command::EndPipeline => {
-                    pipeline = false;
+                    self.pipeline = false;
                     session.flush(&mut self.results)
                 }
             };
             outcome.map_err(|error| at_line(error, script, step))?;
+            if let Some((kind, began)) = timed {
+                let end = self.clock.now();
+                self.times.push(StatementTime { kind, took: end.saturating_sub(began), end });
+            }
         }
         if session.in_transaction() {
             return Err(Error::new(
@@ -135,13 +159,7 @@ impl User {
     }
 
     #[inline]
-    fn sql(
-        &mut self,
-        sql: &Sql,
-        place: (usize, usize),
-        pipeline: bool,
-        session: &mut dyn Session,
-    ) -> Result<()> {
+    fn sql(&mut self, sql: &Sql, place: (usize, usize), session: &mut dyn Session) -> Result<()> {
         if self.plan.mode == QueryMode::Simple {
             return self.simple(sql, session);
         }
@@ -150,16 +168,17 @@ impl User {
             None => self.prepare_one(sql, place, session)?,
         };
         match sql.parameters.len() {
-            0..=16 => self.bind::<16>(statement, sql, pipeline, session)?,
-            17..=64 => self.bind::<64>(statement, sql, pipeline, session)?,
-            _ => self.bind::<256>(statement, sql, pipeline, session)?,
+            0 => self.execute_with(statement, &[], session)?,
+            1..=4 => self.bind::<4>(statement, sql, session)?,
+            5..=16 => self.bind::<16>(statement, sql, session)?,
+            _ => self.bind::<255>(statement, sql, session)?,
         }
         if let Some(store) = &sql.store {
             one_row(store, &self.rows)?;
             if let Some(row) = self.rows.len().checked_sub(1) {
                 for (column, slot) in self.prepared[place.0][place.1].columns.iter().enumerate() {
                     if let Some(slot) = slot {
-                        self.variables.set_text(*slot, self.rows.bytes(row, column)?);
+                        keep(&mut self.variables, *slot, &self.rows, row, column, self.typed)?;
                     }
                 }
             }
@@ -167,33 +186,34 @@ impl User {
         Ok(())
     }
 
-    /// Executes or queues a statement with the texts of its variables; `N` is enough for them.
+    /// Executes or queues a statement with the values of its variables; `N` is enough for them.
     #[inline]
     fn bind<const N: usize>(
         &mut self,
         statement: Statement,
         sql: &Sql,
-        pipeline: bool,
         session: &mut dyn Session,
     ) -> Result<()> {
-        self.text.clear();
-        let mut ends = [(0_usize, false); N];
-        for (end, &slot) in ends.iter_mut().zip(&sql.parameters) {
-            let written = self.variables.write(slot, &mut self.text);
-            *end = (self.text.len(), written == Written::Text);
-        }
-        let text = std::str::from_utf8(&self.text)
-            .map_err(|_| Error::new(ErrorClass::Statement, "a variable holds text that is not UTF-8"))?;
         let mut parameters = [Parameter::Null; N];
-        let mut start = 0;
-        for (parameter, &(end, is_text)) in parameters.iter_mut().zip(&ends[..sql.parameters.len()]) {
-            if is_text {
-                *parameter = Parameter::Text(&text[start..end]);
-            }
-            start = end;
+        for (parameter, &slot) in parameters.iter_mut().zip(&sql.parameters) {
+            *parameter = self.variables.parameter(slot, self.typed);
         }
         let parameters = &parameters[..sql.parameters.len()];
-        if pipeline {
+        if self.pipeline {
+            session.queue(statement, parameters)
+        } else {
+            session.execute(statement, parameters, &mut self.rows)
+        }
+    }
+
+    #[inline]
+    fn execute_with(
+        &mut self,
+        statement: Statement,
+        parameters: &[Parameter<'_>],
+        session: &mut dyn Session,
+    ) -> Result<()> {
+        if self.pipeline {
             session.queue(statement, parameters)
         } else {
             session.execute(statement, parameters, &mut self.rows)
@@ -204,18 +224,16 @@ impl User {
         self.text.clear();
         for part in &sql.parts {
             match part {
-                Part::Text(text) => self.text.extend_from_slice(text.as_bytes()),
+                Part::Text(text) => self.text.push_str(text),
                 Part::Variable(slot, written) => match self.variables.write(*slot, &mut self.text) {
                     Written::Text => {}
-                    Written::Null => self.text.extend_from_slice(b"NULL"),
-                    Written::Undefined => self.text.extend_from_slice(written.as_bytes()),
+                    Written::Null => self.text.push_str("NULL"),
+                    Written::Undefined => self.text.push_str(written),
                 },
             }
         }
-        let text = std::str::from_utf8(&self.text)
-            .map_err(|_| Error::new(ErrorClass::Statement, "a variable holds text that is not UTF-8"))?;
-        let Some(store) = &sql.store else { return session.run(text) };
-        session.query_text(text, &mut self.results)?;
+        let Some(store) = &sql.store else { return session.run(&self.text) };
+        session.query_text(&self.text, &mut self.results)?;
         let first = if store.all { 0 } else { self.results.len().saturating_sub(1) };
         if self.results.is_empty() && !store.all {
             return Err(rows_expected(0));
@@ -228,7 +246,7 @@ impl User {
                 self.name.push_str(&store.prefix);
                 self.name.push_str(rows.name(column).and_then(|n| std::str::from_utf8(n).ok()).unwrap_or(""));
                 if let Some(slot) = self.plan.slots.find(&self.name) {
-                    self.variables.set_text(slot, rows.bytes(row, column)?);
+                    keep(&mut self.variables, slot, rows, row, column, self.typed)?;
                 }
             }
         }
@@ -242,16 +260,43 @@ impl User {
         session: &mut dyn Session,
     ) -> Result<Statement> {
         let mut names = Vec::new();
-        let statement =
-            session.prepare_text(&sql.numbered, self.plan.mode == QueryMode::Extended, &mut names)?;
-        let columns = match &sql.store {
-            Some(store) => {
-                names.iter().map(|name| self.plan.slots.find(&format!("{}{name}", store.prefix))).collect()
-            }
-            None => Vec::new(),
+        let parse_each_time = self.plan.mode == QueryMode::Extended;
+        let statement = if session.engine() == EngineKind::Sqlite {
+            session.prepare_text(&sql.with_question_marks(), parse_each_time, &mut names)?
+        } else {
+            session.prepare_text(&sql.numbered, parse_each_time, &mut names)?
+        };
+        let columns = if let Some(store) = &sql.store {
+            names.iter().map(|name| self.plan.slots.find(&format!("{}{name}", store.prefix))).collect()
+        } else {
+            session.ignore_rows(statement);
+            Vec::new()
         };
         self.prepared[script][step] = Prepared { statement: Some(statement), columns };
         Ok(statement)
+    }
+
+    /// Prepares what a pipeline needs and could not be prepared before the load: within a pipeline it is too late.
+    fn prepare_pipeline(
+        &mut self,
+        script: &Script,
+        (index, start): (usize, usize),
+        session: &mut dyn Session,
+    ) -> Result<()> {
+        if !self.unprepared {
+            return Ok(());
+        }
+        for (at, step) in script.steps.iter().enumerate().skip(start) {
+            match &step.command {
+                Command::Sql(sql) if self.prepared[index][at].statement.is_none() => {
+                    self.prepare_one(sql, (index, at), session)
+                        .map_err(|error| at_line(error, script, step))?;
+                }
+                Command::EndPipeline => break,
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn sleep(&mut self, duration: script::Duration) -> Result<()> {
@@ -265,24 +310,23 @@ impl User {
                 Duration::from_micros(u64::try_from(value).unwrap_or(0).saturating_mul(unit))
             }
         };
-        std::thread::sleep(duration);
+        pause(duration);
         Ok(())
     }
 
     fn shell(&mut self, slot: Option<u32>, words: &[Word]) -> Result<()> {
-        let mut line = Vec::new();
+        let mut line = String::new();
         for word in words {
             match word {
-                Word::Text(text) => line.extend_from_slice(text.as_bytes()),
+                Word::Text(text) => line.push_str(text),
                 Word::Variable(slot, written) => {
                     if self.variables.write(*slot, &mut line) != Written::Text {
                         return Err(refused(format!("the shell command's variable {written} has no value")));
                     }
                 }
             }
-            line.push(b' ');
+            line.push(' ');
         }
-        let line = String::from_utf8_lossy(&line).into_owned();
         let mut command = std::process::Command::new("/bin/sh");
         command.arg("-c").arg(&line).stdin(std::process::Stdio::null());
         let Some(slot) = slot else {
@@ -314,14 +358,41 @@ impl User {
         refused(match fault {
             Fault::Undefined(slot) => format!("undefined variable \"{}\"", self.plan.slots.name(slot)),
             Fault::Malformed(slot) => {
-                let mut text = Vec::new();
+                let mut text = String::new();
                 self.variables.write(slot, &mut text);
-                let text = String::from_utf8_lossy(&text);
                 format!("malformed variable \"{}\" value: {text:?}", self.plan.slots.name(slot))
             }
             other => other.to_string(),
         })
     }
+}
+
+/// The only wait of a user that is not for the database.
+fn pause(duration: Duration) {
+    std::thread::sleep(duration);
+}
+
+/// Makes a field of a result the value of a variable. NULL is an empty text where all is text, as for pgbench.
+fn keep(
+    variables: &mut Variables,
+    slot: u32,
+    rows: &Rows,
+    row: usize,
+    column: usize,
+    typed: bool,
+) -> Result<()> {
+    match rows.cell(row, column)? {
+        Cell::Int(value) => variables.set(slot, Value::Integer(value)),
+        Cell::Float(value) => variables.set(slot, Value::Double(value)),
+        Cell::Null if typed => variables.set(slot, Value::Null),
+        Cell::Null => variables.set_text(slot, ""),
+        _ => {
+            let text = std::str::from_utf8(rows.bytes(row, column)?)
+                .map_err(|_| refused("a result's text is not UTF-8, as a variable's must be".to_owned()))?;
+            variables.set_text(slot, text);
+        }
+    }
+    Ok(())
 }
 
 #[cold]
@@ -349,6 +420,11 @@ impl VirtualUser for User {
     /// when it is first executed.
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()> {
         let plan = Arc::clone(&self.plan);
+        self.unprepared = false;
+        if session.engine() != EngineKind::Postgres && !self.typed {
+            self.typed = true;
+            plan.defined.iter().for_each(|(slot, _)| self.variables.define_double(*slot));
+        }
         for (index, script) in plan.scripts.iter().enumerate() {
             for step in 0..script.steps.len() {
                 self.prepared[index][step] = Prepared::default();
@@ -357,8 +433,9 @@ impl VirtualUser for User {
                 }
                 if let Command::Sql(sql) = &script.steps[step].command {
                     match self.prepare_one(sql, (index, step), session) {
-                        Err(error) if error.class() != ErrorClass::Statement => return Err(error),
-                        _ => {}
+                        Ok(_) => {}
+                        Err(error) if error.class() == ErrorClass::Statement => self.unprepared = true,
+                        Err(error) => return Err(error),
                     }
                 }
             }
@@ -390,8 +467,20 @@ impl VirtualUser for User {
             self.repeats = true;
         }
         let plan = Arc::clone(&self.plan);
-        self.run(&plan.scripts[self.script], session)?;
+        self.times.clear();
+        if let Err(error) = self.run(&plan.scripts[self.script], session) {
+            self.times.clear();
+            if std::mem::take(&mut self.pipeline) && !session.is_broken() {
+                // What was collected must not be sent with the next transaction.
+                let _ = session.execute(Statement::ROLLBACK, &[], &mut self.rows);
+            }
+            return Err(error);
+        }
         Ok(Outcome::Committed)
+    }
+
+    fn statement_times(&self) -> &[StatementTime] {
+        &self.times
     }
 
     fn count(&self, _counters: &Counters) {}

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use kelvin_database::Value as Parameter;
+
 use super::expression::{Fault, Lookup, Names, Value};
 
 /// Names to slots, shared by all scripts of a run as pgbench's clients share their variables.
@@ -49,7 +51,14 @@ enum Content {
 #[derive(Debug, Clone, Default)]
 struct Variable {
     content: Content,
-    text: Vec<u8>,
+    /// The text itself, and that of a double, which a statement may need as text.
+    text: String,
+}
+
+impl Variable {
+    fn has_text(&self) -> bool {
+        matches!(self.content, Content::Text | Content::Value(Value::Double(_)))
+    }
 }
 
 /// The variables of one client.
@@ -67,29 +76,70 @@ impl Variables {
     pub(crate) fn set(&mut self, slot: u32, value: Value) {
         if let Some(variable) = self.variables.get_mut(slot as usize) {
             variable.content = Content::Value(value);
+            if let Value::Double(_) = value {
+                variable.text.clear();
+                value.write(&mut variable.text);
+            }
         }
     }
 
-    pub(crate) fn set_text(&mut self, slot: u32, text: &[u8]) {
+    pub(crate) fn set_text(&mut self, slot: u32, text: &str) {
         if let Some(variable) = self.variables.get_mut(slot as usize) {
             variable.content = Content::Text;
             variable.text.clear();
-            variable.text.extend_from_slice(text);
+            variable.text.push_str(text);
+        }
+    }
+
+    /// A text from outside. A number in the form in which it would be written is one, so that no evaluation
+    /// has to find that out again.
+    pub(crate) fn define(&mut self, slot: u32, text: &str) {
+        match text.parse::<i64>() {
+            Ok(value) if value.to_string() == text => self.set(slot, Value::Integer(value)),
+            _ => self.set_text(slot, text),
+        }
+    }
+
+    /// Makes a number with a fraction or exponent of a defined text, where types are sent.
+    pub(crate) fn define_double(&mut self, slot: u32) {
+        let Some(variable) = self.variables.get(slot as usize) else { return };
+        let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
+        if variable.content == Content::Text
+            && variable.text.bytes().all(numeric)
+            && variable.text.contains(['.', 'e', 'E'])
+            && let Ok(value) = variable.text.parse()
+        {
+            self.set(slot, Value::Double(value));
+        }
+    }
+
+    /// The variable as a parameter: with its own type where `typed`, otherwise as text or integer. What is
+    /// undefined is NULL.
+    #[inline]
+    pub(crate) fn parameter(&self, slot: u32, typed: bool) -> Parameter<'_> {
+        let Some(variable) = self.variables.get(slot as usize) else { return Parameter::Null };
+        match variable.content {
+            Content::Value(Value::Integer(value)) => Parameter::Int(value),
+            Content::Undefined | Content::Value(Value::Null) => Parameter::Null,
+            Content::Value(Value::Boolean(value)) if typed => Parameter::Int(value.into()),
+            Content::Value(Value::Boolean(value)) => Parameter::Text(if value { "true" } else { "false" }),
+            Content::Value(Value::Double(value)) if typed => Parameter::Float(value),
+            Content::Value(Value::Double(_)) | Content::Text => Parameter::Text(&variable.text),
         }
     }
 
     /// Appends the variable's text and tells what it was: nothing is appended for NULL and the undefined.
     #[inline]
-    pub(crate) fn write(&self, slot: u32, into: &mut Vec<u8>) -> Written {
+    pub(crate) fn write(&self, slot: u32, into: &mut String) -> Written {
         match self.variables.get(slot as usize).map(|variable| (variable.content, &variable.text)) {
             None | Some((Content::Undefined, _)) => Written::Undefined,
             Some((Content::Value(Value::Null), _)) => Written::Null,
-            Some((Content::Value(value), _)) => {
-                value.write(into);
+            Some((Content::Text | Content::Value(Value::Double(_)), text)) => {
+                into.push_str(text);
                 Written::Text
             }
-            Some((Content::Text, text)) => {
-                into.extend_from_slice(text);
+            Some((Content::Value(value), _)) => {
+                value.write(into);
                 Written::Text
             }
         }
@@ -101,9 +151,9 @@ impl Variables {
         self.variables.resize_with(other.variables.len(), Variable::default);
         for (mine, theirs) in self.variables.iter_mut().zip(&other.variables) {
             mine.content = theirs.content;
-            if theirs.content == Content::Text {
+            if theirs.has_text() {
                 mine.text.clear();
-                mine.text.extend_from_slice(&theirs.text);
+                mine.text.push_str(&theirs.text);
             }
         }
     }
@@ -123,9 +173,7 @@ impl Lookup for Variables {
         match variable.content {
             Content::Undefined => Err(Fault::Undefined(slot)),
             Content::Value(value) => Ok(value),
-            Content::Text => std::str::from_utf8(&variable.text)
-                .map_err(|_| Fault::Malformed(slot))
-                .and_then(|text| Value::from_text(text).ok_or(Fault::Malformed(slot))),
+            Content::Text => Value::from_text(&variable.text).ok_or(Fault::Malformed(slot)),
         }
     }
 }

@@ -10,12 +10,10 @@ use kelvin_measure::Random;
 
 use super::names::{NonUniform, push_last_name};
 use super::options::{Mix, Options};
+use super::schema::DISTRICTS;
 
 /// Most lines that an order can have.
 pub(crate) const MAX_LINES: usize = 15;
-
-/// Districts of a warehouse.
-pub(crate) const DISTRICTS: i64 = 10;
 
 /// An item number that no load makes: the last line of an order that has to roll back asks for it.
 pub(crate) const UNUSED_ITEM: i64 = 100_001;

@@ -50,6 +50,11 @@ impl Server {
         server
     }
 
+    /// Directory of the socket and port, with a comma between them.
+    pub fn place(&self) -> String {
+        format!("{},{}", self.directory.path().display(), self.port)
+    }
+
     /// Its administrative database, through the unix socket.
     pub fn engine(&self) -> PostgresEngine {
         PostgresEngine::new(Config::unix(self.directory.path(), self.port, "postgres", "postgres"))
@@ -88,7 +93,8 @@ fn as_postgres(program: &str) -> Command {
     command
 }
 
-fn binaries() -> PathBuf {
+/// Where PostgreSQL's programs are.
+pub fn binaries() -> PathBuf {
     let versions = (15..=18).rev().map(|version| format!("/usr/lib/postgresql/{version}/bin"));
     let found = versions.map(PathBuf::from).find(|path| path.join("pgbench").exists());
     found.unwrap_or_else(|| panic!("PostgreSQL 15 to 18 with pgbench is needed: apt-get install postgresql"))

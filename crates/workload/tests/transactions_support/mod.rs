@@ -60,6 +60,11 @@ impl Server {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
+    /// Where it listens, on the loopback interface.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// One of its databases.
     pub fn engine(&self, database: &str) -> PostgresEngine {
         PostgresEngine::new(Config::parse(&self.url(database)).unwrap())

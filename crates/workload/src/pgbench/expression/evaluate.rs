@@ -239,16 +239,15 @@ fn extreme(values: &[Value], greatest: bool) -> Result<Value, Fault> {
 
 /// `debug` is asked for by name: what it is asked for goes to standard error, in pgbench's form.
 fn debug(value: Value, (script, command): (usize, usize)) {
-    let mut text = Vec::with_capacity(64);
+    let mut text = String::new();
     match value {
-        Value::Null => text.extend_from_slice(b"null"),
+        Value::Null => text.push_str("null"),
         other => {
-            text.extend_from_slice(other.type_name().as_bytes());
-            text.push(b' ');
+            text.push_str(other.type_name());
+            text.push(' ');
             other.write(&mut text);
         }
     }
-    let text = String::from_utf8_lossy(&text);
     // Nobody can be told that standard error is closed.
     let _ = writeln!(std::io::stderr().lock(), "debug(script={script},command={command}): {text}");
 }

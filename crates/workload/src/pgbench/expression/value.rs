@@ -1,6 +1,7 @@
 //! A value of an expression, its coercions, and its text.
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 
 use super::Fault;
 
@@ -71,11 +72,11 @@ impl Value {
 
     /// Appends the text that a variable with this value has in a statement.
     #[inline]
-    pub fn write(self, into: &mut Vec<u8>) {
+    pub fn write(self, into: &mut String) {
         match self {
-            Self::Null => into.extend_from_slice(b"NULL"),
-            Self::Boolean(true) => into.extend_from_slice(b"true"),
-            Self::Boolean(false) => into.extend_from_slice(b"false"),
+            Self::Null => into.push_str("NULL"),
+            Self::Boolean(true) => into.push_str("true"),
+            Self::Boolean(false) => into.push_str("false"),
             Self::Integer(value) => write_integer(value, into),
             Self::Double(value) => write_double(value, into),
         }
@@ -110,32 +111,18 @@ impl Value {
 }
 
 #[inline]
-fn write_integer(value: i64, into: &mut Vec<u8>) {
-    let mut digits = [0_u8; 20];
-    let mut at = digits.len();
-    let mut left = value.unsigned_abs();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (left % 10) as u8;
-        left /= 10;
-        if left == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        at -= 1;
-        digits[at] = b'-';
-    }
-    into.extend_from_slice(&digits[at..]);
+fn write_integer(value: i64, into: &mut String) {
+    // A string takes all that is written to it.
+    let _ = write!(into, "{value}");
 }
 
 /// C's `%.15g`, with PostgreSQL's words for what is not a number.
-fn write_double(value: f64, into: &mut Vec<u8>) {
+fn write_double(value: f64, into: &mut String) {
     if value.is_nan() {
-        return into.extend_from_slice(b"NaN");
+        return into.push_str("NaN");
     }
     if value.is_infinite() {
-        return into.extend_from_slice(if value > 0.0 { b"Infinity" } else { b"-Infinity" });
+        return into.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
     }
     // "-d.dddddddddddddde-308" is the longest: 23 bytes.
     let mut buffer = [0_u8; 32];
@@ -143,39 +130,41 @@ fn write_double(value: f64, into: &mut Vec<u8>) {
     let written = write!(rest, "{value:.14e}").is_ok();
     debug_assert!(written);
     let left = rest.len();
-    let text = &buffer[..32 - left];
-    let (negative, text) = text.strip_prefix(b"-").map_or((false, text), |rest| (true, rest));
-    let Some(at) = text.iter().position(|&byte| byte == b'e') else { return };
-    let exponent: i32 = std::str::from_utf8(&text[at + 1..]).ok().and_then(|e| e.parse().ok()).unwrap_or(0);
+    let text = std::str::from_utf8(&buffer[..32 - left]).unwrap_or_default();
+    let (negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let Some((mantissa, exponent)) = text.split_once('e') else { return };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
     let mut digits = [b'0'; 15];
-    digits[0] = text[0];
-    digits[1..].copy_from_slice(&text[2..at]);
+    for (digit, byte) in digits.iter_mut().zip(mantissa.bytes().filter(|&byte| byte != b'.')) {
+        *digit = byte;
+    }
     let significant = digits.iter().rposition(|&digit| digit != b'0').map_or(1, |last| last + 1);
+    let digits = std::str::from_utf8(&digits).unwrap_or_default();
     if negative {
-        into.push(b'-');
+        into.push('-');
     }
     if (-4..15).contains(&exponent) {
         if exponent < 0 {
-            into.extend_from_slice(b"0.");
-            into.extend(std::iter::repeat_n(b'0', (-exponent - 1) as usize));
-            into.extend_from_slice(&digits[..significant]);
+            into.push_str("0.");
+            into.extend(std::iter::repeat_n('0', (-exponent - 1) as usize));
+            into.push_str(&digits[..significant]);
         } else {
             let whole = exponent as usize + 1;
-            into.extend_from_slice(&digits[..whole]);
+            into.push_str(&digits[..whole]);
             if significant > whole {
-                into.push(b'.');
-                into.extend_from_slice(&digits[whole..significant]);
+                into.push('.');
+                into.push_str(&digits[whole..significant]);
             }
         }
     } else {
-        into.push(digits[0]);
+        into.push_str(&digits[..1]);
         if significant > 1 {
-            into.push(b'.');
-            into.extend_from_slice(&digits[1..significant]);
+            into.push('.');
+            into.push_str(&digits[1..significant]);
         }
-        into.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+        into.push_str(if exponent < 0 { "e-" } else { "e+" });
         if exponent.abs() < 10 {
-            into.push(b'0');
+            into.push('0');
         }
         write_integer(i64::from(exponent.abs()), into);
     }
@@ -186,9 +175,9 @@ mod tests {
     use super::*;
 
     fn text(value: Value) -> String {
-        let mut out = Vec::new();
+        let mut out = String::new();
         value.write(&mut out);
-        String::from_utf8(out).unwrap()
+        out
     }
 
     #[test]

@@ -9,6 +9,10 @@ pub(crate) struct Step {
     pub(crate) command: Command,
     /// Line in the script, from 1.
     pub(crate) line: usize,
+    /// How it begins, on one line, where the user waits for it: not for what a pipeline only collects.
+    pub(crate) title: Option<String>,
+    /// Its index among the workload's kinds where its time is taken.
+    pub(crate) kind: Option<u16>,
 }
 
 #[derive(Debug, Clone)]

@@ -20,6 +20,7 @@ pub(super) fn parse(
         allow_shell,
         slots,
         steps: Vec::new(),
+        counted: (0, 1),
         ifs: Vec::new(),
         pipeline: None,
         pipelines: false,
@@ -30,7 +31,8 @@ pub(super) fn parse(
         if !statement.text.is_empty() {
             let sql = Sql::new(&statement.text, &statement.quoted, parser.slots)
                 .map_err(|message| parser.wrong(statement.start, message))?;
-            parser.push(statement.start, Command::Sql(sql));
+            let title = parser.pipeline.is_none().then(|| title(&statement.text));
+            parser.push_titled(statement.start, Command::Sql(sql), title);
         }
         match statement.end {
             End::Semicolon => {}
@@ -71,6 +73,8 @@ struct Parser<'a> {
     allow_shell: bool,
     slots: &'a mut Slots,
     steps: Vec<Step>,
+    /// A place in the text, and its line.
+    counted: (usize, usize),
     ifs: Vec<Open>,
     /// Where the open pipeline began.
     pipeline: Option<usize>,
@@ -85,8 +89,20 @@ impl Parser<'_> {
     }
 
     fn push(&mut self, at: usize, command: Command) {
-        let line = self.text[..at].matches('\n').count() + 1;
-        self.steps.push(Step { command, line });
+        self.push_titled(at, command, None);
+    }
+
+    /// `at` never lies before that of the step before.
+    fn push_titled(&mut self, at: usize, command: Command, title: Option<String>) {
+        let line = self.counted.1 + self.text[self.counted.0..at].matches('\n').count();
+        self.counted = (at, line);
+        self.steps.push(Step { command, line, title, kind: None });
+    }
+
+    /// Adds a meta command that the user waits for.
+    fn push_waiting(&mut self, line: &Line<'_>, command: Command) {
+        let at = line.name.at;
+        self.push_titled(at, command, Some(title(&self.text[at..line.end])));
     }
 
     fn meta(&mut self, line: &Line<'_>) -> Done {
@@ -129,9 +145,9 @@ impl Parser<'_> {
                 none(self)?;
                 self.end_if(at)
             }
-            "sleep" => self.sleep(at, &words),
-            "setshell" => self.shell(at, &words, true),
-            "shell" => self.shell(at, &words, false),
+            "sleep" => self.sleep(line, &words),
+            "setshell" => self.shell(line, &words, true),
+            "shell" => self.shell(line, &words, false),
             "startpipeline" => {
                 none(self)?;
                 if self.pipeline.replace(at).is_some() {
@@ -151,7 +167,7 @@ impl Parser<'_> {
                 none(self)?;
                 self.in_pipeline(at, "\\endpipeline")?;
                 self.pipeline = None;
-                self.push(at, Command::EndPipeline);
+                self.push_waiting(line, Command::EndPipeline);
                 Ok(())
             }
             "setrandom" => Err(self.wrong(at, "\\setrandom is gone: write \\set name random(low, high)")),
@@ -261,7 +277,8 @@ impl Parser<'_> {
         }
     }
 
-    fn sleep(&mut self, at: usize, words: &[Located<'_>]) -> Done {
+    fn sleep(&mut self, line: &Line<'_>, words: &[Located<'_>]) -> Done {
+        let at = line.name.at;
         let Some(&length) = words.first() else {
             return Err(self.wrong(at, "\\sleep lacks a time"));
         };
@@ -296,11 +313,12 @@ impl Parser<'_> {
             let micros = micros.ok_or_else(|| self.wrong(length.at, format!("\"{number}\" is no time")))?;
             Duration::Fixed(std::time::Duration::from_micros(micros))
         };
-        self.push(at, Command::Sleep(duration));
+        self.push_waiting(line, Command::Sleep(duration));
         Ok(())
     }
 
-    fn shell(&mut self, at: usize, words: &[Located<'_>], sets: bool) -> Done {
+    fn shell(&mut self, line: &Line<'_>, words: &[Located<'_>], sets: bool) -> Done {
+        let at = line.name.at;
         let (slot, words) = match words {
             [name, rest @ ..] if sets => (Some(self.variable_name(*name)?), rest),
             rest => (None, rest),
@@ -322,7 +340,33 @@ impl Parser<'_> {
                 _ => Word::Text(word.text.to_owned()),
             })
             .collect();
-        self.push(at, Command::Shell { slot, words });
+        self.push_waiting(line, Command::Shell { slot, words });
         Ok(())
     }
+}
+
+/// Characters of a title.
+const TITLE: usize = 60;
+
+/// The beginning of a statement on one line.
+fn title(text: &str) -> String {
+    let mut title = String::new();
+    let mut length = 0;
+    // A word can be as long as the whole text.
+    for word in text.split_whitespace() {
+        if length > 0 {
+            title.push(' ');
+            length += 1;
+        }
+        for letter in word.chars() {
+            if length >= TITLE {
+                title.truncate(title.trim_end().len());
+                title.push('…');
+                return title;
+            }
+            title.push(letter);
+            length += 1;
+        }
+    }
+    title
 }

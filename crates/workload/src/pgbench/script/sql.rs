@@ -13,6 +13,8 @@ pub(crate) struct Sql {
     /// For the extended modes: the text with $1, $2, …, and the slots of these.
     pub(crate) numbered: String,
     pub(crate) parameters: Vec<u32>,
+    /// Where the parameters' marks stand in `numbered`.
+    marks: Vec<usize>,
     pub(crate) store: Option<Store>,
 }
 
@@ -38,10 +40,16 @@ pub(super) fn variable(text: &str) -> usize {
 impl Sql {
     /// `quoted` holds the stretches of `text` in quotes or comments: a parameter cannot stand there.
     pub(super) fn new(text: &str, quoted: &[(usize, usize)], names: &mut dyn Names) -> Result<Self, String> {
-        let mut sql =
-            Self { parts: Vec::new(), numbered: String::new(), parameters: Vec::new(), store: None };
+        let mut sql = Self {
+            parts: Vec::new(),
+            numbered: String::new(),
+            parameters: Vec::new(),
+            marks: Vec::new(),
+            store: None,
+        };
         let mut literal = String::new();
         let mut at = 0;
+        let mut quoted = quoted.iter().peekable();
         while let Some(colon) = text[at..].find(':').map(|found| at + found) {
             sql.numbered.push_str(&text[at..colon]);
             literal.push_str(&text[at..colon]);
@@ -61,10 +69,12 @@ impl Sql {
                 sql.parts.push(Part::Text(std::mem::take(&mut literal)));
             }
             sql.parts.push(Part::Variable(slot, written.to_owned()));
-            if quoted.iter().any(|&(start, end)| (start..end).contains(&colon)) {
+            while quoted.next_if(|&&(_, end)| end <= colon).is_some() {}
+            if quoted.peek().is_some_and(|&&(start, _)| start <= colon) {
                 sql.numbered.push_str(written);
             } else {
                 sql.parameters.push(slot);
+                sql.marks.push(sql.numbered.len());
                 sql.numbered.push('$');
                 sql.numbered.push_str(&sql.parameters.len().to_string());
             }
@@ -81,5 +91,17 @@ impl Sql {
             ));
         }
         Ok(sql)
+    }
+
+    /// The numbered text with its parameters marked as SQLite has them: ?1, ?2, ….
+    pub(crate) fn with_question_marks(&self) -> String {
+        let (mut text, mut at) = (String::with_capacity(self.numbered.len()), 0);
+        for &mark in &self.marks {
+            text.push_str(&self.numbered[at..mark]);
+            text.push('?');
+            at = mark + 1;
+        }
+        text.push_str(&self.numbered[at..]);
+        text
     }
 }

@@ -11,12 +11,13 @@ mod pipelined;
 mod sql;
 mod statements;
 
-use kelvin_database::{Capabilities, EngineKind, Error, ErrorClass, Result, Session};
+use kelvin_database::{Capabilities, EngineKind, Error, ErrorClass, Result, Rows, Session};
 use kelvin_measure::Outcome;
 
 use super::hammerdb;
-use super::inputs::{Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction};
+use super::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction};
 use super::options::{Calls, Options, Profile};
+use super::schema::CUSTOMERS;
 
 /// What a transaction found out, for the audit and for comparing the ways of executing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -161,18 +162,73 @@ fn unused_item(order: &NewOrder) -> Result<Outcome> {
     if order.rolls_back { Ok(Outcome::RolledBack) } else { Err(missing("an item, or its stock row,")) }
 }
 
+/// The end of a Payment that was one statement. Its row: how many have the name (NULL by number), balance.
+fn paid(rows: &Rows, customer: Customer, done: &mut Done) -> Result<Outcome> {
+    if customer.by_name() {
+        let matched = customers_of_name(rows)?;
+        done.matched = Some(matched);
+        if matched == 0 {
+            return Ok(Outcome::RolledBack);
+        }
+    }
+    if rows.is_empty() || rows.is_null(0, 1)? {
+        return Err(missing("the customer, district or warehouse of a payment"));
+    }
+    done.cents = rows.decimal(0, 1, 2)?;
+    Ok(Outcome::Committed)
+}
+
+fn customers_of_name(rows: &Rows) -> Result<u64> {
+    count(rows.int(0, 0)?, CUSTOMERS.into(), "customers of a name")
+}
+
+/// The end of an Order-Status that was one statement. Its rows, one a line or one when the customer has no
+/// order: how many have the name (NULL by number), balance, order, and what else there is to show.
+fn status_found(rows: &Rows, customer: Customer, done: &mut Done) -> Result<Outcome> {
+    if rows.is_empty() {
+        if customer.by_name() {
+            done.matched = Some(0);
+            return Ok(Outcome::RolledBack);
+        }
+        return Err(missing("a customer"));
+    }
+    if customer.by_name() {
+        done.matched = Some(customers_of_name(rows)?);
+    }
+    done.cents = rows.decimal(0, 1, 2)?;
+    if !rows.is_null(0, 2)? {
+        done.order = rows.int(0, 2)?;
+        done.count = rows.len() as i64;
+    }
+    Ok(Outcome::Committed)
+}
+
 /// A row that complete data must have is not there.
 fn missing(what: &str) -> Error {
     Error::new(ErrorClass::Statement, format!("{what} is missing in the database"))
         .with_help("check the data with `kelvin check tproc-c`, or build it again")
 }
 
-/// An order's total in cents: amounts in cents, rates in units of 10^-4 (clause 2.4.2.2).
-fn order_total(cents: i64, discount: i64, warehouse_tax: i64, district_tax: i64) -> i64 {
-    // At most 15 × 10 × 100.00 in cents, times two factors below 2×10^4: far from the edge of an i64.
-    let scaled = cents * (10_000 - discount) * (10_000 + warehouse_tax + district_tax);
-    (scaled + 50_000_000) / 100_000_000
+/// A count that the server tells. One that cannot be true comes from a broken connection, and must neither
+/// overflow nor reach the audit.
+pub(crate) fn count(told: i64, most: i64, what: &str) -> Result<u64> {
+    u64::try_from(told).ok().filter(|_| told <= most).ok_or_else(|| {
+        Error::protocol(format!("the server tells of {told} {what}, where {most} are possible"))
+    })
 }
 
+/// An order's total in cents: amounts in cents, rates in units of 10^-4 (clause 2.4.2.2).
+fn order_total(cents: i64, discount: i64, warehouse_tax: i64, district_tax: i64) -> i64 {
+    // At most 15 × 10 × 100.00 in cents, times two factors below 2×10^4: far from the edge of an i64, unless a
+    // broken connection changed a value.
+    let [cents, discount, warehouse_tax, district_tax] =
+        [cents, discount, warehouse_tax, district_tax].map(i128::from);
+    let factors = (10_000 - discount).saturating_mul(10_000 + warehouse_tax + district_tax);
+    let total = cents.saturating_mul(factors).saturating_add(50_000_000) / 100_000_000;
+    i64::try_from(total).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod round_trips;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,8 @@ use kelvin_database::{Decimal, EngineKind, Result, Rows, Session, Statement, Tim
 use kelvin_measure::Outcome;
 
 use super::{Done, Execute, customer, missing, not_prepared, order_total, sql, unused_item};
-use crate::tproc_c::inputs::{Customer, DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
+use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
+use crate::tproc_c::schema::DISTRICTS;
 
 /// The prepared statements and their results' memory.
 pub(super) struct Statements {
@@ -111,9 +112,9 @@ impl Statements {
         }
         let customer = Value::Int(self.rows.int(0, 0)?);
         session.execute(prepared.deliver_lines, &[home, district, order, now.into()], &mut self.rows)?;
-        let mut cents = 0;
+        let mut cents = 0_i64;
         for row in 0..self.rows.len() {
-            cents += self.rows.decimal(row, 0, 2)?;
+            cents = cents.saturating_add(self.rows.decimal(row, 0, 2)?);
         }
         let params = [home, district, customer, Decimal::new(cents, 2).into()];
         session.execute(prepared.deliver_customer, &params, &mut self.rows)?;
@@ -181,7 +182,7 @@ impl Execute for Statements {
         ];
         session.execute(prepared.insert_order, &params, &mut self.rows)?;
         session.execute(prepared.insert_new_order, &[home, district, number], &mut self.rows)?;
-        let mut total = 0;
+        let mut total = 0_i64;
         for line in 0..order.len {
             let (item, supply) = (Value::Int(order.item[line]), Value::Int(order.supply[line]));
             let quantity = Value::Int(order.quantity[line]);
@@ -190,7 +191,7 @@ impl Execute for Statements {
                 unused_item(order)?;
                 return self.roll_back(session);
             }
-            let cents = order.quantity[line] * self.rows.decimal(0, 0, 2)?;
+            let cents = order.quantity[line].saturating_mul(self.rows.decimal(0, 0, 2)?);
             let item_is_original = self.rows.text(0, 1)?.contains("ORIGINAL");
             let remote = Value::Int(i64::from(order.supply[line] != order.warehouse));
             session.execute(
@@ -214,7 +215,7 @@ impl Execute for Statements {
                 self.rows.text(0, 0)?.into(),
             ];
             session.execute(prepared.insert_line, &params, &mut self.other)?;
-            total += cents;
+            total = total.saturating_add(cents);
         }
         done.cents = order_total(total, discount, warehouse_tax, district_tax);
         self.commit(session)

@@ -11,7 +11,7 @@ use crate::tproc_c::TprocC;
 use crate::tproc_c::inputs::{Customer, UNUSED_ITEM, order_of};
 
 #[path = "../../../tests/transactions_support/mod.rs"]
-mod support;
+pub(super) mod support;
 
 /// Data of two warehouses and a way of calling.
 struct Bench {
@@ -356,7 +356,7 @@ fn missing_rows_are_errors(bench: &mut Bench) {
     }
 }
 
-fn build(engine: &dyn Engine) {
+pub(super) fn build(engine: &dyn Engine) {
     let options = Options { warehouses: Some(2), ..Options::default() };
     TprocC::new(options).unwrap().build(engine, &Quiet, &Stop::new()).unwrap();
 }

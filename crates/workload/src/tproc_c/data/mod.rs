@@ -81,8 +81,8 @@ impl Generator {
     }
 }
 
-fn int(value: u32) -> Value<'static> {
-    Value::Int(i64::from(value))
+fn int(value: impl Into<i64>) -> Value<'static> {
+    Value::Int(value.into())
 }
 
 /// Money in cents.

@@ -15,7 +15,7 @@ struct Order {
     carrier: Option<u8>,
 }
 
-fn each_order(random: &mut Random, mut each: impl FnMut(u32, &Order) -> Result<()>) -> Result<()> {
+fn each_order(random: &mut Random, mut each: impl FnMut(i64, &Order) -> Result<()>) -> Result<()> {
     let mut customers: Vec<u16> = (1..=CUSTOMERS as u16).collect();
     for d_id in 1..=DISTRICTS {
         customers.sort_unstable();

@@ -6,11 +6,12 @@ use kelvin_database::{Decimal, Error, Result, Rows, Session, Statement, Timestam
 use kelvin_measure::Outcome;
 
 use super::catalog::{Procedure, Routines, find};
-use crate::tproc_c::calls::{Done, Execute, not_prepared};
+use crate::tproc_c::calls::{Done, Execute, count, not_prepared};
 use crate::tproc_c::inputs::{
-    Customer, DELIVERY, DISTRICTS, Delivery, NEW_ORDER, NewOrder, ORDER_STATUS, OrderStatus, PAYMENT,
-    Payment, STOCK_LEVEL, StockLevel,
+    Customer, DELIVERY, Delivery, NEW_ORDER, NewOrder, ORDER_STATUS, OrderStatus, PAYMENT, Payment,
+    STOCK_LEVEL, StockLevel,
 };
+use crate::tproc_c::schema::DISTRICTS;
 
 /// The parameters that we give a procedure, by the positions of its arguments.
 const MEANT: [&[&str]; 5] = [
@@ -217,7 +218,7 @@ impl Execute for Driver {
         let values = [("home", delivery.warehouse.into()), ("carrier", delivery.carrier.into())];
         let (_, ours) = self.call(session, DELIVERY, &values)?;
         if ours {
-            done.skipped = Some((DISTRICTS - self.rows.int(0, 0)?) as u64);
+            done.skipped = Some(DISTRICTS as u64 - count(self.rows.int(0, 0)?, DISTRICTS, "deliveries")?);
         }
         Ok(Outcome::Committed)
     }

@@ -36,6 +36,7 @@ pub(crate) fn build(
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<()> {
+    engine.capabilities().need_session_state("building the data")?;
     let options = &match Build::read(engine.connect()?.as_mut())? {
         Some(build) => build.complete(options),
         None => options.clone(),

@@ -11,7 +11,7 @@ use kelvin_database::ColumnType;
 use super::Profile;
 
 /// Number of districts in every warehouse.
-pub(crate) const DISTRICTS: u32 = 10;
+pub(crate) const DISTRICTS: i64 = 10;
 /// Customers, and initial orders, in every district.
 pub(crate) const CUSTOMERS: u32 = 3000;
 /// Items, and stock rows in every warehouse.

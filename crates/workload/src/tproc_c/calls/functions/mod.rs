@@ -4,10 +4,11 @@
 use kelvin_database::{Decimal, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement, Value};
 use kelvin_measure::Outcome;
 
-use super::{Done, Execute, missing, not_prepared, unused_item};
+use super::{Done, Execute, count, not_prepared, paid, status_found, unused_item};
 use crate::tproc_c::hammerdb;
-use crate::tproc_c::inputs::{Customer, DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
+use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::options::Profile;
+use crate::tproc_c::schema::DISTRICTS;
 
 const TEXTS: [&str; 5] = [
     include_str!("new_order.sql"),
@@ -170,15 +171,7 @@ impl Execute for Functions {
             Decimal::new(payment.amount, 2).into(),
         ];
         session.execute(self.prepared()?.payment, &params, &mut self.rows).map_err(classified)?;
-        if payment.customer.by_name() {
-            let matched = self.rows.int(0, 0)?;
-            done.matched = Some(matched as u64);
-            if matched == 0 {
-                return Ok(Outcome::RolledBack);
-            }
-        }
-        done.cents = self.rows.decimal(0, 1, 2)?;
-        Ok(Outcome::Committed)
+        paid(&self.rows, payment.customer, done)
     }
 
     fn delivery(
@@ -189,7 +182,7 @@ impl Execute for Functions {
     ) -> Result<Outcome> {
         let params = [delivery.warehouse.into(), delivery.carrier.into()];
         session.execute(self.prepared()?.delivery, &params, &mut self.rows).map_err(classified)?;
-        done.skipped = Some((DISTRICTS - self.rows.int(0, 0)?) as u64);
+        done.skipped = Some(DISTRICTS as u64 - count(self.rows.int(0, 0)?, DISTRICTS, "deliveries")?);
         Ok(Outcome::Committed)
     }
 
@@ -214,21 +207,6 @@ impl Execute for Functions {
         let (id, name) = customer_values(status.customer);
         let params = [status.warehouse.into(), status.district.into(), id, name];
         session.execute(self.prepared()?.order_status, &params, &mut self.rows)?;
-        if self.rows.is_empty() {
-            if status.customer.by_name() {
-                done.matched = Some(0);
-                return Ok(Outcome::RolledBack);
-            }
-            return Err(missing("a customer"));
-        }
-        if status.customer.by_name() {
-            done.matched = Some(self.rows.int(0, 0)? as u64);
-        }
-        done.cents = self.rows.decimal(0, 1, 2)?;
-        if !self.rows.is_null(0, 2)? {
-            done.order = self.rows.int(0, 2)?;
-            done.count = self.rows.len() as i64;
-        }
-        Ok(Outcome::Committed)
+        status_found(&self.rows, status.customer, done)
     }
 }

@@ -8,7 +8,8 @@ use kelvin_database::{EngineKind, Result, Session, Statement};
 
 pub(super) use postgres::{
     DELIVER as DELIVER_AT_ONCE, INSERT_ORDER as INSERT_ORDER_AT_ONCE, LOW_STOCK as LOW_STOCK_AT_ONCE,
-    NEWEST_LINES, PAY_WAREHOUSE as PAY_WAREHOUSE_AT_ONCE, TAKE_STOCK as TAKE_STOCK_AT_ONCE,
+    NEXT_ORDER_AND_TERMS, PAY_BY_NAME, PAY_BY_NUMBER, STATUS_BY_NAME, STATUS_BY_NUMBER,
+    TAKE_STOCK as TAKE_STOCK_AT_ONCE,
 };
 
 /// Adds one to d_next_o_id and so locks the district; returns the number taken, and the tax.

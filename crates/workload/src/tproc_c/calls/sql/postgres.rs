@@ -1,5 +1,5 @@
 //! What PostgreSQL says in its own way, and the statements of the pipelined calls, which carry the values of
-//! a whole order in arrays.
+//! a whole order in arrays and leave to the server whatever the client would only pass on.
 
 /// The inner query locks the row it finds. When another delivery has taken that row meanwhile, the lock
 /// comes free on a deleted row and the query goes on to the next oldest, so that two deliveries at once take
@@ -8,6 +8,12 @@ pub(super) const OLDEST_NEW_ORDER: &str = "DELETE FROM new_order WHERE no_w_id =
      AND no_o_id = (SELECT no_o_id FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 \
          ORDER BY no_o_id LIMIT 1 FOR UPDATE) \
      RETURNING no_o_id";
+
+/// Takes the district's next order number, and finds the customer's discount and the taxes. Parameters:
+/// warehouse, district, customer. Returns number, district's tax, discount, warehouse's tax, last name, credit.
+pub(crate) const NEXT_ORDER_AND_TERMS: &str = "UPDATE district SET d_next_o_id = d_next_o_id + 1 \
+     FROM customer, warehouse WHERE d_w_id = $1 AND d_id = $2 AND w_id = $1 AND c_w_id = $1 AND c_d_id = $2 \
+     AND c_id = $3 RETURNING d_next_o_id - 1, d_tax, c_discount, w_tax, c_last, c_credit";
 
 /// Takes the quantities of several lines, of different stock rows, from the stock, in the order of the
 /// arrays. A line whose item is unused finds nothing. Parameters: home warehouse, district, line numbers,
@@ -35,31 +41,97 @@ pub(crate) const INSERT_ORDER: &str = "WITH o AS (INSERT INTO orders \
      SELECT $1, $2, $3, l.* FROM unnest($8::int[], $9::int[], $10::int[], $11::int[], $12::numeric[], \
          $13::text[]) AS l";
 
-/// Books a payment at the warehouse and writes its history. Parameters: customer's warehouse, district and
-/// number, warehouse, district, time, amount.
-pub(crate) const PAY_WAREHOUSE: &str = "WITH w AS \
-     (UPDATE warehouse SET w_ytd = w_ytd + $7 WHERE w_id = $4 RETURNING w_name) \
-     INSERT INTO history (h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_date, h_amount, h_data) \
-     SELECT $1, $2, $3, $4, $5, $6, $7, w_name || '    ' || d_name FROM w, district \
-     WHERE d_w_id = $4 AND d_id = $5";
+/// How many bear the last name `$3`, and the number of the middle one, ⌈n/2⌉ by first name (clause 2.5.2.2),
+/// byte by byte and then by number, as `customer::middle` finds it.
+macro_rules! middle {
+    () => {
+        "k AS (SELECT (array_agg(c_id ORDER BY c_first COLLATE \"C\", c_id))[(count(*) + 1) / 2] AS id, \
+             count(*) AS matched FROM customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3)"
+    };
+}
 
-/// The lines of a customer's newest order. Parameters: warehouse, district, customer.
-pub(crate) const NEWEST_LINES: &str = "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line \
-     WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = \
-         (SELECT max(o_id) FROM orders WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = $3)";
+/// Books a payment, whose customer has the number `$customer`: at the customer, the district, the warehouse,
+/// and in the history. Each part asks for the one before, which decides the order of the locks, and leaves
+/// nothing done when there is no such customer. The text for bad credit is `customer::bad_credit_text`'s.
+macro_rules! pay {
+    ($customer:literal) => {
+        concat!(
+            "c AS (UPDATE customer SET c_balance = c_balance - $7, c_ytd_payment = c_ytd_payment + $7, \
+                 c_payment_cnt = c_payment_cnt + 1, c_data = CASE WHEN c_credit = 'BC' THEN \
+                     substr(c_id || ' ' || $2::int || ' ' || $1::int || ' ' || $5::int || ' ' || $4::int || ' ' \
+                         || $7::numeric(6, 2) || '|' || c_data, 1, 500) ELSE c_data END \
+                 WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = ",
+            $customer,
+            " RETURNING c_id, c_balance, c_credit), \
+             d AS (UPDATE district SET d_ytd = d_ytd + $7 \
+                 WHERE d_w_id = $4 AND d_id = $5 AND EXISTS (SELECT FROM c) RETURNING d_name), \
+             w AS (UPDATE warehouse SET w_ytd = w_ytd + $7 \
+                 WHERE w_id = $4 AND EXISTS (SELECT FROM d) RETURNING w_name), \
+             h AS (INSERT INTO history (h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_date, h_amount, h_data) \
+                 SELECT $1, $2, c_id, $4, $5, $6, $7, w_name || '    ' || d_name FROM c, d, w) "
+        )
+    };
+}
 
-/// Delivers orders of different districts, customers in the order of the districts. Parameters: warehouse,
-/// carrier, time, districts, orders.
+/// A whole payment by number. Parameters: customer's warehouse, district and number, warehouse, district,
+/// time, amount. Returns, when all was there, NULL, balance, credit, number, names of district and warehouse.
+pub(crate) const PAY_BY_NUMBER: &str = concat!(
+    "WITH ",
+    pay!("$3"),
+    "SELECT NULL::bigint, c_balance, c_credit, c_id, d_name, w_name FROM c, d, w"
+);
+
+/// The same by last name, which is the third parameter. Always a row, of which the first column is the number
+/// of those who have the name; the others are NULL when nobody has.
+pub(crate) const PAY_BY_NAME: &str = concat!(
+    "WITH ",
+    middle!(),
+    ", ",
+    pay!("(SELECT id FROM k)"),
+    "SELECT matched, c_balance, c_credit, c_id, d_name, w_name FROM k LEFT JOIN (c CROSS JOIN d CROSS JOIN w) ON true"
+);
+
+/// A customer with the newest order and its lines: a row for each line, one when there is no order.
+macro_rules! status {
+    ($matched:literal, $customer:literal) => {
+        concat!(
+            "SELECT ",
+            $matched,
+            ", c_balance, o_id, o_entry_d, o_carrier_id, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, \
+                 ol_delivery_d, c_first, c_middle, c_last FROM customer \
+             LEFT JOIN LATERAL (SELECT o_id, o_entry_d, o_carrier_id FROM orders WHERE o_w_id = $1 \
+                 AND o_d_id = $2 AND o_c_id = c_id ORDER BY o_id DESC LIMIT 1) AS o ON true \
+             LEFT JOIN order_line ON ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = o_id \
+             WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = ",
+            $customer
+        )
+    };
+}
+
+/// A whole Order-Status. Parameters: warehouse, district, customer.
+pub(crate) const STATUS_BY_NUMBER: &str = status!("NULL::bigint", "$3");
+
+/// The same by last name. No row when nobody has it.
+pub(crate) const STATUS_BY_NAME: &str =
+    concat!("WITH ", middle!(), " ", status!("(SELECT matched FROM k)", "(SELECT id FROM k)"));
+
+/// Delivers a warehouse's oldest orders, customers in the order of the districts. How the oldest is found is
+/// said at [`OLDEST_NEW_ORDER`]. Parameters: warehouse, carrier, time. Returns the orders found and those
+/// delivered.
 pub(crate) const DELIVER: &str = "WITH \
-     o AS (UPDATE orders SET o_carrier_id = $2 FROM unnest($4::int[], $5::int[]) AS t(district, number) \
+     t AS MATERIALIZED (SELECT district, number FROM generate_series(1, 10) AS district CROSS JOIN LATERAL \
+         (SELECT no_o_id AS number FROM new_order WHERE no_w_id = $1 AND no_d_id = district \
+          ORDER BY no_o_id LIMIT 1 FOR UPDATE) AS oldest), \
+     n AS (DELETE FROM new_order USING t WHERE no_w_id = $1 AND no_d_id = t.district AND no_o_id = t.number), \
+     o AS (UPDATE orders SET o_carrier_id = $2 FROM t \
          WHERE o_w_id = $1 AND o_d_id = t.district AND o_id = t.number RETURNING o_d_id, o_c_id), \
-     l AS (UPDATE order_line SET ol_delivery_d = $3 \
-         FROM unnest($4::int[], $5::int[]) AS t(district, number) \
+     l AS (UPDATE order_line SET ol_delivery_d = $3 FROM t \
          WHERE ol_w_id = $1 AND ol_d_id = t.district AND ol_o_id = t.number RETURNING ol_d_id, ol_amount), \
      d AS (SELECT o_d_id, o_c_id, sum(ol_amount) AS amount FROM o JOIN l ON ol_d_id = o_d_id \
-         GROUP BY o_d_id, o_c_id ORDER BY o_d_id) \
-     UPDATE customer SET c_balance = c_balance + d.amount, c_delivery_cnt = c_delivery_cnt + 1 FROM d \
-     WHERE c_w_id = $1 AND c_d_id = d.o_d_id AND c_id = d.o_c_id";
+         GROUP BY o_d_id, o_c_id ORDER BY o_d_id), \
+     c AS (UPDATE customer SET c_balance = c_balance + d.amount, c_delivery_cnt = c_delivery_cnt + 1 FROM d \
+         WHERE c_w_id = $1 AND c_d_id = d.o_d_id AND c_id = d.o_c_id RETURNING c_id) \
+     SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM c)";
 
 /// Parameters: warehouse, district, threshold.
 pub(crate) const LOW_STOCK: &str = "SELECT count(DISTINCT s_i_id) FROM order_line, stock \

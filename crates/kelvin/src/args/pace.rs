@@ -1,0 +1,74 @@
+//! The flags that say when transactions start: think times, rates, searches and sweeps.
+
+use clap::Args;
+use kelvin_lab::Spec;
+use kelvin_lab::arrivals::Process;
+use kelvin_lab::spec::{Ground, Rates, Slo, Sweep, ThinkTime};
+
+use super::set;
+use super::words::one_of;
+
+/// When transactions start.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PaceArgs {
+    /// Waiting after each transaction: 100ms, or 100ms,exponential
+    #[arg(long, value_name = "TIME[,exponential]", allow_hyphen_values = true, help_heading = "Pace")]
+    think_time: Option<ThinkTime>,
+
+    /// Open loop: start so many transactions a second, whether or not the last have ended
+    ///
+    /// 1000, 60000/min, several in turn as 1000,2000,4000, or 1000..20000/8: eight from 1000 to 20000. With
+    /// ",shuffled" in an order that the seed decides, with ",mirrored" up and down again. Response times count
+    /// from when a transaction was to start, so that a stall shows in all that it delays. --users bounds how
+    /// many run at once.
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = "Pace")]
+    rate: Option<Rates>,
+
+    /// Open loop: how arrivals follow each other, at random or evenly [default: poisson]
+    #[arg(long, value_parser = one_of::<Process>(&["poisson", "uniform"]), help_heading = "Pace")]
+    arrivals: Option<Process>,
+
+    /// Open loop: the most transactions that may wait for a free user; more are refused and told [default: 10000]
+    #[arg(long, value_name = "N", help_heading = "Pace")]
+    queue: Option<u64>,
+
+    /// What is good enough, such as 'p99<20ms,errors<0.1%'
+    ///
+    /// Percentiles (p50, p99.9), mean and max of the response times, and errors: what failed, was refused or
+    /// not begun, of all arrivals.
+    #[arg(long, value_name = "OBJECTIVE", help_heading = "Pace")]
+    slo: Option<Slo>,
+
+    /// Search the highest rate that meets --slo; --rate is the first to be tried [default: 100]
+    #[arg(long, requires = "slo", help_heading = "Pace")]
+    find_max: bool,
+
+    /// How close the search comes, in percent [default: 5]
+    #[arg(long, value_name = "PERCENT", help_heading = "Pace")]
+    resolution: Option<f64>,
+
+    /// Run users=1..64 (doubling), users=1..64/7 (seven numbers) or users=1,2,4,8 in turn, and fit the
+    /// Universal Scalability Law
+    #[arg(long, value_name = "users=N..M", conflicts_with_all = ["users", "rate"], help_heading = "Pace")]
+    sweep: Option<Sweep>,
+
+    /// What users run on: a thread each, or event loops [default: auto, threads for a few]
+    #[arg(long, value_parser = one_of::<Ground>(&["auto", "threads", "loops"]), help_heading = "Pace")]
+    users_on: Option<Ground>,
+}
+
+impl PaceArgs {
+    /// Puts the flags on top of what the file says.
+    pub(super) fn apply(&self, spec: &mut Spec) {
+        let load = &mut spec.load;
+        load.think_time = self.think_time.or(load.think_time);
+        load.rate = self.rate.clone().or(load.rate.take());
+        load.slo = self.slo.clone().or(load.slo.take());
+        load.sweep = self.sweep.clone().or(load.sweep.take());
+        load.find_max |= self.find_max;
+        set(&mut load.arrivals, self.arrivals.as_ref());
+        set(&mut load.queue, self.queue.as_ref());
+        set(&mut load.resolution, self.resolution.as_ref());
+        set(&mut load.users_on, self.users_on.as_ref());
+    }
+}

@@ -1,0 +1,53 @@
+//! What a run of several points says as a whole: the law behind a sweep over users.
+
+use kelvin_measure::event::{Estimate, Event, Scalability, ScalabilityPoint};
+use kelvin_stats::bootstrap::Interval;
+use kelvin_stats::usl::{Place, Point, Usl};
+
+use crate::driver::PointResult;
+
+/// Fits behind the intervals; enough for two digits.
+const REPLICATES: usize = 1000;
+const CONFIDENCE: f64 = 0.95;
+
+/// Fits the Universal Scalability Law to the points, or says why it cannot.
+pub(crate) fn fit(points: &[PointResult], seed: u64) -> Event {
+    let measured: Vec<ScalabilityPoint> = points
+        .iter()
+        .map(|point| ScalabilityPoint { users: point.window.users, throughput: point.throughput() })
+        .collect();
+    let fitted = Usl::fit(
+        &measured
+            .iter()
+            .map(|point| Point { users: f64::from(point.users), throughput: point.throughput })
+            .collect::<Vec<_>>(),
+    );
+    let law = match fitted {
+        Ok(law) => law,
+        Err(error) => {
+            let point = points.last().map_or(0, |last| last.window.point);
+            return Event::Note {
+                point,
+                second: 0,
+                text: format!("no law was fitted to the sweep: {error}"),
+            };
+        }
+    };
+    let intervals = law.intervals(CONFIDENCE, REPLICATES, seed);
+    let estimate = |value, interval: Option<Interval>| Estimate {
+        value,
+        low: interval.map(|interval| interval.low),
+        high: interval.map(|interval| interval.high),
+    };
+    Event::Scalability(Scalability {
+        lambda: estimate(law.lambda, intervals.map(|i| i.lambda)),
+        sigma: estimate(law.sigma, intervals.map(|i| i.sigma)),
+        kappa: estimate(law.kappa, intervals.map(|i| i.kappa)),
+        peak_users: match law.peak().users {
+            Place::At(users) => Some(users),
+            Place::Below(_) | Place::Beyond(_) => None,
+        },
+        r_squared: Some(law.r_squared).filter(|r| r.is_finite()),
+        points: measured,
+    })
+}

@@ -1,0 +1,72 @@
+//! One point of a run against an objective.
+
+use kelvin_measure::Histogram;
+use kelvin_measure::event::{RateTrial, Role};
+
+use crate::driver::PointResult;
+use crate::find_max::{Ended, Found, Trial};
+use crate::spec::{Slo, SloFigures};
+
+/// Judges a point: by its response times in an open loop, by its service times in a closed one. A point whose
+/// figures are void meets no objective.
+pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
+    let schedule = point.window.schedule;
+    let wanted = |role: &Role| match schedule {
+        Some(_) => matches!(role, Role::Response { .. }),
+        None => *role == Role::Transaction,
+    };
+    let mut responses = Histogram::new();
+    for (kind, _) in point.totals.measured.iter().zip(&point.totals.roles).filter(|(_, role)| wanted(role)) {
+        responses.add(&kind.latency);
+    }
+    let failed: u64 = point.totals.transactions(&point.totals.measured).map(|kind| kind.failed).sum();
+    let unserved = schedule.map_or(0, |schedule| schedule.refused + schedule.waiting);
+    // Of the window's arrivals: those that ended in it, and those that were not served.
+    let arrivals = responses.count() + failed + unserved;
+    let found = slo.judge(&SloFigures { responses: &responses, arrivals, errors: failed + unserved });
+    let mut verdicts: Vec<String> = found
+        .iter()
+        .map(|verdict| {
+            format!("{}: {}{}", verdict.term, verdict.value, if verdict.holds { "" } else { ", missed" })
+        })
+        .collect();
+    let void: Vec<&str> = point.invariants.iter().filter(|i| !i.holds).map(|i| i.name.as_str()).collect();
+    verdicts.extend(void.iter().map(|name| format!("void: not true that {name}")));
+    RateTrial {
+        point: point.window.point,
+        rate: schedule.map_or(0.0, |schedule| schedule.rate),
+        achieved: point.throughput(),
+        holds: void.is_empty() && found.iter().all(|verdict| verdict.holds),
+        verdicts,
+    }
+}
+
+/// What the reader of a search's outcome has to know besides its figures.
+pub(crate) fn remarks(found: &Found) -> Vec<String> {
+    let mut remarks = Vec::new();
+    match found.ended {
+        Ended::Resolved => {}
+        Ended::Underway => remarks.push("the search was interrupted before it had closed in".into()),
+        Ended::Highest => remarks.push("the highest rate that can be tried still held".into()),
+        Ended::NothingHolds => remarks.push("no rate held, down to a thousandth of the first".into()),
+        Ended::OutOfTrials => {
+            remarks.push("the search used up its trials before it had closed in on the rate".into());
+        }
+    }
+    if found.highest.is_some() && !found.confirmed {
+        remarks.push("the highest rate that held was not tried a second time".into());
+    }
+    if !found.unstable.is_empty() {
+        let rates: Vec<String> = found.unstable.iter().map(|rate| format!("{rate:.0}/s")).collect();
+        remarks.push(format!(
+            "not steady: {} held once although a trial at or below it failed; take a longer duration",
+            rates.join(", ")
+        ));
+    }
+    remarks
+}
+
+/// The same for the search.
+pub(crate) fn for_search(trial: &RateTrial) -> Trial {
+    Trial { holds: trial.holds, achieved: trial.achieved, why: trial.verdicts.join("; ") }
+}

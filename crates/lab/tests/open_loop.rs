@@ -1,0 +1,143 @@
+//! Open loops on a real SQLite database: schedules, queues, searches, sweeps.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use kelvin_lab::Outcome;
+use kelvin_measure::event::{Arrivals, KindCounts, Role, Status};
+use kelvin_measure::{Event, Histogram};
+use kelvin_workload::Stop;
+use support::{Kept, assert_invariants, loaded, run, spec};
+
+fn arrivals(sink: &Kept) -> Vec<Arrivals> {
+    let arrivals = |event: &Event| match event {
+        Event::Arrivals(arrivals) => Some(*arrivals),
+        _ => None,
+    };
+    sink.events.iter().filter_map(arrivals).collect()
+}
+
+fn latencies(outcome: &Outcome, wanted: fn(&Role) -> bool) -> Histogram {
+    let totals = &outcome.points[0].totals;
+    let mut sum = Histogram::new();
+    let series = totals.measured.iter().zip(&totals.roles).filter(|(_, role)| wanted(role));
+    series.for_each(|(kind, _)| sum.add(&kind.latency));
+    sum
+}
+
+#[test]
+fn a_rate_that_can_be_served_is_served_and_every_arrival_is_in_the_books() {
+    let loaded = loaded();
+    let mut spec = spec("8", "1s", "3s");
+    spec.load.rate = Some("100".parse().unwrap());
+    let mut sink = Kept::default();
+    let outcome = run(&loaded, &spec, &Stop::new(), &mut sink).unwrap();
+    assert_invariants(&outcome);
+    let point = &outcome.points[0];
+    let schedule = point.window.schedule.unwrap();
+    assert_eq!((schedule.rate, schedule.refused), (100.0, 0));
+    let told = arrivals(&sink);
+    let in_window: u64 = told.iter().filter(|a| a.second >= 0).map(|a| a.due).sum();
+    assert_eq!(in_window, schedule.due, "the seconds hold every arrival");
+    assert!(told.iter().any(|a| a.second == -1 && a.due > 50), "the ramp-up has its arrivals, too");
+    // A Poisson count of 300 lies within 5 of its standard deviations.
+    assert!((215..385).contains(&schedule.due), "{schedule:?}");
+    let good: u64 = point.totals.transactions(&point.totals.measured).map(KindCounts::good).sum();
+    assert!(good.abs_diff(schedule.due) <= 20 + schedule.waiting, "{good} of {schedule:?}");
+    let service = latencies(&outcome, |role| *role == Role::Transaction);
+    let response = latencies(&outcome, |role| matches!(role, Role::Response { .. }));
+    assert_eq!((service.count(), response.count()), (good, good));
+    assert!(response.sum() >= service.sum(), "a response holds its service");
+    assert!(latencies(&outcome, |role| *role == Role::Lag).count() > 0);
+}
+
+#[test]
+fn the_same_seed_has_the_same_arrivals_whatever_the_database_does() {
+    let loaded = loaded();
+    let mut spec = spec("4", "0s", "2s");
+    spec.load.rate = Some("150".parse().unwrap());
+    let due = || {
+        let mut sink = Kept::default();
+        run(&loaded, &spec, &Stop::new(), &mut sink).unwrap();
+        arrivals(&sink).iter().map(|a| (a.second, a.due)).filter(|&(_, due)| due > 0).collect::<Vec<_>>()
+    };
+    assert_eq!(due(), due());
+}
+
+#[test]
+fn what_a_full_queue_refuses_is_told_and_what_waits_counts_as_waiting() {
+    let loaded = loaded();
+    let mut spec = spec("1", "0s", "2s");
+    spec.load.rate = Some("50000".parse().unwrap());
+    spec.load.queue = 40;
+    let mut sink = Kept::default();
+    let outcome = run(&loaded, &spec, &Stop::new(), &mut sink).unwrap();
+    assert_invariants(&outcome);
+    let point = &outcome.points[0];
+    let schedule = point.window.schedule.unwrap();
+    let started: u64 = point.totals.transactions(&point.totals.all).map(|k| k.good() + k.failed).sum();
+    assert_eq!(schedule.due, started + schedule.refused + schedule.waiting, "{schedule:?}");
+    assert!(schedule.refused > schedule.due / 2 && schedule.waiting <= 41, "{schedule:?}");
+    assert_eq!(arrivals(&sink).iter().map(|a| a.refused).sum::<u64>(), schedule.refused);
+    // 40 arrivals wait in 0.8 ms of the schedule: whoever is served came not much earlier than that.
+    let response = latencies(&outcome, |role| matches!(role, Role::Response { .. }));
+    let service = latencies(&outcome, |role| *role == Role::Transaction);
+    assert!(response.sum() > service.sum());
+}
+
+#[test]
+fn a_stop_closes_the_books_of_an_open_loop() {
+    let loaded = loaded();
+    let stop = Stop::new();
+    let mut sink = Kept { stop_after_seconds: Some((1, stop.clone())), ..Kept::default() };
+    let mut spec = spec("20", "0s", "10m");
+    spec.load.rate = Some("60".parse().unwrap());
+    let outcome = run(&loaded, &spec, &stop, &mut sink).unwrap();
+    assert_eq!(outcome.status, Status::Interrupted);
+    assert_invariants(&outcome);
+    let point = &outcome.points[0];
+    let schedule = point.window.schedule.unwrap();
+    let expected = point.window.elapsed as f64 / 1e9 * 60.0;
+    assert!((schedule.due as f64 - expected).abs() < 6.0 * expected.sqrt(), "{schedule:?}");
+}
+
+#[test]
+fn the_highest_rate_that_meets_an_objective_is_found() {
+    let loaded = loaded();
+    let mut spec = spec("1", "0s", "600ms");
+    spec.load.slo = Some("p50<1s,errors<10%".parse().unwrap());
+    spec.load.find_max = true;
+    spec.load.rate = Some("40".parse().unwrap());
+    spec.load.queue = 10;
+    spec.load.resolution = 60.0;
+    let mut sink = Kept::default();
+    let outcome = run(&loaded, &spec, &Stop::new(), &mut sink).unwrap();
+    let found = sink.events.iter().find_map(|event| match event {
+        Event::MaximumRate(found) => Some(found.clone()),
+        _ => None,
+    });
+    let found = found.unwrap();
+    assert_eq!(found.trials.len(), outcome.points.len());
+    assert!(found.held.is_some_and(|held| held >= 20.0), "{found:?}");
+    assert!(found.failed > found.held, "one user cannot do everything: {found:?}");
+    assert!(found.trials.iter().any(|trial| !trial.holds && trial.verdicts.len() >= 2));
+}
+
+#[test]
+fn a_sweep_has_its_law() {
+    let loaded = loaded();
+    let mut spec = spec("1", "0s", "500ms");
+    spec.load.sweep = Some("users=1,2,3,4".parse().unwrap());
+    let mut sink = Kept::default();
+    let outcome = run(&loaded, &spec, &Stop::new(), &mut sink).unwrap();
+    assert_invariants(&outcome);
+    let law = sink.events.iter().find_map(|event| match event {
+        Event::Scalability(law) => Some(law.clone()),
+        _ => None,
+    });
+    let law = law.unwrap();
+    assert_eq!(law.points.iter().map(|point| point.users).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert!(law.lambda.value > 0.0 && law.sigma.value >= 0.0 && law.kappa.value >= 0.0);
+    assert!(law.peak_users.is_none_or(|users| users <= 8.0), "nothing is said beyond twice the range");
+}

@@ -1,0 +1,99 @@
+//! A server whose disk is full: where the tables grow, and where the log is written.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod robustness_support;
+
+use std::process::Command;
+use std::time::Duration;
+
+use kelvin_measure::event::Status;
+use robustness_support::disk::Disk;
+use robustness_support::server::{Server, binaries, unprivileged};
+use robustness_support::{assert_consistent, load, pause, run, spec};
+
+const LOCAL: &str = "local all all trust\n";
+
+#[test]
+fn a_full_disk_under_the_tables_fails_what_needs_room() {
+    let disk = Disk::mount(200);
+    let place = disk.make("tables");
+    let server = Server::start_with("", LOCAL, |_| {});
+    load(&server.unix());
+    let mut session = server.session();
+    session.run(&format!("CREATE TABLESPACE small LOCATION '{}'", place.display())).unwrap();
+    session.run("ALTER TABLE order_line SET TABLESPACE small").unwrap();
+    let config = server.unix();
+
+    let mut spec = spec();
+    spec.load.duration = "3s".parse().unwrap();
+    let ended = run(&config, &spec, || {
+        pause(300);
+        disk.fill();
+        pause(1200);
+        disk.empty();
+    })
+    .show("full for a while");
+    ended.assert_true().assert_error("disk full", "53100").assert_recovered();
+    ended.assert_within(Duration::from_secs(3 + 4));
+
+    // For good, and nothing but what needs room: every user gives up, long before the planned end.
+    spec.load.duration = "10m".parse().unwrap();
+    spec.tproc_c.mix = "1/0/0/0/0".parse().unwrap();
+    let ended = run(&config, &spec, || {
+        pause(300);
+        disk.fill();
+    })
+    .show("full for good");
+    disk.empty();
+    ended.assert_true().assert_error("disk full", "53100").assert_within(Duration::from_secs(30));
+    assert_eq!(ended.outcome.status, Status::Failed);
+    let error = ended.outcome.error.clone().unwrap();
+    assert!(error.contains("every user gave up") && error.contains("No space left"), "{error}");
+    assert_consistent(&config);
+}
+
+#[test]
+fn a_full_disk_under_the_log_stops_the_server_and_not_the_truth() {
+    let disk = Disk::mount(600);
+    let log = disk.make("log");
+    let settings = "wal_recycle=off\nmin_wal_size=2MB\nmax_wal_size=64MB\n";
+    let mut server = Server::start_with(settings, LOCAL, |data| {
+        // Small files: the next one is needed soon, and there is no room for it.
+        let mut reset = unprivileged(&binaries().join("pg_resetwal"));
+        assert!(reset.args(["--wal-segsize=1", "-D"]).arg(data).output().unwrap().status.success());
+        let (from, to) = (data.join("pg_wal"), log.to_str().unwrap());
+        let from = from.to_str().unwrap();
+        let move_it = format!("cp -a {from}/. {to}/ && rm -r {from} && ln -s {to} {from}");
+        assert!(Command::new("sh").args(["-c", &move_it]).status().unwrap().success());
+    });
+    load(&server.unix());
+    let config = server.unix();
+    let mut spec = spec();
+    spec.load.duration = "5s".parse().unwrap();
+    let ended = run(&config, &spec, || {
+        pause(300);
+        disk.fill();
+        pause(1500);
+        disk.empty();
+        server.kill();
+        server.restart();
+    })
+    .show("the log's disk full for a while");
+    ended.assert_true().assert_error("connection lost", "").assert_recovered();
+    ended.assert_within(Duration::from_secs(5 + 5));
+
+    // For good: an end in time, which does not claim that the counts agree.
+    spec.load.duration = "2s".parse().unwrap();
+    let ended = run(&config, &spec, || {
+        pause(300);
+        disk.fill();
+    })
+    .show("the log's disk full for good");
+    ended.assert_error("connection lost", "").assert_within(Duration::from_secs(2 + 5));
+    let unread = ended.outcome.points[0].invariants.iter().find(|i| !i.holds).unwrap();
+    assert!(unread.name.contains("whole load") && unread.evidence.contains("failed"), "{unread:?}");
+    disk.empty();
+    server.kill();
+    server.restart();
+    assert_consistent(&config);
+}

@@ -1,0 +1,133 @@
+//! A network that delays, stalls, cuts and garbles: counted errors, recovery, an end in time, and no wrong count.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod robustness_support;
+
+use std::time::Duration;
+
+use kelvin_database::postgres::Config;
+use kelvin_workload::tproc_c::Calls;
+use robustness_support::proxy::{Garble, Proxy};
+use robustness_support::server::Server;
+use robustness_support::{assert_consistent, calling, load, pause, run, spec};
+
+/// The window, and what connecting and the last count may take.
+const LIMIT: Duration = Duration::from_secs(2 + 5);
+
+fn through(proxy: &Proxy, server: &Server) -> Config {
+    Config { port: proxy.port, connect_timeout: Duration::from_secs(1), ..server.tcp() }
+}
+
+#[test]
+fn delays_stalls_and_cuts_cost_errors_and_no_truth() {
+    let server = Server::start();
+    load(&server.unix());
+    let proxy = Proxy::start(server.port);
+    let config = through(&proxy, &server);
+
+    // Slow is no error, unless for those who wait for a lock that a slow user holds.
+    let mut patient = calling(Calls::Statements);
+    patient.load.timeout = "10s".parse().unwrap();
+    let ended = run(&config, &patient, || {
+        pause(300);
+        proxy.delay(Duration::from_millis(20));
+        pause(1000);
+        proxy.delay(Duration::ZERO);
+    });
+    ended.show("delay").assert_true().assert_recovered().assert_within(LIMIT).assert_no_error();
+
+    // Longer than the time-out: every user's statement times out and its connection is given up; those made
+    // meanwhile get no answer either.
+    for calls in [Calls::Functions, Calls::Statements] {
+        let mut spec = calling(calls);
+        spec.load.duration = "3s".parse().unwrap();
+        let ended = run(&config, &spec, || {
+            pause(300);
+            proxy.stall(true);
+            pause(1200);
+            proxy.stall(false);
+        })
+        .show("stall");
+        let limit = LIMIT + Duration::from_secs(2);
+        ended.assert_true().assert_error("time-out", "").assert_recovered().assert_within(limit);
+        assert!(ended.outcome.failed() >= 4, "each user failed once: {}", ended.told());
+    }
+
+    // For good: the run ends all the same, and does not claim that the counts agree.
+    let ended = run(&config, &spec(), || {
+        pause(300);
+        proxy.stall(true);
+    })
+    .show("stall for good");
+    proxy.stall(false);
+    ended.assert_error("time-out", "").assert_within(LIMIT);
+    let unread = ended.outcome.points[0].invariants.iter().find(|i| !i.holds).unwrap();
+    assert!(unread.name.contains("whole load") && unread.evidence.contains("failed"), "{unread:?}");
+
+    for calls in [Calls::Functions, Calls::Pipelined] {
+        let ended = run(&config, &calling(calls), || {
+            for _ in 0..10 {
+                pause(100);
+                proxy.cut();
+            }
+        })
+        .show("cut");
+        ended.assert_true().assert_error("connection lost", "").assert_recovered().assert_within(LIMIT);
+    }
+    assert_consistent(&config);
+}
+
+#[test]
+fn cut_garbled_and_refused_connections_are_errors_and_never_wrong_counts() {
+    let server = Server::start();
+    load(&server.unix());
+    let proxy = Proxy::start(server.port);
+    let config = through(&proxy, &server);
+
+    let ended = run(&config, &calling(Calls::Statements), || {
+        pause(300);
+        proxy.cut_within(true);
+        pause(500);
+        proxy.cut_within(false);
+    })
+    .show("cut within a message");
+    ended.assert_true().assert_error("connection lost", "").assert_recovered().assert_within(LIMIT);
+
+    let ended = run(&config, &spec(), || {
+        pause(300);
+        proxy.refuse(true);
+        proxy.cut();
+        pause(600);
+        proxy.refuse(false);
+    })
+    .show("refused");
+    ended.assert_true().assert_error("connection lost", "").assert_recovered().assert_within(LIMIT);
+    let refused = ended.errors().any(|e| e.kind.is_none() && e.message.contains("refused"));
+    assert!(refused, "{}", ended.told());
+
+    for calls in [Calls::Functions, Calls::Statements, Calls::Pipelined] {
+        let mut spec = calling(calls);
+        spec.load.users = "8".parse().unwrap();
+        spec.load.duration = "3s".parse().unwrap();
+        spec.load.timeout = "200ms".parse().unwrap();
+        let mut garbled = Vec::new();
+        let ended = run(&config, &spec, || {
+            for garble in [Garble::Change, Garble::Flip, Garble::Truncate, Garble::Insert] {
+                let before = proxy.garbled();
+                proxy.garble(garble, 20);
+                pause(450);
+                garbled.push((garble, proxy.garbled() - before));
+            }
+            proxy.be_honest();
+        })
+        .show("garbled");
+        assert!(garbled.iter().all(|&(_, answers)| answers > 3), "{garbled:?} {}", ended.told());
+        ended.assert_true().assert_error("protocol", "").assert_error("time-out", "");
+        ended.assert_recovered().assert_within(LIMIT + Duration::from_secs(2));
+        // Client SQL writes back what it has read, and no client sees that a number was changed on its way:
+        // that takes TLS. With functions the data stay as the server made them.
+        if calls == Calls::Functions {
+            assert_consistent(&config);
+        }
+    }
+}

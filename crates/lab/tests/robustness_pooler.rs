@@ -1,0 +1,144 @@
+//! Loads through PgBouncer in transaction mode, which keeps no prepared statements for its clients.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod robustness_support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kelvin_database::postgres::{Config, PostgresEngine};
+use kelvin_database::{Engine, ErrorClass, Rows, Statement, Value};
+use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
+use kelvin_workload::progress::Quiet;
+use kelvin_workload::tproc_c::Calls;
+use kelvin_workload::{Stop, Workload};
+use robustness_support::pooler::Pooler;
+use robustness_support::server::{Server, await_statement};
+use robustness_support::{assert_consistent, calling, load, run, run_workload, spec, try_run};
+
+/// The window, and what connecting and the last count may take.
+const LIMIT: Duration = Duration::from_secs(2 + 5);
+
+#[test]
+fn more_users_than_connections_run_through_a_pooler_in_transaction_mode() {
+    let server = Server::start();
+    load(&server.unix());
+    let pooler = Pooler::start(&server, 3);
+    let config = pooler.config(false);
+
+    // With names it cannot work, and the refusal says what helps.
+    let refused = try_run(&pooler.config(true), &spec(), || {}).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("prepared_statements=false"), "{refused}");
+    assert!(refused.contains("42P05") || refused.contains("26000"), "{refused}");
+    let with_options = Config { options: Some("-c work_mem=8MB".into()), ..config.clone() };
+    let error = PostgresEngine::new(with_options).connect().map(drop).unwrap_err();
+    assert!(error.help().unwrap().contains("for the role"), "{error}");
+    // Nor may a build leave its settings behind on the pool's connections.
+    let workload = Pgbench::new(Options::default()).unwrap();
+    let through = PostgresEngine::new(config.clone());
+    let error = workload.build(&through, &Quiet, &Stop::new()).unwrap_err();
+    assert!(error.to_string().contains("the server's own address"), "{error}");
+
+    for calls in [Calls::Functions, Calls::Pipelined, Calls::Statements] {
+        let mut spec = calling(calls);
+        spec.load.users = "8".parse().unwrap();
+        spec.load.timeout = "5s".parse().unwrap();
+        let ended = run(&config, &spec, || {}).show("pooler");
+        ended.assert_true().assert_recovered().assert_within(LIMIT).assert_no_error();
+        assert!(ended.outcome.points[0].window.client_headline > 50, "{}", ended.told());
+    }
+    assert_consistent(&config);
+
+    // pgbench's own workload, its counts and balances.
+    workload.build(&PostgresEngine::new(server.unix()), &Quiet, &Stop::new()).unwrap();
+    let engine: Arc<dyn Engine> = Arc::new(through);
+    for query_mode in [QueryMode::Prepared, QueryMode::Extended, QueryMode::Simple] {
+        let mut workload = Pgbench::new(Options { query_mode, ..Options::default() }).unwrap();
+        workload.inspect(&*engine).unwrap();
+        let mut spec = spec();
+        spec.load.users = "8".parse().unwrap();
+        spec.load.duration = "1s".parse().unwrap();
+        spec.load.timeout = "5s".parse().unwrap();
+        spec.check = true;
+        let ended = run_workload(Arc::clone(&engine), Arc::new(workload), &spec, || {}).unwrap();
+        let ended = ended.show("pgbench through the pooler");
+        ended.assert_true().assert_within(LIMIT).assert_no_error();
+        let checks = &ended.outcome.checks;
+        assert!(!checks.is_empty() && checks.iter().all(|check| check.holds), "{checks:?}");
+    }
+    let active =
+        server.session().query("SELECT count(*) FROM pg_stat_activity WHERE client_port = -1").unwrap();
+    assert!(active.int(0, 0).unwrap() <= 3 + 1, "the pool was not what the users went through");
+}
+
+#[test]
+fn everything_a_session_does_works_without_named_statements() {
+    let server = Server::start();
+    let pooler = Pooler::start(&server, 2);
+    let engine = PostgresEngine::new(pooler.config(false));
+    let mut direct = server.session();
+    direct.run("CREATE TABLE t (a int PRIMARY KEY, n numeric(12,2), b text)").unwrap();
+    let mut sessions: Vec<_> = (0..6).map(|_| engine.connect().unwrap()).collect();
+    // Parameters keep the types that the server has inferred, where the value alone would suggest another.
+    let prepared: Vec<_> = sessions
+        .iter_mut()
+        .map(|s| {
+            let insert = s.prepare("INSERT INTO t VALUES ($1, $2, $3) RETURNING a, n, b").unwrap();
+            let count = s.prepare("SELECT count(*) FROM t WHERE a >= $1 AND b <> 'x'").unwrap();
+            (insert, count)
+        })
+        .collect();
+    let mut rows = Rows::new();
+    let mut results = Vec::new();
+    for (index, (s, (insert, count))) in sessions.iter_mut().zip(&prepared).enumerate() {
+        let key = index as i64;
+        s.execute(*insert, &[key.into(), Value::Int(7), "one".into()], &mut rows).unwrap();
+        assert_eq!((rows.int(0, 0).unwrap(), rows.decimal(0, 1, 2).unwrap()), (key, 700));
+        s.queue(Statement::BEGIN, &[]).unwrap();
+        s.queue(*insert, &[(key + 100).into(), Value::Null, "two".into()]).unwrap();
+        s.queue(*count, &[Value::Int(0)]).unwrap();
+        s.queue(Statement::COMMIT, &[]).unwrap();
+        s.flush(&mut results).unwrap();
+        assert_eq!(results[2].int(0, 0).unwrap(), 2 * (key + 1));
+        // An error in a batch leaves the session in order.
+        s.queue(*insert, &[key.into(), Value::Null, "again".into()]).unwrap();
+        s.queue(*count, &[Value::Int(0)]).unwrap();
+        assert_eq!(s.flush(&mut results).unwrap_err().class(), ErrorClass::Constraint);
+        s.execute(*count, &[Value::Int(100)], &mut rows).unwrap();
+        assert_eq!(rows.int(0, 0).unwrap(), key + 1);
+        assert!(!s.in_transaction());
+    }
+    let error = sessions[0].prepare("SELECT nonsense").unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Statement, "{error}");
+
+    // A script of somebody else's, with a pipeline, from all sessions in turn.
+    let text = "\\set k random(1, 1000000)\n\\startpipeline\nbegin;\nupdate t set n = n + :k where a = 0;\n\
+                update t set n = n - :k where a = 0;\ncommit;\n\\endpipeline\n\
+                select b as word from t where a = 0 \\gset\ninsert into t(a, b) select max(a) + 1, :word from t;";
+    let choice = ScriptChoice { name: "t".into(), weight: 1, text: Some(text.into()) };
+    let options = Options { scripts: vec![choice], query_mode: QueryMode::Prepared, ..Options::default() };
+    let workload = Pgbench::new(options).unwrap();
+    let mut users = workload.users(6, 1, &kelvin_measure::Clock::real());
+    for (user, session) in users.iter_mut().zip(&mut sessions) {
+        user.prepare(session.as_mut()).unwrap();
+    }
+    for _ in 0..5 {
+        for (user, session) in users.iter_mut().zip(&mut sessions) {
+            user.next();
+            user.execute(session.as_mut()).unwrap();
+        }
+    }
+    let rows =
+        direct.query("SELECT n::text, (SELECT count(*) FROM t WHERE b = 'one') FROM t WHERE a = 0").unwrap();
+    assert_eq!((rows.text(0, 0).unwrap(), rows.int(0, 1).unwrap()), ("7.00", 6 + 30));
+
+    // A request to cancel finds its way through the pooler.
+    let cancel = sessions[0].cancel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            await_statement(direct.as_mut(), "SELECT pg_sleep(20)");
+            cancel.cancel().unwrap();
+        });
+        assert_eq!(sessions[0].run("SELECT pg_sleep(20)").unwrap_err().code().0, "57014");
+    });
+}

@@ -1,0 +1,230 @@
+//! A loaded PostgreSQL, a run on it, and what happens to both meanwhile.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "each test file uses a part"
+)]
+
+pub mod disk;
+pub mod pooler;
+pub mod proxy;
+#[path = "../../../database/tests/support/mod.rs"]
+pub mod server;
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use kelvin_database::Engine;
+use kelvin_database::postgres::{Config, PostgresEngine};
+use kelvin_lab::spec::WorkloadName;
+use kelvin_lab::{Outcome, Run, RunError, Sink, SinkError, Spec};
+use kelvin_measure::event::{ErrorCount, KindCounts, Phase};
+use kelvin_measure::{Clock, Event};
+use kelvin_workload::progress::Quiet;
+use kelvin_workload::tproc_c::TprocC;
+use kelvin_workload::{Stop, Workload};
+
+/// Keeps the events and says when the window opens.
+struct Watch {
+    events: Vec<Event>,
+    opened: Option<mpsc::Sender<()>>,
+}
+
+impl Sink for Watch {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        if let Event::Phase { phase: Phase::Measure, .. } = event {
+            // Nobody listens in a run without faults.
+            let _ = self.opened.take().map(|opened| opened.send(()));
+        }
+        self.events.push(event.clone());
+        Ok(())
+    }
+}
+
+/// How a run went.
+pub struct Ended {
+    pub outcome: Outcome,
+    pub events: Vec<Event>,
+    pub wall: Duration,
+}
+
+/// One warehouse of TPROC-C on the server that `config` leads to.
+pub fn load(config: &Config) {
+    let workload = TprocC::new(spec().tproc_c).unwrap();
+    Workload::build(&workload, &PostgresEngine::new(config.clone()), &Quiet, &Stop::new()).unwrap();
+}
+
+/// Looks at the consistency conditions after everything that was done to the server.
+#[track_caller]
+pub fn assert_consistent(config: &Config) {
+    let engine = PostgresEngine::new(config.clone());
+    let mut workload = TprocC::new(spec().tproc_c).unwrap();
+    workload.inspect(&engine).unwrap();
+    let mut lines = Vec::new();
+    workload.check(&engine, &Stop::new(), &mut |line| lines.push(line)).unwrap();
+    assert!(lines.len() == 12 && lines.iter().all(|line| line.holds), "{lines:?}");
+}
+
+/// One and a half measured seconds of four users by functions, without ramp-up; no statement waits longer than half a second.
+pub fn spec() -> Spec {
+    let mut spec = Spec::new(WorkloadName::TprocC);
+    spec.load.users = "4".parse().unwrap();
+    spec.load.ramp_up = "0s".parse().unwrap();
+    spec.load.duration = "1500ms".parse().unwrap();
+    spec.load.timeout = "500ms".parse().unwrap();
+    spec.tproc_c.warehouses = Some(1);
+    spec
+}
+
+/// [`spec`] with another way of calling.
+pub fn calling(calls: kelvin_workload::tproc_c::Calls) -> Spec {
+    let mut spec = spec();
+    spec.tproc_c.calls = Some(calls);
+    spec
+}
+
+/// Runs `spec` on the server that `config` leads to, while `fault` happens, from the window's opening on.
+pub fn run(config: &Config, spec: &Spec, fault: impl FnOnce() + Send) -> Ended {
+    try_run(config, spec, fault).unwrap()
+}
+
+pub fn try_run(config: &Config, spec: &Spec, fault: impl FnOnce() + Send) -> Result<Ended, RunError> {
+    let engine: Arc<dyn Engine> = Arc::new(PostgresEngine::new(config.clone()));
+    let mut workload = TprocC::new(spec.tproc_c.clone()).unwrap();
+    workload.inspect(&*engine)?;
+    run_workload(engine, Arc::new(workload), spec, fault)
+}
+
+pub fn run_workload(
+    engine: Arc<dyn Engine>,
+    workload: Arc<dyn Workload>,
+    spec: &Spec,
+    fault: impl FnOnce() + Send,
+) -> Result<Ended, RunError> {
+    let (opened, open) = mpsc::channel();
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if open.recv().is_ok() {
+                fault();
+            }
+        });
+        // Dropped here also when the run panics, so that the fault's thread ends.
+        let mut watch = Watch { events: Vec::new(), opened: Some(opened) };
+        let run = Run { engine, workload, spec, clock: Clock::real(), stop: Stop::new() };
+        let outcome = run.execute(&mut watch)?;
+        Ok(Ended { outcome, events: watch.events, wall: began.elapsed() })
+    })
+}
+
+impl Ended {
+    pub fn errors(&self) -> impl Iterator<Item = &ErrorCount> {
+        self.events.iter().filter_map(|event| match event {
+            Event::Errors(errors) => Some(errors),
+            _ => None,
+        })
+    }
+
+    /// How many errors of a class, and of a code when one is named.
+    pub fn count(&self, class: &str, code: &str) -> u64 {
+        let wanted = |e: &&ErrorCount| e.class == class && (code.is_empty() || e.code == code);
+        self.errors().filter(wanted).map(|e| e.count).sum()
+    }
+
+    /// Good transactions in each second.
+    pub fn good(&self) -> Vec<(i64, u64)> {
+        let mut seconds = std::collections::BTreeMap::new();
+        for event in &self.events {
+            if let Event::Second(second) = event {
+                *seconds.entry(second.second).or_insert(0) +=
+                    second.kinds.iter().map(KindCounts::good).sum::<u64>();
+            }
+        }
+        seconds.into_iter().collect()
+    }
+
+    /// Shows how it went, where the environment asks for that.
+    pub fn show(self, what: &str) -> Self {
+        if std::env::var_os("KELVIN_SHOW").is_some() {
+            eprintln!("== {what}: {}", self.told());
+        }
+        self
+    }
+
+    pub fn told(&self) -> String {
+        let errors: Vec<String> = self
+            .errors()
+            .map(|e| {
+                format!(
+                    "{:>3} s  {:>5} {} {} retried={} {:?}",
+                    e.second, e.count, e.class, e.code, e.retried, e.message
+                )
+            })
+            .collect();
+        let broken: Vec<String> = self
+            .outcome
+            .points
+            .iter()
+            .flat_map(|p| &p.invariants)
+            .filter(|i| !i.holds)
+            .map(|i| format!("{i:?}"))
+            .chain(self.outcome.checks.iter().filter(|c| !c.holds).map(|c| format!("{c:?}")))
+            .collect();
+        format!(
+            "wall {:?}, {:?} {:?}\ngood {:?}\n{}\nbroken: {}",
+            self.wall,
+            self.outcome.status,
+            self.outcome.error,
+            self.good(),
+            errors.join("\n"),
+            broken.join("\n")
+        )
+    }
+
+    /// Every count agrees with every other.
+    #[track_caller]
+    pub fn assert_true(&self) -> &Self {
+        for point in &self.outcome.points {
+            let whole = point.invariants.iter().any(|i| i.name.contains("whole load"));
+            assert!(whole, "the server's count was not compared: {:?}", point.invariants);
+            assert!(point.invariants.iter().all(|i| i.holds), "{}", self.told());
+        }
+        self
+    }
+
+    /// Errors of this class and code were counted.
+    #[track_caller]
+    pub fn assert_error(&self, class: &str, code: &str) -> &Self {
+        assert!(self.count(class, code) > 0, "no {class} {code} among the errors: {}", self.told());
+        self
+    }
+
+    #[track_caller]
+    pub fn assert_no_error(&self) -> &Self {
+        assert_eq!(self.outcome.errors(), 0, "{}", self.told());
+        self
+    }
+
+    /// There were good transactions in the last second.
+    #[track_caller]
+    pub fn assert_recovered(&self) -> &Self {
+        let good = self.good();
+        let last = good.iter().rfind(|(second, _)| *second >= 0);
+        assert!(last.is_some_and(|(_, count)| *count > 0), "no recovery: {}", self.told());
+        self
+    }
+
+    /// It ended in time: the window, and so much more.
+    #[track_caller]
+    pub fn assert_within(&self, limit: Duration) -> &Self {
+        assert!(self.wall < limit, "too long: {}", self.told());
+        self
+    }
+}
+
+pub fn pause(milliseconds: u64) {
+    std::thread::sleep(Duration::from_millis(milliseconds));
+}

@@ -1,0 +1,265 @@
+//! Runs of one script, in closed and open loops, over users and rates: a made-up server with a capacity and a queue.
+
+use std::path::Path;
+
+use kelvin_measure::event::{
+    Arrivals, AuditLine, Estimate, Event, KindCounts, MaximumRate, Part, Per, Phase, RateTrial, Role,
+    Scalability, ScalabilityPoint, Schedule, Second, Series, Status, Window,
+};
+use kelvin_measure::invariant::Invariant;
+use kelvin_report::Report;
+use kelvin_store::{NewRun, Store};
+
+use super::Noise;
+
+const STATEMENTS: [(&str, u64); 5] = [
+    ("BEGIN;", 40),
+    ("UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;", 310),
+    ("SELECT abalance FROM pgbench_accounts WHERE aid = :aid;", 120),
+    (
+        "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);",
+        150,
+    ),
+    ("END;", 700),
+];
+const SECOND: u64 = 1_000_000_000;
+const QUEUE_LIMIT: u64 = 400;
+
+/// What to run.
+pub struct Plan {
+    /// Users and, in an open loop, the rate of every point.
+    pub points: Vec<(u32, Option<f64>)>,
+    pub seconds: i64,
+    /// Whether statements are timed.
+    pub timed: bool,
+    /// Emitted before the end.
+    pub concluded: Vec<Event>,
+    /// Second in which the server stands still.
+    pub stall: Option<i64>,
+}
+
+impl Plan {
+    pub fn closed(users: &[u32]) -> Self {
+        let points = users.iter().map(|u| (*u, None)).collect();
+        Self { points, seconds: 6, timed: false, concluded: Vec::new(), stall: None }
+    }
+
+    pub fn rates(users: u32, rates: &[f64]) -> Self {
+        let points = rates.iter().map(|r| (users, Some(*r))).collect();
+        Self { points, ..Self::closed(&[]) }
+    }
+}
+
+/// Transactions a second that the server can do for some users.
+pub fn capacity(users: u32) -> f64 {
+    law().fitted(f64::from(users))
+}
+
+pub fn law() -> Scalability {
+    let estimate = |value: f64| Estimate { value, low: Some(value * 0.9), high: Some(value * 1.1) };
+    Scalability {
+        lambda: estimate(400.0),
+        sigma: estimate(0.06),
+        kappa: estimate(0.0015),
+        peak_users: Some(25.0),
+        r_squared: Some(0.9984),
+        points: Vec::new(),
+    }
+}
+
+pub fn fitted(users: &[u32]) -> Event {
+    let point = |u: &u32| ScalabilityPoint {
+        users: *u,
+        throughput: capacity(*u) * if u.is_multiple_of(2) { 0.99 } else { 1.01 },
+    };
+    Event::Scalability(Scalability { points: users.iter().map(point).collect(), ..law() })
+}
+
+pub fn found() -> Event {
+    let trial = |point, rate: f64, holds: bool, p99: &str| RateTrial {
+        point,
+        rate,
+        achieved: rate * if holds { 0.999 } else { 0.91 },
+        holds,
+        verdicts: vec![format!("p99 {p99} ms, allowed 20 ms"), "errors 0.00 %, allowed 0.10 %".into()],
+    };
+    Event::MaximumRate(MaximumRate {
+        held: Some(1500.0),
+        failed: Some(1750.0),
+        slo: "p99<20ms,errors<0.1%".into(),
+        trials: vec![
+            trial(0, 1000.0, true, "3.10"),
+            trial(1, 2000.0, false, "812.4"),
+            trial(2, 1500.0, true, "7.92"),
+            trial(3, 1750.0, false, "41.7"),
+        ],
+    })
+}
+
+pub fn series(open: bool, timed: bool) -> Vec<Series> {
+    let mut series = vec![Series::transaction("tpcb-like", true)];
+    if timed {
+        let role = Role::Statement { of: 0 };
+        series.extend(STATEMENTS.map(|(name, _)| Series { name: name.into(), headline: false, role }));
+    }
+    if open {
+        let role = Role::Response { of: 0 };
+        series.push(Series { name: "tpcb-like, response".into(), headline: false, role });
+        series.push(Series { name: "schedule lag".into(), headline: false, role: Role::Lag });
+    }
+    series
+}
+
+pub fn stored(path: &Path, plan: &Plan) -> Report {
+    let store = Store::open(path).unwrap();
+    let open = plan.points[0].1.is_some();
+    let mut writer = store
+        .begin(&NewRun {
+            workload: "pgbench".into(),
+            target: "postgres://joe@localhost:5432/bench".into(),
+            label: None,
+            spec_toml: "[run]\nworkload = \"pgbench\"\n".into(),
+            command: "kelvin run pgbench --target postgres://joe@localhost:5432/bench".into(),
+            seed: 1,
+            random_algorithm: "Xoshiro256++".into(),
+            kelvin_version: "0.1.0".into(),
+            kinds: series(open, plan.timed),
+            headline: "tps".into(),
+            headline_per: Per::Second,
+            counter_names: Vec::new(),
+            notes: Vec::new(),
+            environment: serde_json::json!({"client_host": {"cpu": {"threads": 16}}}),
+            started: "2026-11-21T10:00:00Z".parse().unwrap(),
+        })
+        .unwrap();
+    for event in events(plan) {
+        writer.consume(&event).unwrap();
+    }
+    let id = writer.id();
+    drop(writer);
+    Report::of(&store.load(id).unwrap()).unwrap()
+}
+
+/// Everything that the run emits.
+pub fn events(plan: &Plan) -> Vec<Event> {
+    let mut noise = Noise(7);
+    let mut clock = 0;
+    let mut events = Vec::new();
+    let mut before = 0.0;
+    for (point, (users, rate)) in plan.points.iter().enumerate() {
+        // On the way down the server still suffers from what it went through.
+        let tired = if rate.is_some_and(|r| r < before) { 0.93 } else { 1.0 };
+        before = rate.unwrap_or(0.0);
+        events.extend(one_point(plan, point as u32, *users, *rate, tired, &mut noise, &mut clock));
+    }
+    events.extend(plan.concluded.iter().cloned());
+    events.push(Event::Finished { status: Status::Complete, error: None });
+    events
+}
+
+fn one_point(
+    plan: &Plan,
+    point: u32,
+    users: u32,
+    rate: Option<f64>,
+    tired: f64,
+    noise: &mut Noise,
+    clock: &mut u64,
+) -> Vec<Event> {
+    let phase = |phase, at| Event::Phase { point, phase, at, users, planned: None };
+    let ramp_up = 2;
+    let mut events = vec![phase(Phase::Connect, *clock), phase(Phase::RampUp, *clock + SECOND)];
+    let capacity = capacity(users) * tired;
+    let (mut good, mut due_sum, mut refused_sum, mut queue, mut longest) = (0, 0, 0, 0_u64, 0);
+    let kinds = series(rate.is_some(), plan.timed);
+    for second in -ramp_up..plan.seconds {
+        if second == 0 {
+            events.push(phase(Phase::Measure, *clock + 3 * SECOND));
+        }
+        let measured = second >= 0;
+        let can = if plan.stall == Some(second) {
+            0
+        } else {
+            (capacity * 0.97) as u64 + noise.below((capacity * 0.06) as u64)
+        };
+        let (mut refused, mut served, mut due) = (0, can, 0);
+        let mut waited = 0;
+        if let Some(rate) = rate {
+            due = (rate * 0.98) as u64 + noise.below((rate * 0.04) as u64 + 1);
+            served = (queue + due).min(can);
+            waited = queue;
+            queue = queue + due - served;
+            if queue > QUEUE_LIMIT {
+                refused = queue - QUEUE_LIMIT;
+                queue = QUEUE_LIMIT;
+            }
+            longest = longest.max(queue);
+        }
+        let busy = rate.map_or(0.0, |r| (r / capacity).min(0.98));
+        let mut counts = vec![KindCounts::default(); kinds.len()];
+        for _ in 0..served {
+            let service =
+                noise.latency(if rate.is_some() { 1600 } else { (f64::from(users) * 1e6 / capacity) as u64 });
+            let crowd = (1600.0 * busy / (1.0 - busy) / f64::from(users)) as u64;
+            let wait = noise.latency(crowd.max(1)) + waited.max(queue) * SECOND / capacity as u64;
+            for (series, counts) in kinds.iter().zip(&mut counts) {
+                let took = match series.role {
+                    Role::Transaction => service,
+                    Role::Response { .. } => service + wait,
+                    Role::Lag if noise.below(3) > 0 => 20_000 + noise.below(60_000) * noise.below(4),
+                    Role::Lag => continue,
+                    Role::Statement { .. } => {
+                        let typical = STATEMENTS.iter().find(|(name, _)| *name == series.name).unwrap().1;
+                        service * typical / 1400
+                    }
+                };
+                counts.committed += 1;
+                counts.latency.record(took);
+            }
+        }
+        let part = if measured { Part::Measured } else { Part::RampUp };
+        events.push(Event::Second(Second { point, second, part, kinds: counts }));
+        if rate.is_some() {
+            events.push(Event::Arrivals(Arrivals { point, second, due, refused, waiting: queue }));
+        }
+        if measured {
+            good += served;
+            due_sum += due;
+            refused_sum += refused;
+        }
+    }
+    let elapsed = plan.seconds as u64 * SECOND;
+    *clock += 3 * SECOND + elapsed;
+    events.push(phase(Phase::Stop, *clock));
+    let schedule =
+        rate.map(|rate| Schedule { rate, due: due_sum, refused: refused_sum, waiting: queue, longest });
+    events.push(Event::Window(Window {
+        point,
+        users,
+        elapsed,
+        idle: 0,
+        client_headline: good,
+        server_headline: None,
+        server_transactions: Some(good + 12),
+        client_cpu: good * 38_000,
+        client_run_delay: Some(good * 4_000),
+        schedule,
+    }));
+    let line = AuditLine {
+        name: "accounts touched per transaction".into(),
+        value: 1.0,
+        low: 1.0,
+        high: 1.0,
+        unit: String::new(),
+        samples: good,
+        valid: true,
+    };
+    events.push(Event::Audit { point, lines: vec![line] });
+    let invariant = Invariant {
+        name: "every transaction that was due was served, refused, or waited at the end".into(),
+        holds: true,
+        evidence: format!("{due_sum} due"),
+    };
+    events.push(Event::Invariant { point, invariant });
+    events
+}

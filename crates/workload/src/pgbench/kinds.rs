@@ -1,0 +1,51 @@
+//! What is counted and timed by itself: the scripts and, where asked for, their statements.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use kelvin_database::{Error, Result};
+
+use super::script::Script;
+use crate::Kind;
+
+/// Samples name their kind by two bytes.
+const MOST_KINDS: usize = 1 << 16;
+
+/// The scripts' kinds.
+pub(super) fn of_scripts(scripts: &[Script]) -> Vec<Kind> {
+    scripts
+        .iter()
+        .map(|script| Kind { name: Cow::Owned(script.name.clone()), headline: true, statement_of: None })
+        .collect()
+}
+
+/// Adds a kind for each step that the user waits for, named by script, line and beginning, and tells the step.
+///
+/// A pipeline only collects its statements: they are sent, and all their results awaited, at its
+/// `\endpipeline`, which has the time of them all (`\syncpipeline` waits for nothing either).
+pub(super) fn add_statements(scripts: &mut [Script], kinds: &mut Vec<Kind>) -> Result<()> {
+    let mut named: HashMap<String, usize> = HashMap::new();
+    for (index, script) in scripts.iter_mut().enumerate() {
+        let (name, of) = (&script.name, number(index)?);
+        for step in &mut script.steps {
+            let Some(title) = &step.title else { continue };
+            step.kind = Some(number(kinds.len())?);
+            let mut name = format!("{name}:{} {title}", step.line);
+            // Two on one line may begin alike.
+            let times = named.entry(name.clone()).or_default();
+            *times += 1;
+            if *times > 1 {
+                name = format!("{name} ({times})");
+            }
+            kinds.push(Kind { name: Cow::Owned(name), headline: false, statement_of: Some(of) });
+        }
+    }
+    Ok(())
+}
+
+fn number(index: usize) -> Result<u16> {
+    u16::try_from(index).map_err(|_| {
+        Error::usage(format!("the scripts and their statements are more than {MOST_KINDS}"))
+            .with_help("time fewer statements, or none by itself")
+    })
+}

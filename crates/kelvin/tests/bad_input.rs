@@ -70,12 +70,26 @@ fn specifications() {
     cases.spec("unknown workload", "workload = \"tproc-x\"\n");
     cases.spec("not TOML", "workload: tproc-c\n");
     cases.spec("not text", [0xff_u8, 0xfe, 0x00]);
-    cases.spec("far too long", vec![b'#'; 2 << 20]);
+    cases.spec("far too long", vec![b'#'; 17 << 20]);
     cases.spec("a password in the target", "workload = \"tproc-c\"\ntarget = \"postgres://u:hush@h/d\"\n");
     assert!(!cases.seen.contains("hush"));
     cases.case("file that is not there", &["run", "absent.toml"]);
     cases.case("directory instead of a file", &["run", "."]);
     assert!(cases.count >= 20);
+    let pgbench = |line: &str| format!("workload = \"pgbench\"\n\n[pgbench]\n{line}\n");
+    cases.spec("pgbench on SQLite", format!("target = \"sqlite\"\n{}", pgbench("scale = 1")));
+    cases.spec("scale 0", pgbench("scale = 0"));
+    cases.spec("unknown query mode", pgbench("query-mode = \"fast\""));
+    cases.spec("unknown built-in script", pgbench("scripts = [{ name = \"tpcc\" }]"));
+    cases.spec(
+        "a script that is wrong",
+        pgbench("scripts = [{ name = \"a.sql\", text = \"\\\\set a 1 +\" }]"),
+    );
+    cases.spec("another workload's table", "workload = \"pgbench\"\n\n[tproc-c]\nwarehouses = 1\n");
+    let script = |line: &str| format!("workload = \"script\"\n\n[script]\n{line}\n");
+    cases.spec("no script", "workload = \"script\"\n");
+    cases.spec("a script without text", script("scripts = [{ name = \"a.sql\" }]"));
+    cases.spec("a scale for scripts", script("scale = 1"));
     insta::assert_snapshot!(cases.seen);
 }
 
@@ -110,6 +124,92 @@ fn command_lines_and_urls() {
     cases.case("no transactions", &["run", "tproc-c", "--transactions", "0"]);
     cases.case("the same number of users twice", &["run", "tproc-c", "--users", "4,4"]);
     cases.case("drop without being asked", &["drop", "tproc-c", "--target", "sqlite:tpcc.db"]);
+    insta::assert_snapshot!(cases.seen);
+}
+
+#[test]
+fn pgbenchs_flags() {
+    let mut cases = Cases::new();
+    cases.place.write("good.sql", "select 1;\n");
+    cases.place.write("bad.sql", "select 1;\n\\set a (1 +\n");
+    cases.place.write("shell.sql", "\\shell true\n");
+    cases.place.write("empty.sql", "");
+    cases.place.write("latin1.sql", b"select '\xe9';");
+    cases
+        .place
+        .write("run.toml", "workload = \"script\"\n[[script.scripts]]\nname = \"a\"\ntext = \"select 1\"\n");
+    for line in [
+        "run pgbench --target sqlite",
+        "run pgbench --target a.db -S",
+        "run pgbench -i -s 3",
+        "run pgbench -I dtgvp",
+        "run pgbench -h localhost -p 5432",
+        "run pgbench -hlocalhost",
+        "run pgbench -p 5432",
+        "run pgbench -U postgres",
+        "run pgbench -d bench",
+        "run pgbench -S bench",
+        "run pgbench -C",
+        "run pgbench -l",
+        "run pgbench --log-prefix=x",
+        "run pgbench --aggregate-interval 5",
+        "run pgbench --sampling-rate=0.1",
+        "run pgbench --partitions=4",
+        "run pgbench --tablespace fast",
+        "run pgbench -v",
+        "run pgbench --show-script=tpcb-like",
+        "run pgbench --exit-on-abort",
+        "run pgbench -s 0",
+        "run pgbench -s many",
+        "run pgbench -F 9",
+        "run pgbench -F 300",
+        "run pgbench -b list",
+        "run pgbench -b s",
+        "run pgbench -b tpcb-like@x",
+        "run pgbench -b select@0",
+        "run pgbench -b",
+        "run pgbench -f absent.sql",
+        "run pgbench -f .",
+        "run pgbench -f /dev/zero",
+        "run pgbench -f bad.sql",
+        "run pgbench -f shell.sql",
+        "run pgbench -f empty.sql",
+        "run pgbench -f latin1.sql",
+        "run pgbench -D rows",
+        "run pgbench -D a-b=1",
+        "run pgbench -M fast",
+        "run pgbench -c 0",
+        "run pgbench -T 0",
+        "run pgbench -T soon",
+        "run pgbench -T -5",
+        "run pgbench -t 0",
+        "run pgbench -t 5 -T 3",
+        "run pgbench -t 5 --max-tries 0",
+        "run pgbench --max-tries 70000",
+        "run pgbench --max-tries 2 --retries 2",
+        "run pgbench -j many",
+        "run pgbench -P soon",
+        "run pgbench --random-seed time",
+        "run pgbench --warehouses 3",
+        "run tproc-c -s 3",
+        "run tproc-c -c 3",
+        "run script",
+        "run script absent.sql",
+        "run script good.sql -s 3",
+        "run script good.sql -b tpcb",
+        "run script good.sql -U me",
+        "run good.sql",
+        "run --users 3 pgbench",
+        "build script",
+        "build run.toml",
+        "build pgbench -c 3",
+        "build pgbench --target sqlite:a.db",
+        "check pgbench -s 3",
+        "drop script",
+        "run",
+    ] {
+        cases.case(&format!("kelvin {line}"), &line.split(' ').collect::<Vec<_>>());
+    }
     insta::assert_snapshot!(cases.seen);
 }
 

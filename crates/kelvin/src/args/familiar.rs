@@ -49,6 +49,10 @@ const ABSENT: &[(&[&str], &str)] = &[
     ),
     (&["--progress-timestamp"], "each run keeps when it began, and every second since"),
     (&["--debug"], "the errors are counted and told without it"),
+    (
+        &["-b", "-S", "-N", "-s", "--builtin", "--select-only", "--simple-update", "--scale"],
+        "it belongs to `kelvin run pgbench`; in a script of your own, -D sets a variable",
+    ),
     (&["-V"], "kelvin --version tells the version"),
 ];
 

@@ -28,7 +28,7 @@ pub use think_time::ThinkTime;
 pub use users::Users;
 
 /// A complete description of a run. Nothing that decides a figure stands outside it, and no password in it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Spec {
     /// What the users do.

@@ -1,0 +1,47 @@
+//! The help is read by people: what it looks like in a terminal of 100 columns is a snapshot.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fmt::Write as _;
+
+use support::{Place, text};
+
+#[test]
+fn each_workload_teaches_its_own_flags() {
+    let place = Place::new();
+    let mut seen = String::new();
+    for line in [
+        "run --help",
+        "run tproc-c --help",
+        "run pgbench --help",
+        "run script --help",
+        "build --help",
+        "build tproc-c --help",
+        "build pgbench --help",
+        "check --help",
+        "check pgbench --help",
+        "drop --help",
+        "drop pgbench --help",
+    ] {
+        let args: Vec<&str> = line.split(' ').collect();
+        let output = place.command(&args).env("COLUMNS", "100").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}");
+        let shown = text(&output.stdout);
+        assert!(shown.lines().all(|line| line.chars().count() <= 100), "{line}\n{shown}");
+        writeln!(seen, "## kelvin {line}\n{shown}").unwrap();
+    }
+    insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn a_file_has_the_help_of_its_workload() {
+    let place = Place::new();
+    let file = place.expect(0, &["run", "pgbench", "-S", "--print-spec"]);
+    place.write("run.toml", file);
+    assert_eq!(
+        place.expect(0, &["run", "run.toml", "--help"]),
+        place.expect(0, &["run", "pgbench", "--help"])
+    );
+}

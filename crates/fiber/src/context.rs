@@ -7,8 +7,6 @@ use std::time::Instant;
 
 use corosensei::Yielder;
 
-use crate::Wait;
-
 /// Why a fiber gives up its thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Request {
@@ -18,7 +16,19 @@ pub(crate) enum Request {
     Socket { fd: i32, until: Option<Instant> },
 }
 
-pub(crate) type FiberYielder = Yielder<Wait, Request>;
+/// Why a fiber gets its thread back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// There is news for its socket, or the loop was woken.
+    News,
+    /// The other end of its socket has closed, or the socket is broken. Behind what is there to read still, no
+    /// other news will come.
+    Closed,
+    /// The time is over.
+    TimedOut,
+}
+
+pub(crate) type FiberYielder = Yielder<Signal, Request>;
 
 /// One loop, as its fibers see it.
 #[derive(Debug)]
@@ -30,8 +40,8 @@ pub(crate) struct Context {
     pub(crate) current: Cell<usize>,
     /// The way back into the loop from the fiber that runs; null between fibers.
     pub(crate) yielder: Cell<*const FiberYielder>,
-    /// News for sockets that no fiber waited for at that moment: fiber and socket.
-    pub(crate) unheard: RefCell<Vec<(usize, i32)>>,
+    /// News for sockets that no fiber waited for at that moment: fiber, socket, and what.
+    pub(crate) unheard: RefCell<Vec<(usize, i32, Signal)>>,
 }
 
 thread_local! {
@@ -52,27 +62,34 @@ pub(crate) fn set(context: Option<Rc<Context>>) {
 impl Context {
     /// Gives the thread back to the loop until what is asked for has come.
     #[allow(unsafe_code)]
-    pub(crate) fn suspend(&self, request: Request) -> Wait {
+    pub(crate) fn suspend(&self, request: Request) -> Signal {
         let (yielder, fiber) = (self.yielder.get(), self.current.get());
         assert!(!yielder.is_null(), "only a fiber can be suspended");
         self.yielder.set(std::ptr::null());
         // SAFETY: the pointer is set to the yielder of the running fiber when that fiber starts, and below
         // when it goes on, and is null in between; a yielder lives as long as its fiber's stack, on which
         // this call stands. `Context` never leaves its thread (it holds an `Rc`'s cells).
-        let wait = unsafe { &*yielder }.suspend(request);
+        let signal = unsafe { &*yielder }.suspend(request);
         self.current.set(fiber);
         self.yielder.set(yielder);
-        wait
+        signal
     }
 
-    /// Whether there was news for this socket before the running fiber asked.
-    pub(crate) fn take_unheard(&self, fd: i32) -> bool {
+    /// What news there was for this socket before the running fiber asked.
+    pub(crate) fn take_unheard(&self, fd: i32) -> Option<Signal> {
         let mut unheard = self.unheard.borrow_mut();
-        let before = unheard.len();
-        if before > 0 {
-            let fiber = self.current.get();
-            unheard.retain(|&news| news != (fiber, fd));
+        let mine = |news: &(usize, i32, Signal)| (news.0, news.1) == (self.current.get(), fd);
+        let place = unheard.iter().position(mine)?;
+        Some(unheard.swap_remove(place).2)
+    }
+
+    /// Keeps news for a fiber that does not wait for it now. That the other end has closed outlasts all else.
+    pub(crate) fn keep_unheard(&self, fiber: usize, fd: i32, signal: Signal) {
+        let mut unheard = self.unheard.borrow_mut();
+        match unheard.iter_mut().find(|news| (news.0, news.1) == (fiber, fd)) {
+            Some(news) if news.2 != Signal::Closed => news.2 = signal,
+            Some(_) => {}
+            None => unheard.push((fiber, fd, signal)),
         }
-        unheard.len() < before
     }
 }

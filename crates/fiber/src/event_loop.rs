@@ -14,8 +14,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 
-use crate::Wait;
-use crate::context::{self, Context, FiberYielder, Request};
+use crate::context::{self, Context, FiberYielder, Request, Signal};
 use crate::source::{from_data, timespec};
 use crate::timers::Timers;
 
@@ -32,7 +31,7 @@ const MOST_EVENTS: usize = 256;
 /// Epoll's word for the waker.
 const WAKER: u64 = u64::MAX;
 
-type Fiber = Coroutine<Wait, Request, (), DefaultStack>;
+type Fiber = Coroutine<Signal, Request, (), DefaultStack>;
 
 /// A loop for some fibers, made in any thread and run in one.
 #[derive(Debug)]
@@ -130,7 +129,7 @@ struct Running<'a> {
 impl Running<'_> {
     fn run(&mut self, waker: &Waker) -> io::Result<()> {
         for index in 0..self.slots.len() {
-            self.resume(index, Wait::Ready);
+            self.resume(index, Signal::News);
         }
         let mut events: Vec<epoll::Event> = Vec::with_capacity(MOST_EVENTS);
         let mut next_look = Instant::now() + TIMEOUT_GRAIN;
@@ -139,7 +138,7 @@ impl Running<'_> {
             while let Some((index, generation)) = self.timers.pop_due(now) {
                 let slot = &self.slots[index];
                 if slot.generation == generation && matches!(slot.waits, Waits::Timer) {
-                    self.resume(index, Wait::TimedOut);
+                    self.resume(index, Signal::TimedOut);
                 }
             }
             if self.alive == 0 {
@@ -157,35 +156,32 @@ impl Running<'_> {
                 Err(error) => return Err(error.into()),
             }
             for event in events.drain(..) {
-                // A packed field: copied, not borrowed.
-                let data = event.data;
-                self.heard(data.u64(), waker);
+                // Packed fields: copied, not borrowed.
+                let (data, flags) = (event.data, event.flags);
+                let gone = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+                let signal = if flags.intersects(gone) { Signal::Closed } else { Signal::News };
+                self.heard(data.u64(), signal, waker);
             }
         }
         Ok(())
     }
 
-    fn heard(&mut self, data: u64, waker: &Waker) {
+    fn heard(&mut self, data: u64, signal: Signal, waker: &Waker) {
         if data == WAKER {
             // What is left unread wakes once more, which harms nobody.
             let _ = rustix::io::read(&*waker.0, &mut [0; 8]);
             for index in 0..self.slots.len() {
                 if matches!(self.slots[index].waits, Waits::Timer) {
-                    self.resume(index, Wait::Ready);
+                    self.resume(index, Signal::News);
                 }
             }
             return;
         }
         let (index, fd) = from_data(data);
         match self.slots[index].waits {
-            Waits::Socket { fd: waited, .. } if waited == fd => self.resume(index, Wait::Ready),
+            Waits::Socket { fd: waited, .. } if waited == fd => self.resume(index, signal),
             Waits::Ended => {}
-            _ => {
-                let mut unheard = self.context.unheard.borrow_mut();
-                if !unheard.contains(&(index, fd)) {
-                    unheard.push((index, fd));
-                }
-            }
+            _ => self.context.keep_unheard(index, fd, signal),
         }
     }
 
@@ -195,16 +191,16 @@ impl Running<'_> {
             if let Waits::Socket { until: Some(until), .. } = self.slots[index].waits
                 && now >= until
             {
-                self.resume(index, Wait::TimedOut);
+                self.resume(index, Signal::TimedOut);
             }
         }
     }
 
-    fn resume(&mut self, index: usize, wait: Wait) {
+    fn resume(&mut self, index: usize, signal: Signal) {
         let slot = &mut self.slots[index];
         slot.generation += 1;
         self.context.current.set(index);
-        match slot.fiber.resume(wait) {
+        match slot.fiber.resume(signal) {
             CoroutineResult::Yield(Request::Sleep { until }) => {
                 slot.waits = Waits::Timer;
                 self.timers.add(until, index, slot.generation);

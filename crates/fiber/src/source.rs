@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 
 use crate::Wait;
-use crate::context::{self, Context, Request};
+use crate::context::{self, Context, Request, Signal};
 
 /// The loop's knowledge of one socket; to be kept beside it and dropped with it.
 ///
@@ -18,12 +18,14 @@ use crate::context::{self, Context, Request};
 pub struct Source {
     /// The loop that watches the socket; 0 for none.
     watched_by: u64,
+    /// Whether that loop has heard that the other end closed: no more news will come, and no wait may wait for it.
+    closed: bool,
 }
 
 impl Source {
     /// A socket that nothing watches yet.
     pub const fn new() -> Self {
-        Self { watched_by: 0 }
+        Self { watched_by: 0, closed: false }
     }
 
     /// Waits until bytes may be read. May end early: an attempt to read tells.
@@ -33,12 +35,16 @@ impl Source {
             None => poll_for(&socket, PollFlags::IN, limit).map(|found| found.0),
             Some(context) => {
                 self.watch(&context, &socket)?;
-                let fd = socket.as_fd().as_raw_fd();
-                if context.take_unheard(fd) {
+                if self.closed {
                     return Ok(Wait::Ready);
                 }
-                let until = limit.and_then(|limit| Instant::now().checked_add(limit));
-                Ok(context.suspend(Request::Socket { fd, until }))
+                let fd = socket.as_fd().as_raw_fd();
+                let signal = context.take_unheard(fd).unwrap_or_else(|| {
+                    let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+                    context.suspend(Request::Socket { fd, until })
+                });
+                self.closed = signal == Signal::Closed;
+                Ok(if signal == Signal::TimedOut { Wait::TimedOut } else { Wait::Ready })
             }
         }
     }
@@ -62,10 +68,10 @@ impl Source {
             self.watch(&context, &socket)?;
             let fd = socket.as_fd();
             let data = epoll::EventData::new_u64(data(context.current.get(), fd.as_raw_fd()));
-            let read = epoll::EventFlags::IN | epoll::EventFlags::ET;
-            epoll::modify(&context.epoll, fd, data, read | epoll::EventFlags::OUT)?;
+            epoll::modify(&context.epoll, fd, data, watched() | epoll::EventFlags::OUT)?;
             context.suspend(Request::Socket { fd: fd.as_raw_fd(), until });
-            epoll::modify(&context.epoll, fd, data, read)?;
+            // What is there to read already is told once more by this.
+            epoll::modify(&context.epoll, fd, data, watched())?;
         }
     }
 
@@ -82,15 +88,19 @@ impl Source {
     fn begin_watching(&mut self, context: &Context, socket: &impl AsFd) -> io::Result<()> {
         let fd = socket.as_fd();
         let data = epoll::EventData::new_u64(data(context.current.get(), fd.as_raw_fd()));
-        let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        match epoll::add(&context.epoll, fd, data, events) {
+        match epoll::add(&context.epoll, fd, data, watched()) {
             // Another `Source` was there for it, while it connected.
-            Err(Errno::EXIST) => epoll::modify(&context.epoll, fd, data, events)?,
+            Err(Errno::EXIST) => epoll::modify(&context.epoll, fd, data, watched())?,
             other => other?,
         }
         self.watched_by = context.id;
         Ok(())
     }
+}
+
+/// What a loop hears of: bytes that arrive, and the other end's closing. Errors are always told.
+fn watched() -> epoll::EventFlags {
+    epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET
 }
 
 /// Fiber and socket in the 64 bits that epoll carries.

@@ -159,6 +159,24 @@ fn a_full_socket_is_waited_for_until_somebody_reads() {
 }
 
 #[test]
+fn a_closing_that_came_with_the_last_bytes_is_not_waited_for() {
+    let (mut here, mut there) = UnixStream::pair().unwrap();
+    here.set_nonblocking(true).unwrap();
+    let task: Task = Box::new(move || {
+        let mut source = Source::new();
+        there.write_all(&[1, 2]).unwrap();
+        drop(there);
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(source.wait_readable(&here, second).unwrap(), Wait::Ready);
+        // Less than there was room for, and still there is something to hear.
+        assert_eq!(here.read(&mut [0; 64]).unwrap(), 2);
+        assert_eq!(source.wait_readable(&here, second).unwrap(), Wait::Ready);
+        assert_eq!(here.read(&mut [0; 64]).unwrap(), 0);
+    });
+    EventLoop::new().unwrap().run(vec![task], STACK).unwrap();
+}
+
+#[test]
 fn the_waker_ends_every_park_from_another_thread() {
     let event_loop = EventLoop::new().unwrap();
     let waker = event_loop.waker();

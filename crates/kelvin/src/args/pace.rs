@@ -15,12 +15,8 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "TIME[,exponential]", allow_hyphen_values = true, help_heading = "Pace")]
     think_time: Option<ThinkTime>,
 
-    /// Open loop: start so many transactions a second, whether or not the last have ended
-    ///
-    /// 1000, 60000/min, several in turn as 1000,2000,4000, or 1000..20000/8: eight from 1000 to 20000. With
-    /// ",shuffled" in an order that the seed decides, with ",mirrored" up and down again. Response times count
-    /// from when a transaction was to start, so that a stall shows in all that it delays. --users bounds how
-    /// many run at once.
+    /// Open loop: start so many transactions a second, whether or not the last have ended; 1000, 60000/min, a
+    /// list, or 1000..20000/8 (eight in turn; add ",shuffled" or ",mirrored"). --users bounds how many run at once
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = "Pace")]
     rate: Option<Rates>,
 
@@ -32,10 +28,8 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "N", help_heading = "Pace")]
     queue: Option<u64>,
 
-    /// What is good enough, such as 'p99<20ms,errors<0.1%'
-    ///
-    /// Percentiles (p50, p99.9), mean and max of the response times, and errors: what failed, was refused or
-    /// not begun, of all arrivals.
+    /// What is good enough, such as 'p99<20ms,errors<0.1%': percentiles, mean and max of the response times,
+    /// and the share of arrivals that failed, were refused or never begun
     #[arg(long, value_name = "OBJECTIVE", help_heading = "Pace")]
     slo: Option<Slo>,
 

@@ -21,7 +21,9 @@ use std::time::Duration;
 use kelvin_database::{Engine, Error, Session};
 use kelvin_measure::event::{AuditLine, KindCounts, Phase, Role, Window};
 use kelvin_measure::invariant::Invariant;
-use kelvin_measure::{Clock, Collector, Counters, Event, Nanos, Random, Recorder, Totals, recorder, second_from};
+use kelvin_measure::{
+    Clock, Collector, Counters, Event, Nanos, Random, Recorder, Totals, recorder, second_from,
+};
 use kelvin_workload::{Stop, VirtualUser, Workload};
 
 use crate::arrivals::{Arrivals, Queue};

@@ -79,9 +79,10 @@ pub fn spec() -> Spec {
     spec
 }
 
-/// [`spec`] with another way of calling.
+/// [`spec`] with another way of calling, and with the users as fibers on event loops.
 pub fn calling(calls: kelvin_workload::tproc_c::Calls) -> Spec {
     let mut spec = spec();
+    spec.load.users_on = kelvin_lab::spec::Ground::Loops;
     spec.tproc_c.calls = Some(calls);
     spec
 }

@@ -23,6 +23,8 @@ pub struct Point {
     pub ramp_up: f64,
     /// The self-audit's last lines.
     pub audit: Vec<AuditLine>,
+    /// Whether the self-audit was made; a workload that has no rules of its own leaves it empty.
+    pub audited: bool,
     /// Invariants as checked at run time.
     pub invariants: Vec<Invariant>,
     /// Sentences on the timeline: seconds since the window opened, and the text.
@@ -89,7 +91,11 @@ impl StoredRun {
                     point.users = window.users;
                     point.window = Some(window.clone());
                 }
-                Event::Audit { point, lines } => at(&mut points, *point).audit.clone_from(lines),
+                Event::Audit { point, lines } => {
+                    let point = at(&mut points, *point);
+                    point.audit.clone_from(lines);
+                    point.audited = true;
+                }
                 Event::Invariant { point, invariant } => {
                     at(&mut points, *point).invariants.push(invariant.clone());
                 }
@@ -195,6 +201,7 @@ fn at(points: &mut BTreeMap<u32, Point>, point: u32) -> &mut Point {
         phases: Vec::new(),
         ramp_up: 0.0,
         audit: Vec::new(),
+        audited: false,
         invariants: Vec::new(),
         notes: Vec::new(),
         counters: Vec::new(),

@@ -144,7 +144,7 @@ impl Store {
             match self.event(&row.get::<_, String>(1).map_err(to)?)? {
                 Event::Audit { point, lines } => {
                     *all_hold &= lines.iter().all(|l| l.valid);
-                    audited.insert(point, !lines.is_empty());
+                    audited.insert(point, true);
                 }
                 Event::Phase { point, phase, .. } => {
                     if matches!(phase, Phase::Connect | Phase::RampUp | Phase::Measure | Phase::Stop) {

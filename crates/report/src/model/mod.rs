@@ -50,7 +50,7 @@ pub struct Report {
     pub state: String,
     /// The error that ended it.
     pub error: Option<String>,
-    /// Whether every audit line, invariant and condition held; none when a point has no audit.
+    /// Whether every audit line, invariant and condition held; none when a point has not had its audit.
     pub valid: Option<bool>,
     /// What did not hold, in words with the figure.
     pub violations: Vec<String>,
@@ -120,7 +120,7 @@ impl Report {
             })
             .collect();
         let violations = violations(&points, &checks);
-        let valid = verdict(points.iter().map(|p| !p.audit.is_empty()), violations.is_empty());
+        let valid = verdict(points.iter().map(|p| p.audited), violations.is_empty());
         let info = &run.info;
         Ok(Self {
             schema: SCHEMA,

@@ -68,6 +68,8 @@ pub struct PointReport {
     pub errors: Vec<ErrorRow>,
     /// The self-audit.
     pub audit: Vec<AuditLine>,
+    /// Whether the self-audit was made; a workload that has no rules of its own leaves it empty.
+    pub audited: bool,
     /// What must hold in every run, with the store's own cross-checks.
     pub invariants: Vec<Invariant>,
     /// The timeline's sentences: seconds since the window opened, and the text.
@@ -181,6 +183,7 @@ impl PointReport {
             response,
             errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series)).collect(),
             audit: point.audit,
+            audited: point.audited,
             invariants,
             timeline: point.notes,
             seconds: figures

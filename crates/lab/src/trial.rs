@@ -20,7 +20,9 @@ pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
         responses.add(&kind.latency);
     }
     let failed: u64 = point.totals.transactions(&point.totals.measured).map(|kind| kind.failed).sum();
-    let unserved = schedule.map_or(0, |schedule| schedule.refused + schedule.waiting);
+    // The closing of the window may cut off one arrival a user that was to start at that very moment.
+    let users = u64::from(point.window.users);
+    let unserved = schedule.map_or(0, |schedule| schedule.refused + schedule.waiting.saturating_sub(users));
     // Of the window's arrivals: those that ended in it, and those that were not served.
     let arrivals = responses.count() + failed + unserved;
     let found = slo.judge(&SloFigures { responses: &responses, arrivals, errors: failed + unserved });

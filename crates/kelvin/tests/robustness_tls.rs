@@ -72,8 +72,20 @@ fn a_run_over_tls_with_channel_binding_and_refusals_without_trust() {
     };
     let strict = "sslmode=verify-full&sslrootcert=DIR/ca.pem&channel_binding=require";
     let command = |url: &str| {
-        let words =
-            ["run", "tproc-c", "--target", url, "--warehouses", "1", "--users", "3", "--ramp-up", "0s"];
+        let words = [
+            "run",
+            "tproc-c",
+            "--target",
+            url,
+            "--warehouses",
+            "1",
+            "--users",
+            "3",
+            "--ramp-up",
+            "0s",
+            "--users-on",
+            "loops",
+        ];
         let mut command = place.command(&[&words[..], &["--duration", "2s", "--check"]].concat());
         command.env("PGPASSWORD", PASSWORD).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -47,6 +47,15 @@ fn more_users_than_connections_run_through_a_pooler_in_transaction_mode() {
         ended.assert_true().assert_recovered().assert_within(LIMIT).assert_no_error();
         assert!(ended.outcome.points[0].window.client_headline > 50, "{}", ended.told());
     }
+    // A thousand users of whom few are at work at a time, on two event loops and three connections.
+    let mut thousand = calling(Calls::Functions);
+    thousand.load.users = "1000".parse().unwrap();
+    thousand.load.rate = Some("200".parse().unwrap());
+    thousand.load.timeout = "5s".parse().unwrap();
+    let ended = run(&config, &thousand, || {}).show("a thousand users");
+    ended.assert_true().assert_no_error();
+    let schedule = ended.outcome.points[0].window.schedule.unwrap();
+    assert!(schedule.due > 150 && schedule.refused == 0, "{schedule:?}");
     assert_consistent(&config);
 
     // pgbench's own workload, its counts and balances.

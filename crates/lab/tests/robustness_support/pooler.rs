@@ -41,7 +41,7 @@ impl Pooler {
         writeln!(settings, "[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =")
             .unwrap();
         writeln!(settings, "auth_type = trust\nauth_file = {}", users.display()).unwrap();
-        writeln!(settings, "pool_mode = transaction\ndefault_pool_size = {size}\nmax_client_conn = 200")
+        writeln!(settings, "pool_mode = transaction\ndefault_pool_size = {size}\nmax_client_conn = 1100")
             .unwrap();
         let file = directory.path().join("pgbouncer.ini");
         std::fs::write(&file, settings).unwrap();

@@ -12,7 +12,7 @@ use super::words::one_of;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PaceArgs {
     /// Waiting after each transaction: 100ms, or 100ms,exponential
-    #[arg(long, value_name = "TIME[,exponential]", allow_hyphen_values = true, help_heading = "Pace")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Pace")]
     think_time: Option<ThinkTime>,
 
     /// Open loop: start so many transactions a second, whether or not the last have ended; 1000, 60000/min, a
@@ -21,7 +21,7 @@ pub(crate) struct PaceArgs {
     rate: Option<Rates>,
 
     /// Open loop: how arrivals follow each other, at random or evenly [default: poisson]
-    #[arg(long, value_parser = one_of::<Process>(&["poisson", "uniform"]), help_heading = "Pace")]
+    #[arg(long, value_name = "HOW", value_parser = one_of::<Process>(&["poisson", "uniform"]), help_heading = "Pace")]
     arrivals: Option<Process>,
 
     /// Open loop: the most transactions that may wait for a free user; more are refused and told [default: 10000]
@@ -43,11 +43,11 @@ pub(crate) struct PaceArgs {
 
     /// Run users=1..64 (doubling), users=1..64/7 (seven numbers) or users=1,2,4,8 in turn, and fit the
     /// Universal Scalability Law
-    #[arg(long, value_name = "users=N..M", conflicts_with_all = ["users", "rate"], help_heading = "Pace")]
+    #[arg(long, value_name = "USERS", conflicts_with_all = ["users", "rate"], help_heading = "Pace")]
     sweep: Option<Sweep>,
 
     /// What users run on: a thread each, or event loops [default: auto, threads for a few]
-    #[arg(long, value_parser = one_of::<Ground>(&["auto", "threads", "loops"]), help_heading = "Pace")]
+    #[arg(long, value_name = "WHAT", value_parser = one_of::<Ground>(&["auto", "threads", "loops"]), help_heading = "Pace")]
     users_on: Option<Ground>,
 }
 

@@ -121,7 +121,7 @@ fn cut_garbled_and_refused_connections_are_errors_and_never_wrong_counts() {
             proxy.be_honest();
         })
         .show("garbled");
-        assert!(garbled.iter().all(|&(_, answers)| answers > 3), "{garbled:?} {}", ended.told());
+        assert!(garbled.iter().all(|&(_, answers)| answers > 0), "{garbled:?} {}", ended.told());
         ended.assert_true().assert_error("protocol", "").assert_error("time-out", "");
         ended.assert_recovered().assert_within(LIMIT + Duration::from_secs(2));
         // Client SQL writes back what it has read, and no client sees that a number was changed on its way:

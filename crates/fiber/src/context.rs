@@ -12,8 +12,8 @@ use corosensei::Yielder;
 pub(crate) enum Request {
     /// Until `until`, or until the loop is woken.
     Sleep { until: Instant },
-    /// Until the socket with this number has news, or until the time is over.
-    Socket { fd: i32, until: Option<Instant> },
+    /// Until the socket that is watched under this token has news, or until the time is over.
+    Socket { token: u64, until: Option<Instant> },
 }
 
 /// Why a fiber gets its thread back.
@@ -28,6 +28,12 @@ pub(crate) enum Signal {
     TimedOut,
 }
 
+/// Fibers of one loop fit into so many bits of a token.
+pub(crate) const FIBER_BITS: u32 = 24;
+
+/// News kept for one fiber.
+const MOST_UNHEARD: usize = 8;
+
 pub(crate) type FiberYielder = Yielder<Signal, Request>;
 
 /// One loop, as its fibers see it.
@@ -40,8 +46,10 @@ pub(crate) struct Context {
     pub(crate) current: Cell<usize>,
     /// The way back into the loop from the fiber that runs; null between fibers.
     pub(crate) yielder: Cell<*const FiberYielder>,
-    /// News for sockets that no fiber waited for at that moment: fiber, socket, and what.
-    pub(crate) unheard: RefCell<Vec<(usize, i32, Signal)>>,
+    /// By fiber: news for sockets that it did not wait for at that moment, by their tokens.
+    pub(crate) unheard: RefCell<Vec<Vec<(u64, Signal)>>>,
+    /// Registrations so far; see [`Context::new_token`].
+    pub(crate) registrations: Cell<u64>,
 }
 
 thread_local! {
@@ -75,21 +83,41 @@ impl Context {
         signal
     }
 
+    /// A name for a socket of the running fiber that no other registration of this loop has: its descriptor's
+    /// number may be another socket's next.
+    pub(crate) fn new_token(&self) -> u64 {
+        let registration = self.registrations.get() + 1;
+        self.registrations.set(registration);
+        registration << FIBER_BITS | self.current.get() as u64
+    }
+
+    /// The fiber that a token belongs to.
+    pub(crate) fn fiber_of(token: u64) -> usize {
+        (token & ((1 << FIBER_BITS) - 1)) as usize
+    }
+
     /// What news there was for this socket before the running fiber asked.
-    pub(crate) fn take_unheard(&self, fd: i32) -> Option<Signal> {
+    pub(crate) fn take_unheard(&self, token: u64) -> Option<Signal> {
         let mut unheard = self.unheard.borrow_mut();
-        let mine = |news: &(usize, i32, Signal)| (news.0, news.1) == (self.current.get(), fd);
-        let place = unheard.iter().position(mine)?;
-        Some(unheard.swap_remove(place).2)
+        let mine = &mut unheard[self.current.get()];
+        let place = mine.iter().position(|news| news.0 == token)?;
+        Some(mine.swap_remove(place).1)
     }
 
     /// Keeps news for a fiber that does not wait for it now. That the other end has closed outlasts all else.
-    pub(crate) fn keep_unheard(&self, fiber: usize, fd: i32, signal: Signal) {
+    pub(crate) fn keep_unheard(&self, token: u64, signal: Signal) {
         let mut unheard = self.unheard.borrow_mut();
-        match unheard.iter_mut().find(|news| (news.0, news.1) == (fiber, fd)) {
-            Some(news) if news.2 != Signal::Closed => news.2 = signal,
+        let fibers = &mut unheard[Self::fiber_of(token)];
+        match fibers.iter_mut().find(|news| news.0 == token) {
+            Some(news) if news.1 != Signal::Closed => news.1 = signal,
             Some(_) => {}
-            None => unheard.push((fiber, fd, signal)),
+            None => {
+                if fibers.len() >= MOST_UNHEARD {
+                    // Of sockets that the fiber has left behind: it holds two at most.
+                    fibers.remove(0);
+                }
+                fibers.push((token, signal));
+            }
         }
     }
 }

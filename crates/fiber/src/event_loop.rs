@@ -15,7 +15,7 @@ use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 
 use crate::context::{self, Context, FiberYielder, Request, Signal};
-use crate::source::{from_data, timespec};
+use crate::source::timespec;
 use crate::timers::Timers;
 
 /// What a fiber runs.
@@ -56,7 +56,7 @@ impl Waker {
 #[derive(Debug, Clone, Copy)]
 enum Waits {
     Timer,
-    Socket { fd: i32, until: Option<Instant> },
+    Socket { token: u64, until: Option<Instant> },
     Ended,
 }
 
@@ -85,21 +85,25 @@ impl EventLoop {
     /// have ended. An error means that the operating system refused the loop something; fibers that had not
     /// ended are unwound then. A panic of a task comes out here.
     pub fn run(self, tasks: Vec<Task>, stack: usize) -> io::Result<()> {
+        if tasks.len() >= 1 << context::FIBER_BITS {
+            return Err(io::Error::other(format!("{} fibers are too many for one loop", tasks.len())));
+        }
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let context = Rc::new(Context {
             epoll: self.epoll,
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             current: Cell::new(0),
             yielder: Cell::new(std::ptr::null()),
-            unheard: RefCell::new(Vec::new()),
+            unheard: RefCell::new(vec![Vec::new(); tasks.len()]),
+            registrations: Cell::new(0),
         });
         let mut slots = Vec::with_capacity(tasks.len());
         for task in tasks {
             let context = Rc::clone(&context);
             let fiber = Fiber::with_stack(DefaultStack::new(stack)?, move |yielder: &FiberYielder, _| {
                 context.yielder.set(std::ptr::from_ref(yielder));
+                let _unset = NoYielder(&context);
                 task();
-                context.yielder.set(std::ptr::null());
             });
             slots.push(Slot { fiber, waits: Waits::Timer, generation: 0 });
         }
@@ -107,6 +111,16 @@ impl EventLoop {
         let _unset = Unset;
         Running { timers: Timers::with_capacity(slots.len()), alive: slots.len(), slots, context: &context }
             .run(&self.waker)
+    }
+}
+
+/// Leaves no way back into a fiber that has ended, also by a panic: the others are unwound then, and what waits in
+/// their destructors must not use this one's stack.
+struct NoYielder<'a>(&'a Context);
+
+impl Drop for NoYielder<'_> {
+    fn drop(&mut self) {
+        self.0.yielder.set(std::ptr::null());
     }
 }
 
@@ -177,11 +191,11 @@ impl Running<'_> {
             }
             return;
         }
-        let (index, fd) = from_data(data);
+        let index = Context::fiber_of(data);
         match self.slots[index].waits {
-            Waits::Socket { fd: waited, .. } if waited == fd => self.resume(index, signal),
+            Waits::Socket { token, .. } if token == data => self.resume(index, signal),
             Waits::Ended => {}
-            _ => self.context.keep_unheard(index, fd, signal),
+            _ => self.context.keep_unheard(data, signal),
         }
     }
 
@@ -205,7 +219,9 @@ impl Running<'_> {
                 slot.waits = Waits::Timer;
                 self.timers.add(until, index, slot.generation);
             }
-            CoroutineResult::Yield(Request::Socket { fd, until }) => slot.waits = Waits::Socket { fd, until },
+            CoroutineResult::Yield(Request::Socket { token, until }) => {
+                slot.waits = Waits::Socket { token, until };
+            }
             CoroutineResult::Return(()) => {
                 slot.waits = Waits::Ended;
                 self.alive -= 1;

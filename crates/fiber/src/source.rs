@@ -1,7 +1,7 @@
 //! A socket that can be waited for, by a thread or by a fiber.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
@@ -18,6 +18,8 @@ use crate::context::{self, Context, Request, Signal};
 pub struct Source {
     /// The loop that watches the socket; 0 for none.
     watched_by: u64,
+    /// Under which name.
+    token: u64,
     /// Whether that loop has heard that the other end closed: no more news will come, and no wait may wait for it.
     closed: bool,
 }
@@ -25,7 +27,7 @@ pub struct Source {
 impl Source {
     /// A socket that nothing watches yet.
     pub const fn new() -> Self {
-        Self { watched_by: 0, closed: false }
+        Self { watched_by: 0, token: 0, closed: false }
     }
 
     /// Waits until bytes may be read. May end early: an attempt to read tells.
@@ -38,10 +40,10 @@ impl Source {
                 if self.closed {
                     return Ok(Wait::Ready);
                 }
-                let fd = socket.as_fd().as_raw_fd();
-                let signal = context.take_unheard(fd).unwrap_or_else(|| {
+                let token = self.token;
+                let signal = context.take_unheard(token).unwrap_or_else(|| {
                     let until = limit.and_then(|limit| Instant::now().checked_add(limit));
-                    context.suspend(Request::Socket { fd, until })
+                    context.suspend(Request::Socket { token, until })
                 });
                 self.closed = signal == Signal::Closed;
                 Ok(if signal == Signal::TimedOut { Wait::TimedOut } else { Wait::Ready })
@@ -66,10 +68,10 @@ impl Source {
                 return Ok((false, false));
             }
             self.watch(&context, &socket)?;
-            let fd = socket.as_fd();
-            let data = epoll::EventData::new_u64(data(context.current.get(), fd.as_raw_fd()));
+            let (fd, token) = (socket.as_fd(), self.token);
+            let data = epoll::EventData::new_u64(token);
             epoll::modify(&context.epoll, fd, data, watched() | epoll::EventFlags::OUT)?;
-            context.suspend(Request::Socket { fd: fd.as_raw_fd(), until });
+            context.suspend(Request::Socket { token, until });
             // What is there to read already is told once more by this.
             epoll::modify(&context.epoll, fd, data, watched())?;
         }
@@ -87,7 +89,8 @@ impl Source {
     #[cold]
     fn begin_watching(&mut self, context: &Context, socket: &impl AsFd) -> io::Result<()> {
         let fd = socket.as_fd();
-        let data = epoll::EventData::new_u64(data(context.current.get(), fd.as_raw_fd()));
+        (self.token, self.closed) = (context.new_token(), false);
+        let data = epoll::EventData::new_u64(self.token);
         match epoll::add(&context.epoll, fd, data, watched()) {
             // Another `Source` was there for it, while it connected.
             Err(Errno::EXIST) => epoll::modify(&context.epoll, fd, data, watched())?,
@@ -101,16 +104,6 @@ impl Source {
 /// What a loop hears of: bytes that arrive, and the other end's closing. Errors are always told.
 fn watched() -> epoll::EventFlags {
     epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET
-}
-
-/// Fiber and socket in the 64 bits that epoll carries.
-pub(crate) fn data(fiber: usize, fd: i32) -> u64 {
-    (fiber as u64) << 32 | u64::from(fd as u32)
-}
-
-/// The reverse of [`data`].
-pub(crate) fn from_data(data: u64) -> (usize, i32) {
-    ((data >> 32) as usize, data as u32 as i32)
 }
 
 fn ready(events: PollFlags) -> (bool, bool) {

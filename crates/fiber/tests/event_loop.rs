@@ -177,6 +177,27 @@ fn a_closing_that_came_with_the_last_bytes_is_not_waited_for() {
 }
 
 #[test]
+fn a_socket_does_not_inherit_the_news_of_the_one_that_had_its_number() {
+    let task: Task = Box::new(move || {
+        let mut numbers = std::collections::HashSet::new();
+        let mut reused = false;
+        for _ in 0..20 {
+            let (here, there) = UnixStream::pair().unwrap();
+            here.set_nonblocking(true).unwrap();
+            reused |= !numbers.insert(std::os::fd::AsRawFd::as_raw_fd(&here));
+            let mut source = Source::new();
+            let short = Some(Duration::from_millis(1));
+            assert_eq!(source.wait_readable(&here, short).unwrap(), Wait::TimedOut);
+            // It closes while nobody waits for it, and is dropped unheard.
+            drop(there);
+            sleep(Duration::from_millis(2));
+        }
+        assert!(reused, "the numbers were dealt out again");
+    });
+    EventLoop::new().unwrap().run(vec![task], STACK).unwrap();
+}
+
+#[test]
 fn the_waker_ends_every_park_from_another_thread() {
     let event_loop = EventLoop::new().unwrap();
     let waker = event_loop.waker();
@@ -197,6 +218,7 @@ fn a_panic_comes_out_of_the_loop_and_the_other_fibers_are_unwound() {
     struct Counts(Arc<AtomicU32>);
     impl Drop for Counts {
         fn drop(&mut self) {
+            assert!(!inside(), "who is unwound cannot wait for others");
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }

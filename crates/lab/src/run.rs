@@ -126,7 +126,9 @@ impl Run<'_> {
             }
         }
         if load.sweep.is_some() {
-            sink.event(&sweep::fit(&outcome.points, load.seed))?;
+            for event in sweep::fit(&outcome.points, load.seed) {
+                sink.event(&event)?;
+            }
         }
         Ok(())
     }
@@ -166,21 +168,30 @@ impl Run<'_> {
         let mut search =
             Search::new(first, None, load.resolution, Load::MOST_TRIALS).map_err(RunError::Start)?;
         let mut trials = Vec::new();
+        let mut ended = Ok(true);
         while let Some(rate) = search.next() {
-            let goes_on = self.point(users, Some(rate), sink, outcome)?;
-            let Some(point) = outcome.points.last().filter(|_| goes_on) else { break };
+            let before = outcome.points.len();
+            ended = self.point(users, Some(rate), sink, outcome);
+            if matches!(ended, Err(RunError::Sink(_))) {
+                break;
+            }
+            // A trial in which every user gave up has its figures, and does not hold; one that could not start,
+            // or was stopped, has none. Either way what was found before is told.
+            let measured = outcome.points.get(before).filter(|point| !point.interrupted);
+            let Some(point) = measured else { break };
+            ended = Ok(true);
             let trial = trial::judge(slo, point);
             search.tell(rate, trial::for_search(&trial));
             trials.push(trial);
         }
         let found = search.outcome();
-        for text in trial::remarks(&found) {
+        for text in trial::remarks(&found, &trials) {
             let point = trials.last().map_or(0, |trial| trial.point);
             sink.event(&Event::Note { point, second: 0, text })?;
         }
         let (held, failed) = (found.highest, found.lowest_failed);
         sink.event(&Event::MaximumRate(MaximumRate { held, failed, slo: slo.to_string(), trials }))?;
-        Ok(())
+        ended.map(drop)
     }
 
     fn checks(&self, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), RunError> {

@@ -11,11 +11,22 @@ const REPLICATES: usize = 1000;
 const CONFIDENCE: f64 = 0.95;
 
 /// Fits the Universal Scalability Law to the points, or says why it cannot.
-pub(crate) fn fit(points: &[PointResult], seed: u64) -> Event {
+pub(crate) fn fit(points: &[PointResult], seed: u64) -> Vec<Event> {
     let measured: Vec<ScalabilityPoint> = points
         .iter()
+        .filter(|point| point.invariants.iter().all(|invariant| invariant.holds))
         .map(|point| ScalabilityPoint { users: point.window.users, throughput: point.throughput() })
         .collect();
+    let void: Vec<String> = points
+        .iter()
+        .filter(|point| point.invariants.iter().any(|invariant| !invariant.holds))
+        .map(|point| point.window.users.to_string())
+        .collect();
+    let left_out = (!void.is_empty()).then(|| Event::Note {
+        point: points.last().map_or(0, |last| last.window.point),
+        second: 0,
+        text: format!("void points are not in the fit: {} users", void.join(", ")),
+    });
     let fitted = Usl::fit(
         &measured
             .iter()
@@ -26,11 +37,8 @@ pub(crate) fn fit(points: &[PointResult], seed: u64) -> Event {
         Ok(law) => law,
         Err(error) => {
             let point = points.last().map_or(0, |last| last.window.point);
-            return Event::Note {
-                point,
-                second: 0,
-                text: format!("no law was fitted to the sweep: {error}"),
-            };
+            let text = format!("no law was fitted to the sweep: {error}");
+            return left_out.into_iter().chain([Event::Note { point, second: 0, text }]).collect();
         }
     };
     let intervals = law.intervals(CONFIDENCE, REPLICATES, seed);
@@ -39,7 +47,7 @@ pub(crate) fn fit(points: &[PointResult], seed: u64) -> Event {
         low: interval.map(|interval| interval.low),
         high: interval.map(|interval| interval.high),
     };
-    Event::Scalability(Scalability {
+    let law = Event::Scalability(Scalability {
         lambda: estimate(law.lambda, intervals.map(|i| i.lambda)),
         sigma: estimate(law.sigma, intervals.map(|i| i.sigma)),
         kappa: estimate(law.kappa, intervals.map(|i| i.kappa)),
@@ -47,7 +55,9 @@ pub(crate) fn fit(points: &[PointResult], seed: u64) -> Event {
             Place::At(users) => Some(users),
             Place::Below(_) | Place::Beyond(_) => None,
         },
+        peak_below: matches!(law.peak().users, Place::Below(_)),
         r_squared: Some(law.r_squared).filter(|r| r.is_finite()),
         points: measured,
-    })
+    });
+    left_out.into_iter().chain([law]).collect()
 }

@@ -7,6 +7,9 @@ use crate::driver::PointResult;
 use crate::find_max::{Ended, Found, Trial};
 use crate::spec::{Slo, SloFigures};
 
+/// Begins the verdict on a point whose figures are void.
+const VOID: &str = "void: not true that ";
+
 /// Judges a point: by its response times in an open loop, by its service times in a closed one. A point whose
 /// figures are void meets no objective.
 pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
@@ -19,11 +22,15 @@ pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
     for (kind, _) in point.totals.measured.iter().zip(&point.totals.roles).filter(|(_, role)| wanted(role)) {
         responses.add(&kind.latency);
     }
-    let failed: u64 = point.totals.transactions(&point.totals.measured).map(|kind| kind.failed).sum();
-    // The closing of the window may cut off one arrival a user that was to start at that very moment.
-    let users = u64::from(point.window.users);
-    let unserved = schedule.map_or(0, |schedule| schedule.refused + schedule.waiting.saturating_sub(users));
-    // Of the window's arrivals: those that ended in it, and those that were not served.
+    let failed: u64 = point
+        .totals
+        .measured
+        .iter()
+        .zip(&point.totals.roles)
+        .filter(|(_, role)| wanted(role))
+        .map(|(kind, _)| kind.failed)
+        .sum();
+    let unserved = schedule.map_or(0, |schedule| schedule.refused + schedule.waiting);
     let arrivals = responses.count() + failed + unserved;
     let found = slo.judge(&SloFigures { responses: &responses, arrivals, errors: failed + unserved });
     let mut verdicts: Vec<String> = found
@@ -33,19 +40,27 @@ pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
         })
         .collect();
     let void: Vec<&str> = point.invariants.iter().filter(|i| !i.holds).map(|i| i.name.as_str()).collect();
-    verdicts.extend(void.iter().map(|name| format!("void: not true that {name}")));
+    verdicts.extend(void.iter().map(|name| format!("{VOID}{name}")));
+    let overloaded = schedule.is_some_and(|schedule| schedule.overloaded());
+    if overloaded {
+        verdicts.push("the queue was growing".into());
+    }
     RateTrial {
         point: point.window.point,
         rate: schedule.map_or(0.0, |schedule| schedule.rate),
         achieved: point.throughput(),
-        holds: void.is_empty() && found.iter().all(|verdict| verdict.holds),
+        holds: void.is_empty() && !overloaded && found.iter().all(|verdict| verdict.holds),
         verdicts,
     }
 }
 
 /// What the reader of a search's outcome has to know besides its figures.
-pub(crate) fn remarks(found: &Found) -> Vec<String> {
+pub(crate) fn remarks(found: &Found, trials: &[RateTrial]) -> Vec<String> {
     let mut remarks = Vec::new();
+    let lowest = trials.iter().filter(|trial| Some(trial.rate) == found.lowest_failed && !trial.holds);
+    if lowest.clone().any(|trial| trial.verdicts.iter().any(|verdict| verdict.starts_with(VOID))) {
+        remarks.push("what stopped the search is a void trial: the limit may not be the database's".into());
+    }
     match found.ended {
         Ended::Resolved => {}
         Ended::Underway => remarks.push("the search was interrupted before it had closed in".into()),

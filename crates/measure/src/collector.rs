@@ -43,9 +43,14 @@ impl Layout {
         Self { lag: place(Role::Lag), response, roles }
     }
 
-    fn count(&self, kinds: &mut [KindCounts], sample: &Sample) {
+    /// `intended` says to which part of the load the sample's intended start belongs, and `ended` its end.
+    fn count(&self, kinds: &mut [KindCounts], sample: &Sample, intended: Part, ended: Part) {
         let kind = usize::from(sample.kind);
         count(&mut kinds[kind], sample, sample.service);
+        if intended == Part::RampUp && ended != Part::RampUp {
+            // The window's arrivals are those that were to start in it.
+            return;
+        }
         if let Some(response) = self.response[kind] {
             count(&mut kinds[response], sample, sample.response());
         }
@@ -90,14 +95,11 @@ impl Totals {
 
     /// Adds a second that was handed out.
     fn add(&mut self, second: &Second) {
-        let add = |sums: &mut [KindCounts]| {
-            for (sum, kind) in sums.iter_mut().zip(&second.kinds) {
-                sum.add(kind);
+        for (index, kind) in second.kinds.iter().enumerate() {
+            self.all[index].add(kind);
+            if self.roles[index].counts_in(second.part) {
+                self.measured[index].add(kind);
             }
-        };
-        add(&mut self.all);
-        if second.part == Part::Measured {
-            add(&mut self.measured);
         }
     }
 
@@ -209,7 +211,9 @@ impl Collector {
                     part,
                     kinds: vec![KindCounts::default(); series],
                 });
-                self.layout.count(&mut entry.kinds, &sample);
+                let intended = sample.end.saturating_sub(sample.response());
+                let intended = part_of(self.window_start, self.window_end, intended);
+                self.layout.count(&mut entry.kinds, &sample, intended, part);
                 if part == Part::Measured {
                     self.totals.last_end = self.totals.last_end.max(sample.end);
                 }
@@ -295,6 +299,32 @@ mod tests {
         assert_eq!((totals.measured[0].good(), totals.all[0].good(), totals.samples), (3, 6, 7));
         assert!(totals.invariants(user.pushed()).iter().all(|i| i.holds));
         assert!(!totals.invariants(8).iter().all(|i| i.holds), "a lost sample is found");
+    }
+
+    #[test]
+    fn an_arrival_of_the_window_has_its_response_time_even_if_it_ends_later() {
+        let (mut user, ring) = recorder(16);
+        let roles = vec![Role::Transaction, Role::Response { of: 0 }, Role::Lag];
+        let mut collector = Collector::new(0, roles, vec![ring], 0, SECOND, Some(3 * SECOND));
+        let mut serve = |intended: Nanos, end: Nanos, outcome| {
+            let service = 1_000_000;
+            let late = end - service - intended;
+            user.record(Sample { late, ..Sample::closed(end, service, 0, outcome, 0) });
+        };
+        serve(SECOND - 1, SECOND + SECOND / 2, Outcome::Committed); // left over from the ramp-up
+        serve(SECOND, SECOND + SECOND / 2, Outcome::Committed);
+        serve(2 * SECOND, 7 * SECOND, Outcome::Committed); // stalled over the closing
+        serve(2 * SECOND, 7 * SECOND, Outcome::Failed);
+        collector.take_samples();
+        let (_, totals) = collector.finish();
+        assert_eq!((totals.measured[0].good(), totals.measured[0].failed), (2, 0), "by their ends");
+        assert_eq!(
+            (totals.measured[1].good(), totals.measured[1].failed),
+            (2, 1),
+            "by their intended starts"
+        );
+        assert!(totals.measured[1].latency.max().unwrap() >= 4_900_000_000);
+        assert!(totals.invariants(user.pushed()).iter().all(|i| i.holds));
     }
 
     #[test]

@@ -90,8 +90,9 @@ pub enum Role {
     /// Transactions, with their service times: from the start on the connection to the end.
     #[default]
     Transaction,
-    /// The same transactions as those of series `of`, with their response times: from the intended start to
-    /// the end.
+    /// The arrivals that were to start within the window, of the type of series `of`, with their response times:
+    /// from the intended start to the end, also when that came after the window had closed. A stall at the
+    /// window's end is in them, and nothing that the ramp-up left behind.
     Response {
         /// Index of the transactions' series.
         of: u16,
@@ -103,6 +104,17 @@ pub enum Role {
     },
     /// The generator's own lateness: from the intended start to the start, where a user stood ready.
     Lag,
+}
+
+impl Role {
+    /// Whether what ended in `part` of the load is in the figures of the measured window.
+    pub fn counts_in(self, part: Part) -> bool {
+        match self {
+            Self::Transaction | Self::Statement { .. } => part == Part::Measured,
+            // The collector takes only those that were to start within the window.
+            Self::Response { .. } | Self::Lag => part != Part::RampUp,
+        }
+    }
 }
 
 /// One series of a run: its place among the others is the `kind` everywhere.
@@ -140,8 +152,9 @@ pub struct Arrivals {
     pub due: u64,
     /// Those of them that were refused, because the queue was full.
     pub refused: u64,
-    /// Transactions that waited for a free user at the second's end.
-    pub waiting: u64,
+    /// Transactions that waited for a free user at the second's end; none in an event that adds to a second
+    /// that was told before.
+    pub waiting: Option<u64>,
 }
 
 /// What became of the arrivals of an open loop over the measured window.
@@ -156,6 +169,10 @@ pub struct Schedule {
     pub refused: u64,
     /// Arrivals that waited for a free user when the window closed.
     pub waiting: u64,
+    /// Arrivals that a user had taken and that were to start at the very moment of the closing: nobody's
+    /// failure, at most one a user.
+    #[serde(default)]
+    pub cut_off: u64,
     /// The longest queue that a user found.
     pub longest: u64,
 }
@@ -342,9 +359,11 @@ pub struct Scalability {
     pub sigma: Estimate,
     /// Coherency: what each pair of users costs.
     pub kappa: Estimate,
-    /// Users with the highest fitted throughput; none when that lies beyond twice the highest number measured,
-    /// of which a fit says nothing.
+    /// Users with the highest fitted throughput; none when that lies outside of what the fit can tell.
     pub peak_users: Option<f64>,
+    /// Without a peak: whether it lies below the smallest number measured, and not beyond twice the largest.
+    #[serde(default)]
+    pub peak_below: bool,
     /// Share of the variance of the throughput that the fit explains, at most 1; none when the throughput does
     /// not vary.
     pub r_squared: Option<f64>,
@@ -501,7 +520,8 @@ mod tests {
 
     #[test]
     fn a_schedule_is_kept_while_only_the_last_moment_waits() {
-        let schedule = |due, refused, waiting| Schedule { rate: 1.0, due, refused, waiting, longest: 0 };
+        let schedule =
+            |due, refused, waiting| Schedule { rate: 1.0, due, refused, waiting, cut_off: 0, longest: 0 };
         assert!(!schedule(1000, 0, 10).overloaded() && !schedule(20, 0, 1).overloaded());
         assert!(schedule(1000, 0, 11).overloaded() && schedule(1000, 1, 0).overloaded());
         assert!(schedule(20, 0, 2).overloaded());
@@ -535,6 +555,7 @@ mod tests {
             sigma: estimate(sigma),
             kappa: estimate(kappa),
             peak_users: None,
+            peak_below: false,
             r_squared: None,
             points: Vec::new(),
         };

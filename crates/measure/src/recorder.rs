@@ -72,7 +72,7 @@ impl Recorder {
         while let Err(rtrb::PushError::Full(back)) = self.ring.push(sample) {
             self.full += 1;
             sample = back;
-            std::thread::sleep(std::time::Duration::from_micros(50));
+            kelvin_fiber::sleep(std::time::Duration::from_micros(50));
         }
         self.pushed += 1;
     }

@@ -6,4 +6,4 @@ mod process;
 mod threads;
 
 pub use process::cpu_time;
-pub use threads::{ThreadTimes, thread_id, threads};
+pub use threads::{ThreadTimes, thread_id, thread_times, threads};

@@ -30,6 +30,12 @@ pub fn threads() -> Option<Vec<ThreadTimes>> {
     (!found.is_empty()).then_some(found)
 }
 
+/// The times of the thread that asks; none where the kernel keeps no scheduling statistics.
+pub fn thread_times() -> Option<ThreadTimes> {
+    let (run, delay) = parse(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)?;
+    Some(ThreadTimes { id: thread_id(), run, delay })
+}
+
 /// "run delay timeslices", both times in nanoseconds.
 fn parse(text: &str) -> Option<(Duration, Duration)> {
     let mut words = text.split_ascii_whitespace().map(|word| word.parse().ok().map(Duration::from_nanos));

@@ -127,12 +127,16 @@ impl StoredRun {
             sums.take(series, &decoded.kinds);
             if second.part == Part::Measured {
                 figures.all.add(&sums.all);
-                figures.response.add(&sums.response);
-                figures.lag.add(&sums.lag);
                 figures.headline += sums.headline;
-                for (sum, kind) in figures.kinds.iter_mut().zip(&decoded.kinds) {
+            }
+            for ((sum, kind), series) in figures.kinds.iter_mut().zip(&decoded.kinds).zip(series) {
+                if series.role.counts_in(second.part) {
                     sum.add(kind);
                 }
+            }
+            if Role::Lag.counts_in(second.part) {
+                figures.response.add(&sums.response);
+                figures.lag.add(&sums.lag);
             }
             figures.fill_gap(second.second, second.part, types);
             figures.series.push(SecondRow {
@@ -275,7 +279,7 @@ fn add(sum: &mut Option<Arrivals>, new: &Arrivals) {
         sum.get_or_insert_with(|| Arrivals { point: new.point, second: new.second, ..Arrivals::default() });
     sum.due = sum.due.saturating_add(new.due);
     sum.refused = sum.refused.saturating_add(new.refused);
-    sum.waiting = new.waiting;
+    sum.waiting = new.waiting.or(sum.waiting);
 }
 
 impl Figures {

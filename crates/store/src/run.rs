@@ -102,7 +102,8 @@ impl RunSummary {
         let held = self.held.and_then(|held| self.points.iter().find(|p| p.point == held));
         held.or_else(|| {
             let by = |a: &&PointSummary, b: &&PointSummary| {
-                b.overloaded.cmp(&a.overloaded).then(a.per_minute.total_cmp(&b.per_minute))
+                let void = b.void.cmp(&a.void);
+                void.then(b.overloaded.cmp(&a.overloaded)).then(a.per_minute.total_cmp(&b.per_minute))
             };
             self.points.iter().max_by(by)
         })
@@ -118,6 +119,8 @@ pub struct PointSummary {
     pub users: u32,
     /// Transactions per second that an open loop asked for.
     pub asked_per_second: Option<f64>,
+    /// Whether an invariant of the point does not hold.
+    pub void: bool,
     /// Whether the schedule of an open loop could not be kept.
     pub overloaded: bool,
     /// Headline transactions per elapsed minute.

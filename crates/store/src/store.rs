@@ -154,6 +154,9 @@ impl Store {
                 Event::Invariant { point, invariant } => {
                     audited.entry(point).or_insert(false);
                     *all_hold &= invariant.holds;
+                    for summary in run.points.iter_mut().filter(|summary| summary.point == point) {
+                        summary.void |= !invariant.holds;
+                    }
                 }
                 Event::Check { line, .. } => *all_hold &= line.holds,
                 Event::Errors(count) => run.errors += count.count,
@@ -172,6 +175,7 @@ impl Store {
                         point: window.point,
                         users: window.users,
                         asked_per_second: window.schedule.map(|schedule| schedule.rate),
+                        void: false,
                         overloaded: window.schedule.is_some_and(|schedule| schedule.overloaded()),
                         per_minute: window.client_headline as f64 * 60.0 / seconds,
                         per_second: window.client_headline as f64 / seconds,

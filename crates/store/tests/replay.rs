@@ -65,10 +65,10 @@ fn an_open_loop_comes_back_as_it_was_and_no_transaction_counts_twice() {
     assert_eq!(figures.headline_per(Per::Second).unwrap(), figures.headline as f64 / 5.0);
     assert_eq!(figures.headline_per(Per::Minute).unwrap(), figures.headline as f64 * 12.0);
     let arrivals = figures.arrivals.unwrap();
-    assert_eq!((arrivals.due, arrivals.refused, arrivals.waiting), (230, 15, 9));
+    assert_eq!((arrivals.due, arrivals.refused, arrivals.waiting), (230, 15, Some(9)));
     let row = &figures.series[2];
     assert_eq!((row.good.len(), row.failed), (1, row_failed(&events, 2)));
-    assert_eq!(row.arrivals.map(|a| (a.due, a.refused, a.waiting)), Some((46, 3, 9)));
+    assert_eq!(row.arrivals.map(|a| (a.due, a.refused, a.waiting)), Some((46, 3, Some(9))));
     assert!(row.response.percentiles[0] > row.all.percentiles[0]);
     assert!(run.cross_checks(0, &figures).iter().all(|i| i.holds));
     assert!(run.scalability().is_some() && run.maximum_rate().is_some());

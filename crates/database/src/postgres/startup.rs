@@ -60,13 +60,26 @@ pub(crate) fn open(config: &Config, deadline: Instant) -> Result<Socket> {
     match &config.host {
         Host::Unix(_) => open_unix(&config.socket_path(), deadline).map(Socket::Unix),
         Host::Tcp(name) => {
-            let addresses: Vec<SocketAddr> = (name.as_str(), config.port)
-                .to_socket_addrs()
-                .map_err(|e| Error::connection_lost(format!("the host name is not known: {e}")))?
-                .collect();
+            let addresses = addresses(name, config.port)
+                .map_err(|e| Error::connection_lost(format!("the host name is not known: {e}")))?;
             open_tcp(&addresses, deadline)
         }
     }
+}
+
+/// Looks a host up. The system's look-up blocks for seconds where a name server is away: a fiber has it done in a
+/// thread of its own.
+fn addresses(name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+    let address = (name.to_owned(), port);
+    let look_up = move || address.to_socket_addrs().map(Iterator::collect);
+    if !kelvin_fiber::inside() || name.parse::<std::net::IpAddr>().is_ok() {
+        return look_up();
+    }
+    let thread = std::thread::Builder::new().name("look-up".into()).spawn(look_up)?;
+    while !thread.is_finished() {
+        kelvin_fiber::sleep(Duration::from_millis(1));
+    }
+    thread.join().unwrap_or_else(|_| Err(std::io::Error::other("the look-up failed")))
 }
 
 /// Connects to the first address that answers; each has its share of the time that is left.

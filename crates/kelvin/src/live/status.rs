@@ -49,8 +49,11 @@ impl Status {
 
     /// The arrivals of a second were counted.
     pub(super) fn arrivals(&mut self, new: &Arrivals) {
-        let refused = self.arrivals.map_or(0, |a| a.refused) + new.refused;
-        self.arrivals = Some(Arrivals { refused, ..*new });
+        let last = self.arrivals.unwrap_or_default();
+        let refused = last.refused + new.refused;
+        // An event without those who wait adds to a second of before.
+        let newest = if new.waiting.is_some() { *new } else { last };
+        self.arrivals = Some(Arrivals { refused, ..newest });
     }
 
     /// The line for a second; none for what came after the window, nor for what is added to a second whose
@@ -107,7 +110,7 @@ impl Status {
 fn queue(arrivals: &Arrivals) -> String {
     let refused =
         if arrivals.refused > 0 { format!(", {} refused", grouped(arrivals.refused)) } else { String::new() };
-    format!(" · {} due, {} waiting{refused}", grouped(arrivals.due), grouped(arrivals.waiting))
+    format!(" · {} due, {} waiting{refused}", grouped(arrivals.due), grouped(arrivals.waiting.unwrap_or(0)))
 }
 
 /// A latency in milliseconds with a precision that fits its size.
@@ -177,8 +180,8 @@ mod tests {
         slow.latency.clear();
         (0..400).for_each(|_| slow.latency.record(9_000_000));
         both.kinds.push(slow);
-        status.arrivals(&Arrivals { due: 410, refused: 2, waiting: 8, ..Arrivals::default() });
-        status.arrivals(&Arrivals { due: 420, refused: 3, waiting: 7, ..Arrivals::default() });
+        status.arrivals(&Arrivals { due: 410, refused: 2, waiting: Some(8), ..Arrivals::default() });
+        status.arrivals(&Arrivals { due: 420, refused: 3, waiting: Some(7), ..Arrivals::default() });
         assert_eq!(
             status.second(&both, 0).unwrap(),
             "measure 1 s · 400 tps now 400 mean · response p95 9.00 ms · 420 due, 7 waiting, 5 refused · 0 errors · \

@@ -144,7 +144,7 @@ impl Closing<'_> {
             0,
         ));
         invariants.extend(self.littles_law(window));
-        invariants.extend(self.every_arrival());
+        invariants.extend(self.every_arrival(window));
         invariants.extend(self.generator(window));
         invariants.extend(server.map(|(before, after)| self.whole_load(before, after)));
         invariants.extend(self.window_against_server(window));
@@ -162,7 +162,8 @@ impl Closing<'_> {
     /// What this process's threads got within the window.
     fn threads(&self) -> Option<Vec<ThreadTimes>> {
         let Readings { open, close, .. } = self.readings?;
-        Edge::threads(open.as_ref(), close.as_ref())
+        let ended = self.shared.ended_threads.lock().unwrap_or_else(PoisonError::into_inner);
+        Edge::threads(open.as_ref(), close.as_ref(), &ended)
     }
 
     fn generator(&self, window: &Window) -> Option<Invariant> {
@@ -176,13 +177,13 @@ impl Closing<'_> {
         let response = of(|role| matches!(role, Role::Response { .. }));
         let loops = self.shared.loops.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let threads = self.threads().unwrap_or_default();
-        let loops: Vec<Duration> =
+        let known: Vec<Duration> =
             threads.iter().filter(|thread| loops.contains(&thread.id)).map(|thread| thread.run).collect();
         let generator = Generator {
             elapsed: Duration::from_nanos(window.elapsed),
             cpu: Duration::from_nanos(window.client_cpu),
             embedded: self.shared.engine.capabilities().embedded,
-            loops: &loops,
+            loops: (known.len() == loops.len()).then_some(&known),
             lag: self.schedule.map(|_| (&lag, &response)),
         };
         (window.elapsed > 0 && window.client_cpu > 0).then(|| generator.judge())
@@ -202,16 +203,18 @@ impl Closing<'_> {
         Some(littles_law(self.users, busy, in_window as f64 / 1e9, window.elapsed as f64 / 1e9))
     }
 
-    /// What users took of the schedule must have been started, or be one of those that the closing cut off.
-    fn every_arrival(&self) -> Option<Invariant> {
-        let close = self.shared.close.load(Ordering::Acquire);
-        let claimed = self.schedule?.claimed(close);
-        let ended = self.totals.transactions(&self.totals.all).map(|kind| kind.good() + kind.failed);
-        let unstarted = sums(self.books)[Book::Unstarted as usize];
+    /// Each arrival of the window must have come to one end.
+    fn every_arrival(&self, window: &Window) -> Option<Invariant> {
+        let schedule = window.schedule?;
+        let series = self.totals.measured.iter().zip(&self.totals.roles);
+        let ended: u64 = series
+            .filter(|(_, role)| matches!(role, Role::Response { .. }))
+            .map(|(kind, _)| kind.good() + kind.failed)
+            .sum();
         Some(counts_agree(
-            "every arrival that a user took was started, or cut off by the end of the window",
-            ("taken", claimed),
-            ("started or cut off", ended.sum::<u64>() + unstarted),
+            "every arrival of the window ended, was refused, waited, or was cut off by the closing",
+            ("due", schedule.due),
+            ("of these together", ended + schedule.refused + schedule.waiting + schedule.cut_off),
             0,
         ))
     }

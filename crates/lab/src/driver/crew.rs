@@ -49,7 +49,7 @@ impl Crew {
         stop: &Stop,
     ) -> Result<Self, RunError> {
         let started = match ground {
-            Ground::Threads => Self::threads(users),
+            Ground::Threads => Self::threads(users, shared),
             Ground::Loops(count) => Self::loops(users, count, shared),
         };
         started.map_err(|error| {
@@ -58,12 +58,13 @@ impl Crew {
         })
     }
 
-    fn threads(users: Vec<User>) -> io::Result<Self> {
+    fn threads(users: Vec<User>, shared: &Arc<Shared>) -> io::Result<Self> {
         let start = |(index, user): (usize, User)| {
+            let shared = Arc::clone(shared);
             std::thread::Builder::new().name(format!("user-{}", index + 1)).stack_size(THREAD_STACK).spawn(
                 move || {
                     sleep_exactly();
-                    user.run();
+                    user.run(|| shared.keep_times());
                 },
             )
         };
@@ -74,7 +75,7 @@ impl Crew {
         let mut shares: Vec<Vec<Task>> = (0..count).map(|_| Vec::new()).collect();
         let places = shares.len();
         for (index, user) in users.into_iter().enumerate() {
-            shares[index % places].push(Box::new(move || user.run()));
+            shares[index % places].push(Box::new(move || user.run(|| {})));
         }
         let start = |(index, tasks): (usize, Vec<Task>)| {
             let event_loop = EventLoop::new()?;
@@ -83,7 +84,9 @@ impl Crew {
             let handle = thread.spawn(move || {
                 sleep_exactly();
                 shared.add_loop(kelvin_observe::thread_id());
-                event_loop.run(tasks, FIBER_STACK)
+                let ended = event_loop.run(tasks, FIBER_STACK);
+                shared.keep_times();
+                ended
             })?;
             Ok((handle, waker))
         };

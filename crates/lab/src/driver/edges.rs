@@ -40,7 +40,12 @@ impl Edge {
     }
 
     /// What the threads that were there at both edges got between them.
-    pub(super) fn threads(open: Option<&Self>, close: Option<&Self>) -> Option<Vec<ThreadTimes>> {
+    /// Of those that ended before the closing edge was read, `ended` knows what they had by then.
+    pub(super) fn threads(
+        open: Option<&Self>,
+        close: Option<&Self>,
+        ended: &[ThreadTimes],
+    ) -> Option<Vec<ThreadTimes>> {
         let (open, close) = (open?.threads.as_ref()?, close?.threads.as_ref()?);
         let grown = |now: &ThreadTimes| {
             let before = open.binary_search_by_key(&now.id, |thread| thread.id).ok().map(|at| &open[at])?;
@@ -50,7 +55,8 @@ impl Edge {
                 delay: now.delay.checked_sub(before.delay)?,
             })
         };
-        Some(close.iter().filter_map(grown).collect())
+        let gone = |thread: &&ThreadTimes| close.binary_search_by_key(&thread.id, |t| t.id).is_err();
+        Some(close.iter().chain(ended.iter().filter(gone)).filter_map(grown).collect())
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use kelvin_measure::Histogram;
 use kelvin_measure::invariant::Invariant;
+use kelvin_measure::{Histogram, Nanos};
 
 /// An event loop that was on a CPU for more of the window than this had no time to be punctual: users whose
 /// answers had come waited for it.
@@ -27,8 +27,8 @@ pub(super) struct Generator<'a> {
     /// CPU time of the process, and whether the database is part of it.
     pub(super) cpu: Duration,
     pub(super) embedded: bool,
-    /// CPU time of each event loop.
-    pub(super) loops: &'a [Duration],
+    /// CPU time of each event loop; none when the kernel did not say.
+    pub(super) loops: Option<&'a Vec<Duration>>,
     /// In an open loop: lateness of the starts that a user stood ready for, and the response times.
     pub(super) lag: Option<(&'a Histogram, &'a Histogram)>,
 }
@@ -41,16 +41,19 @@ impl Generator<'_> {
         let cores = self.cpu.as_secs_f64() / elapsed;
         let mut found = vec![format!("{cores:.2} of {cpus} CPUs{}", self.with_database())];
         let mut holds = self.embedded || cores < MOST_OF_HOST * cpus;
-        if let Some(busiest) = self.loops.iter().max() {
+        if self.loops.is_none() {
+            found.push("its event loops' CPU time is not known".into());
+        }
+        if let Some(busiest) = self.loops.and_then(|loops| loops.iter().max()) {
             let share = busiest.as_secs_f64() / elapsed;
             found.push(format!("its busiest event loop at work for {:.0} % of the window", share * 100.0));
             holds &= share < BUSIEST_LOOP;
         }
         if let Some((lag, response)) = self.lag
-            && let Some(late) = lag.percentile(99.0)
+            && let Some((percent, late)) = highest(lag)
         {
-            let share = response.percentile(99.0).map_or(0.0, |response| LATE_SHARE * response as f64);
-            found.push(format!("99 % of the starts at most {:.2} ms late", late as f64 / 1e6));
+            let share = response.percentile(percent).map_or(0.0, |response| LATE_SHARE * response as f64);
+            found.push(format!("{percent} % of the starts at most {:.2} ms late", late as f64 / 1e6));
             holds &= late as f64 <= share.max(LATE.as_nanos() as f64);
         }
         let verdict =
@@ -65,6 +68,11 @@ impl Generator<'_> {
     fn with_database(&self) -> &'static str {
         if self.embedded { " (with the database in it)" } else { "" }
     }
+}
+
+/// The 99th percentile, or the highest that so few starts have.
+fn highest(lag: &Histogram) -> Option<(f64, Nanos)> {
+    [99.0, 95.0, 90.0, 50.0].into_iter().find_map(|percent| Some((percent, lag.percentile(percent)?)))
 }
 
 #[cfg(test)]
@@ -83,7 +91,7 @@ mod tests {
             elapsed: Duration::from_secs(10),
             cpu: Duration::from_secs_f64(cpu * cpus * 10.0),
             embedded: false,
-            loops: &loops,
+            loops: Some(&loops),
             lag: Some((&lag, &responses)),
         }
         .judge()

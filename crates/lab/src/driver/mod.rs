@@ -229,6 +229,7 @@ impl Point<'_> {
             queue,
             think_time: self.load.think_time,
             headline: workload.kinds().iter().map(|kind| kind.headline).collect(),
+            ended_threads: Mutex::new(Vec::new()),
             loops: Mutex::new(Vec::new()),
             retries: self.load.retries,
             timeout: self.load.timeout.duration(),
@@ -314,7 +315,7 @@ impl Point<'_> {
             let stopped = self.stop.requested() || shared.panicked.load(Ordering::Acquire);
             let closing = stopped || now >= planned || all_ended;
             if closing && self.load.transactions.is_none() || stopped {
-                let close = now.min(planned).max(shared.open);
+                let close = now.min(planned);
                 let close = shared.queue.as_ref().map_or(close, |queue| queue.close(close));
                 underway.collector.close_window(close);
                 shared.close.store(close, Ordering::Release);

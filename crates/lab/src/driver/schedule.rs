@@ -52,13 +52,13 @@ impl Schedule {
                 self.next = self.arrivals.advance();
                 due += 1;
             }
-            events.push(self.event(self.second, due, waiting));
+            events.push(self.event(self.second, due, Some(waiting)));
             self.second += 1;
         }
         // Refused later than the second that they belong to.
         while let Some(entry) = self.refused.first_entry().filter(|entry| *entry.key() < self.second) {
             let second = *entry.key();
-            events.push(self.event(second, 0, waiting));
+            events.push(self.event(second, 0, None));
         }
         events
     }
@@ -70,17 +70,13 @@ impl Schedule {
             rate: self.rate,
             due: books.due,
             refused: books.refused,
-            waiting: books.waiting + unstarted,
+            waiting: books.waiting,
+            cut_off: unstarted,
             longest: books.longest,
         }
     }
 
-    /// Arrivals of the whole load that a user has taken.
-    pub(super) fn claimed(&self, close: Nanos) -> u64 {
-        self.queue.tally(close).claimed
-    }
-
-    fn event(&mut self, second: i64, due: u64, waiting: u64) -> Event {
+    fn event(&mut self, second: i64, due: u64, waiting: Option<u64>) -> Event {
         let refused = self.refused.remove(&second).unwrap_or(0);
         Event::Arrivals(event::Arrivals { point: self.point, second, due, refused, waiting })
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kelvin_database::{Cancel, Engine, ErrorClass, Rows, Session, Statement};
 use kelvin_measure::{Clock, Counters, Nanos, Outcome, Random, Recorder, Sample};
+use kelvin_observe::ThreadTimes;
 use kelvin_workload::{Stop, VirtualUser};
 
 use super::tally::Report;
@@ -57,6 +58,8 @@ pub(super) struct Shared {
     pub(super) ring_full: AtomicU64,
     /// How often users waited because the database was busy, where the engine counts that.
     pub(super) busy_waits: AtomicU64,
+    /// The last times of users' threads that have ended.
+    pub(super) ended_threads: Mutex<Vec<ThreadTimes>>,
     /// The threads of the event loops, by the kernel's numbers.
     pub(super) loops: Mutex<Vec<i32>>,
     /// Whether a user's thread panicked: a defect of ours, which no figure survives.
@@ -71,6 +74,14 @@ impl Shared {
         let mut session = self.engine.connect()?;
         session.set_timeout(Some(self.timeout))?;
         Ok(session)
+    }
+
+    /// Keeps what the calling thread, which ends now, had of the CPUs.
+    pub(super) fn keep_times(&self) {
+        self.ended_threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(kelvin_observe::thread_times());
     }
 
     /// Makes a thread known as an event loop's.
@@ -92,7 +103,9 @@ impl Shared {
             // Without a thread to ask in, the user's own time-out remains.
             let _ = std::thread::Builder::new().name("cancel".into()).spawn(move || {
                 for handle in shared.cancels.iter().skip(offset).step_by(AT_ONCE) {
-                    if let Some(cancel) = handle.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+                    // Taken out: who connects again at this moment must not wait for the network here.
+                    let cancel = handle.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    if let Some(cancel) = cancel {
                         let _ = cancel.cancel();
                     }
                 }
@@ -176,7 +189,8 @@ impl Drop for Ending {
 
 impl User {
     /// Runs until the window closes, the count is reached, or somebody asks to stop.
-    pub(super) fn run(mut self) {
+    /// `ending` is called before anybody hears of its end.
+    pub(super) fn run(mut self, ending: impl FnOnce()) {
         self.register_cancel();
         let shared = Arc::clone(&self.shared);
         let mut now = shared.clock.now();
@@ -239,6 +253,7 @@ impl User {
         shared.pushed.fetch_add(self.recorder.pushed(), Ordering::AcqRel);
         shared.ring_full.fetch_add(self.recorder.full(), Ordering::AcqRel);
         shared.busy_waits.fetch_add(self.session.busy_waits(), Ordering::AcqRel);
+        ending();
         drop(self.ending);
     }
 
@@ -265,6 +280,7 @@ impl User {
                         && error.class().is_retryable()
                         && retries < self.shared.retries
                         && !self.shared.stop.requested()
+                        && !self.done(self.shared.clock.now(), 0)
                         && self.roll_back().is_ok();
                     // Only the server's own word tells that nothing was committed: an answer that could not be
                     // understood may have been a good one.

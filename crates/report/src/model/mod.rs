@@ -162,7 +162,9 @@ impl Report {
         }
         let kept_up = |p: &PointReport| p.schedule.as_ref().is_none_or(|s| !s.overloaded);
         let value = |p: &PointReport| p.headline_per_minute.unwrap_or(f64::NEG_INFINITY);
-        self.points.iter().max_by(|a, b| kept_up(a).cmp(&kept_up(b)).then(value(a).total_cmp(&value(b))))
+        let holds = |p: &PointReport| p.invariants.iter().all(|invariant| invariant.holds);
+        let rank = |p: &PointReport| (holds(p), kept_up(p));
+        self.points.iter().max_by(|a, b| rank(a).cmp(&rank(b)).then(value(a).total_cmp(&value(b))))
     }
 
     /// Name of the figure that counts all transactions in the headline's unit.

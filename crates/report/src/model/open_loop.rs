@@ -38,7 +38,8 @@ impl ScheduleReport {
             rate: f64::NAN,
             due: seen.due,
             refused: seen.refused,
-            waiting: seen.waiting,
+            waiting: seen.waiting.unwrap_or(0),
+            cut_off: 0,
             longest: 0,
         });
         let Schedule { due, refused, waiting, .. } = schedule;

@@ -208,13 +208,14 @@ fn transactions<'a>(
     series.iter().zip(kinds).filter(|(s, _)| s.is_transaction())
 }
 
-/// The rows of response times under the names and counts of their transactions.
+/// The rows of response times under the names of their transactions. Their counts are their own: of the arrivals
+/// that were to start within the window.
 fn responses(series: &[Series], kinds: &[KindCounts]) -> Vec<LatencyRow> {
     let found = series.iter().zip(kinds).filter_map(|(s, k)| match s.role {
-        Role::Response { of } => Some((usize::from(of), &k.latency)),
+        Role::Response { of } => Some((usize::from(of), k)),
         _ => None,
     });
-    found.filter_map(|(of, latency)| Some(row(&series.get(of)?.name, kinds.get(of)?, latency))).collect()
+    found.filter_map(|(of, k)| Some(row(&series.get(of)?.name, k, &k.latency))).collect()
 }
 
 fn distributions(series: &[Series], kinds: &[KindCounts], open_loop: bool) -> Vec<Distribution> {

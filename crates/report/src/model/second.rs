@@ -92,7 +92,7 @@ impl SecondReport {
             open: open_loop.then(|| OpenSecond {
                 due: row.arrivals.map(|a| a.due),
                 refused: row.arrivals.map(|a| a.refused),
-                waiting: row.arrivals.map(|a| a.waiting),
+                waiting: row.arrivals.and_then(|a| a.waiting),
                 response_p50_us: us(&row.response, 0),
                 response_p95_us: us(&row.response, 1),
                 response_p99_us: us(&row.response, 2),

@@ -144,6 +144,13 @@ pub(crate) fn peak(fit: &Scalability) -> String {
             rate(Some(fit.fitted(users)))
         );
     }
+    if fit.peak_below {
+        let least = fit.points.iter().map(|p| p.users).min().unwrap_or(0);
+        return format!(
+            "the highest throughput lies below {} users, the fewest measured",
+            whole(least.into())
+        );
+    }
     let most = fit.points.iter().map(|p| p.users).max().unwrap_or(0);
     format!(
         "the highest throughput lies beyond {} users, twice the range measured, of which a fit says nothing",

@@ -62,6 +62,7 @@ pub fn law() -> Scalability {
         sigma: estimate(0.06),
         kappa: estimate(0.0015),
         peak_users: Some(25.0),
+        peak_below: false,
         r_squared: Some(0.9984),
         points: Vec::new(),
     }
@@ -220,7 +221,7 @@ fn one_point(
         let part = if measured { Part::Measured } else { Part::RampUp };
         events.push(Event::Second(Second { point, second, part, kinds: counts }));
         if rate.is_some() {
-            events.push(Event::Arrivals(Arrivals { point, second, due, refused, waiting: queue }));
+            events.push(Event::Arrivals(Arrivals { point, second, due, refused, waiting: Some(queue) }));
         }
         if measured {
             good += served;
@@ -231,8 +232,14 @@ fn one_point(
     let elapsed = plan.seconds as u64 * SECOND;
     *clock += 3 * SECOND + elapsed;
     events.push(phase(Phase::Stop, *clock));
-    let schedule =
-        rate.map(|rate| Schedule { rate, due: due_sum, refused: refused_sum, waiting: queue, longest });
+    let schedule = rate.map(|rate| Schedule {
+        rate,
+        due: due_sum,
+        refused: refused_sum,
+        waiting: queue,
+        cut_off: 0,
+        longest,
+    });
     events.push(Event::Window(Window {
         point,
         users,

@@ -202,10 +202,10 @@ pub fn open_loop(seed: u64) -> Vec<Event> {
             second,
             due: 45,
             refused: 2,
-            waiting: second as u64,
+            waiting: Some(second as u64),
         }));
         // What was refused a moment later.
-        events.push(Event::Arrivals(Arrivals { point: 0, second, due: 1, refused: 1, waiting: 9 }));
+        events.push(Event::Arrivals(Arrivals { point: 0, second, due: 1, refused: 1, waiting: Some(9) }));
     }
     events.push(Event::Window(Window {
         point: 0,
@@ -217,7 +217,7 @@ pub fn open_loop(seed: u64) -> Vec<Event> {
         server_transactions: None,
         client_cpu: 1_000_000,
         client_run_delay: Some(20_000),
-        schedule: Some(Schedule { rate: 45.5, due: 230, refused: 15, waiting: 9, longest: 11 }),
+        schedule: Some(Schedule { rate: 45.5, due: 230, refused: 15, waiting: 9, cut_off: 0, longest: 11 }),
     }));
     let estimate = |value| Estimate { value, low: Some(value / 2.0), high: None };
     events.push(Event::Scalability(Scalability {
@@ -225,6 +225,7 @@ pub fn open_loop(seed: u64) -> Vec<Event> {
         sigma: estimate(0.1),
         kappa: estimate(f64::NAN),
         peak_users: None,
+        peak_below: false,
         r_squared: None,
         points: vec![ScalabilityPoint { users: 8, throughput: 40.0 }],
     }));

@@ -17,6 +17,8 @@ pub struct ScheduleReport {
     pub refused: u64,
     /// Transactions that waited for a free user when the window closed.
     pub waiting: u64,
+    /// Transactions that were to start at the very moment of the closing, and were not; at most one a user.
+    pub cut_off: u64,
     /// The longest queue that a user found; none when the window did not close.
     pub longest_queue: Option<u64>,
     /// Committed and rolled back per second.
@@ -51,6 +53,7 @@ impl ScheduleReport {
             due,
             refused,
             waiting,
+            cut_off: schedule.cut_off,
             longest_queue: window.map(|s| s.longest),
             achieved_per_second: achieved,
             achieved_ratio: asked

@@ -67,8 +67,12 @@ impl Page {
     fn schedule(&mut self, p: &PointReport) {
         let Some(s) = &p.schedule else { return };
         let longest = s.longest_queue.map_or_else(String::new, |n| format!(", longest queue {}", whole(n)));
+        let cut_off = match s.cut_off {
+            0 => String::new(),
+            some => format!(", {} cut off by the closing", whole(some)),
+        };
         let words = format!(
-            "schedule: {}; {} due, {} refused, {} waiting at the end{longest}",
+            "schedule: {}; {} due, {} refused, {} waiting at the end{cut_off}{longest}",
             s.words(),
             whole(s.due),
             whole(s.refused),

@@ -98,6 +98,10 @@ impl Row for Contest {
         Ok(())
     }
 
+    fn rounds(&self) -> usize {
+        self.rounds.len()
+    }
+
     fn lines(&self) -> Vec<Line> {
         let (client, server, pace) =
             (self.figures(|m| m.client), self.figures(|m| m.server), self.figures(|m| m.pace));

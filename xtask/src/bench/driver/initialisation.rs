@@ -75,6 +75,10 @@ impl Row for Initialisation {
         Ok(())
     }
 
+    fn rounds(&self) -> usize {
+        self.rounds.len()
+    }
+
     fn lines(&self) -> Vec<Line> {
         let of = |competitor: usize, figure: usize| -> Vec<f64> {
             self.rounds.iter().map(|round| round[competitor][figure]).collect()

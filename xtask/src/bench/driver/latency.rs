@@ -74,6 +74,10 @@ impl Row for Latency {
         Ok(())
     }
 
+    fn rounds(&self) -> usize {
+        self.rounds.len()
+    }
+
     fn lines(&self) -> Vec<Line> {
         let line = |(index, (name, ..)): (usize, &(&str, &str, f64))| {
             let of = |pick: fn(&(f64, f64)) -> f64| -> Vec<f64> {

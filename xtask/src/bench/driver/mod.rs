@@ -9,13 +9,14 @@ mod pgbench_rows;
 mod stall;
 mod tproc_c_rows;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 pub(super) use competitor::Competitor;
 pub(super) use contest::words;
 pub(super) use pgbench_rows::data as pgbench_data;
 pub(super) use tproc_c_rows::data as tproc_c_data;
 
+use super::interrupt;
 use super::load::SETTINGS;
 use super::options::Options;
 use super::server::Bench;
@@ -32,7 +33,10 @@ trait Row {
     /// Measures everybody once.
     fn round(&mut self, bench: &Bench, round: usize) -> Result<()>;
 
-    /// The table's lines, of the rounds that are complete.
+    /// How many rounds were measured.
+    fn rounds(&self) -> usize;
+
+    /// The table's lines, of one round at least.
     fn lines(&self) -> Vec<Line>;
 }
 
@@ -68,44 +72,56 @@ fn row(name: &str, seconds: u32) -> Result<Box<dyn Row>> {
     })
 }
 
-/// Runs the rows round by round and prints medians; also those of an interrupted run.
+/// Runs the rows round by round and prints medians; also those of an interrupted run. A row that fails is left out
+/// from then on and does not take the others with it.
 pub(crate) fn driver(options: &Options) -> Result<()> {
     let chosen = options.chosen(&NAMES)?;
     let mut rows: Vec<Box<dyn Row>> =
         chosen.iter().map(|name| row(name, options.seconds)).collect::<Result<_>>()?;
     let mut bench = Bench::new()?;
     bench.start_server(&SETTINGS)?;
-    let measured = measure(&bench, &mut rows, options.rounds);
-    let complete = *measured.as_ref().unwrap_or_else(|(complete, _)| complete);
-    if complete > 0 {
+    let mut failed = Vec::new();
+    let interrupted = measure(&bench, &mut rows, options.rounds, &mut failed);
+    let most = rows.iter().map(|row| row.rounds()).max().unwrap_or(0);
+    if most > 0 {
         println!(
-            "\nMedians of {complete} interleaved rounds of {} s; CPU is user and system time of the whole \
-             process.\n",
+            "\nMedians of {most} interleaved rounds of {} s; CPU is user and system time of the whole process.\n",
             options.seconds
         );
-        table::print(&rows.iter().flat_map(|row| row.lines()).collect::<Vec<_>>());
+        let measured = rows.iter().filter(|row| row.rounds() > 0);
+        table::print(&measured.flat_map(|row| row.lines()).collect::<Vec<_>>());
         println!(
             "\nThat the gaps of Poisson arrivals pass a Kolmogorov–Smirnov test is \
              `poisson_gaps_are_exponential_and_unrelated` in crates/lab/src/arrivals."
         );
     }
-    measured.map(|_| ()).map_err(|(_, error)| error)
+    interrupted?;
+    if !failed.is_empty() {
+        bail!("not all rows could be measured\n{}", failed.join("\n"));
+    }
+    Ok(())
 }
 
-/// The number of complete rounds, also beside an error.
-fn measure(bench: &Bench, rows: &mut [Box<dyn Row>], rounds: usize) -> Result<usize, (usize, anyhow::Error)> {
-    for row in &mut *rows {
-        println!("preparing {}", row.name());
-        row.prepare(bench)
-            .with_context(|| format!("{} cannot be prepared", row.name()))
-            .map_err(|e| (0, e))?;
-    }
-    for round in 1..=rounds {
-        for row in &mut *rows {
-            row.round(bench, round)
-                .with_context(|| format!("round {round} of {} failed", row.name()))
-                .map_err(|error| (round - 1, error))?;
+/// Fails only when interrupted; what goes wrong in a row is added to `failed`.
+fn measure(bench: &Bench, rows: &mut [Box<dyn Row>], rounds: usize, failed: &mut Vec<String>) -> Result<()> {
+    let mut sound = vec![true; rows.len()];
+    for round in 0..=rounds {
+        for (row, sound) in rows.iter_mut().zip(&mut sound).filter(|(_, sound)| **sound) {
+            let outcome = if round == 0 {
+                println!("preparing {}", row.name());
+                row.prepare(bench)
+            } else {
+                row.round(bench, round)
+            };
+            interrupt::check()?;
+            if let Err(error) = outcome {
+                let when = if round == 0 { "its preparation".to_owned() } else { format!("round {round}") };
+                let told = format!("{}, {when}: {error:#}", row.name());
+                eprintln!("error: {told}");
+                failed.push(told);
+                *sound = false;
+            }
         }
     }
-    Ok(rounds)
+    Ok(())
 }

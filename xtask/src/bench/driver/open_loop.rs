@@ -83,6 +83,10 @@ impl Row for OpenLoop {
         Ok(())
     }
 
+    fn rounds(&self) -> usize {
+        self.rounds[1].len()
+    }
+
     /// A random number of arrivals varies by its own square root, so that even a perfect generator is off what was
     /// asked for by 1/√arrivals, more than the tolerance unless there are a million: Poisson arrivals are therefore
     /// judged by the arrivals that the schedule had in the window, and those, whose number is not the generator's

@@ -12,8 +12,9 @@ use crate::bench::server::{Bench, psql};
 use crate::bench::table::{Line, range};
 
 const USERS: &str = "4";
-/// So many that those whom the stall meets on a connection, one a user, are fewer than one of a thousand.
-const RATE: &str = "1000";
+/// So many that those whom the stall meets on a connection, one a user, are fewer than one of a thousand, and that
+/// p99.9 has enough samples beyond it to be told.
+const RATE: &str = "2000";
 const WINDOW: f64 = 10.0;
 /// Locks the table that every transaction reads and says for how long.
 const STALL: &str = "do $$
@@ -81,6 +82,10 @@ impl Row for Stall {
         println!("round {round}: {seen:?}");
         self.rounds.push(seen);
         Ok(())
+    }
+
+    fn rounds(&self) -> usize {
+        self.rounds.len()
     }
 
     /// Of a window of W seconds, one in a thousand of evenly spaced arrivals came within the stall's first W/1000,

@@ -102,6 +102,10 @@ impl Row for Pipelined {
         Ok(())
     }
 
+    fn rounds(&self) -> usize {
+        self.rounds.len()
+    }
+
     fn lines(&self) -> Vec<Line> {
         let work = format!("TPROC-C pipelined, {USERS} users, {WAREHOUSES} warehouses");
         let of = |pick: fn(&Measured) -> f64| self.rounds.iter().map(pick).collect::<Vec<_>>();

@@ -28,7 +28,7 @@ const BLANK: [(u32, Option<u32>); 6] =
     [(1, None), (8, None), (64, None), (512, None), (10_000, None), (10_000, Some(2000))];
 
 /// Users against PostgreSQL, about where the two cross.
-const FEW: [u32; 5] = [1, 2, 4, 8, 16];
+const FEW: [u32; 4] = [2, 4, 8, 16];
 
 /// The most memory that ten thousand users may take, in MB (2²⁰ bytes): 1 GiB.
 const MOST_MEMORY: f64 = 1024.0;
@@ -75,8 +75,10 @@ fn measure(bench: &mut Bench, chosen: &[&str], options: &Options, table: &mut Ta
     }
     if chosen.contains(&"postgres") {
         bench.start_server(&SETTINGS)?;
+        let tables = pgbench_data(bench)?;
         let works = [
-            ("select-only", "pgbench -S -M prepared -n", pgbench_data(bench)?),
+            ("select-only", "pgbench -S -M prepared -n", tables.clone()),
+            ("tpcb-like", "pgbench -M prepared -n", tables),
             ("TPROC-C functions", "tproc-c --all-warehouses --calls functions", tproc_c_data(bench)?),
         ];
         for round in 1..=options.rounds {

@@ -79,7 +79,10 @@ impl Row for Stall {
             service: of("latency_all/p999_us")?,
             slowest: of("latency_all/max_us")?,
         };
-        println!("round {round}: {seen:?}");
+        println!(
+            "round {round}: stall of {:.3} s: p99.9 of response times {:.3} s, of service times {:.4} s",
+            seen.stall, seen.response, seen.service
+        );
         self.rounds.push(seen);
         Ok(())
     }

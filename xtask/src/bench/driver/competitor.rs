@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::bench::interrupt;
 use crate::bench::server::Bench;
 
 /// What a run's transactions cost.
@@ -31,8 +32,16 @@ pub(crate) enum Competitor {
 }
 
 impl Competitor {
-    /// One run.
+    /// One run; once more when it was not valid, which is told.
     pub(crate) fn run(&self, bench: &Bench, url: &str, seconds: u32) -> Result<Measured> {
+        self.once(bench, url, seconds).or_else(|error| {
+            interrupt::check()?;
+            println!("repeated, since a run failed: {error:#}");
+            self.once(bench, url, seconds)
+        })
+    }
+
+    fn once(&self, bench: &Bench, url: &str, seconds: u32) -> Result<Measured> {
         let before = bench.server_cpu()?;
         let (cpu, count, pace) = match self {
             Self::Kelvin(arguments) => kelvin(bench, arguments, url, seconds)?,

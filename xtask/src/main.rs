@@ -15,7 +15,7 @@ Usage: cargo xtask CHORE
 
 Chores:
   test    install what the tests need, then check the format, the lints, the tests and the dependencies
-  bench   make the published figures: `bench driver`, `bench load`
+  bench   make the published figures: `bench driver`, `bench load`, `bench users`; `bench help` says more
   help    print this
 ";
 
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test"] => test::run(),
-        ["bench", name] => bench::run(name).map(|()| ExitCode::SUCCESS),
+        ["bench", rest @ ..] => bench::run(rest).map(|()| ExitCode::SUCCESS),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

@@ -1,24 +1,56 @@
 //! `cargo xtask bench NAME`: the figures that the project publishes. Never a test.
 
 mod driver;
+mod interrupt;
 mod load;
+mod options;
 mod process;
 mod server;
+mod server_cpu;
+mod table;
+mod users;
 
 use anyhow::{Result, bail};
 
-/// Runs a benchmark by its name.
-pub(crate) fn run(name: &str) -> Result<()> {
-    match name {
-        "driver" => driver::driver(),
-        "load" => load::load(),
-        other => bail!("there is no benchmark {other:?}; there are driver and load"),
+use options::Options;
+
+const HELP: &str = "\
+The figures that the project publishes, each made on one machine in one interleaved run.
+
+Usage: cargo xtask bench NAME [ROW…] [--rounds N] [--seconds N]
+
+Benchmarks:
+  driver  Kelvin beside pgbench, and its figures beside the truth
+  load    loading 10 warehouses into PostgreSQL and into SQLite
+  users   virtual users on threads beside event loops
+
+Options:
+  ROW…         only these rows of `driver` or `users`
+  --rounds N   how often each is run; medians are printed [default: 5]
+  --seconds N  length of a run [default: 5 for driver, 3 for users]
+";
+
+/// Runs the benchmark that the words name.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    match words {
+        ["driver", rest @ ..] => driver::driver(&Options::parse(rest, 5)?),
+        ["users", rest @ ..] => users::users(&Options::parse(rest, 3)?),
+        ["load"] => load::load(),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => bail!("there is no benchmark {:?}; `cargo xtask bench help` lists them", other.join(" ")),
     }
 }
 
-/// The median of some figures.
+/// The median of some figures; not a number of none.
 pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
-    if figures.len() % 2 == 1 { figures[middle] } else { f64::midpoint(figures[middle - 1], figures[middle]) }
+    match figures.len() {
+        0 => f64::NAN,
+        length if length % 2 == 1 => figures[middle],
+        _ => f64::midpoint(figures[middle - 1], figures[middle]),
+    }
 }

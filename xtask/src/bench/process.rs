@@ -2,9 +2,13 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+
+/// No run takes longer: a process that hangs is ended.
+const LONGEST: &str = "300";
 
 /// What a finished process cost.
 #[derive(Debug)]
@@ -17,13 +21,21 @@ pub(crate) struct Cost {
     pub(crate) stdout: String,
 }
 
-/// Runs a program under the shell's `time`, which reads the kernel's own accounting of the child.
+/// Runs a program under the shell's `time`, which reads the kernel's own accounting of the child (getrusage), and
+/// under `timeout`, which adds a millisecond and keeps a benchmark from hanging.
 pub(crate) fn timed(program: &Path, args: &[String], environment: &[(&str, &Path)]) -> Result<Cost> {
-    let errors = std::env::temp_dir().join(format!("kelvin-bench-{}.err", std::process::id()));
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let errors = std::env::temp_dir().join(format!("kelvin-bench-{}-{run}.err", std::process::id()));
     let mut command = Command::new("bash");
     command
-        // The program's own errors go where a failure can show them, apart from the times.
-        .args(["-c", "TIMEFORMAT='%3U %3S'; time \"$0\" \"$@\" 2>\"$KELVIN_BENCH_ERRORS\""])
+        // The program's own errors go where a failure can show them, apart from the times. In the foreground, since
+        // an interrupt from the keyboard is meant for the program too.
+        .args([
+            "-c",
+            "TIMEFORMAT='%3U %3S'; time timeout --foreground -k 10 \"$0\" \"$@\" 2>\"$KELVIN_BENCH_ERRORS\"",
+            LONGEST,
+        ])
         .env("KELVIN_BENCH_ERRORS", &errors)
         .arg(program)
         .args(args)
@@ -37,7 +49,14 @@ pub(crate) fn timed(program: &Path, args: &[String], environment: &[(&str, &Path
     let said = std::fs::read_to_string(&errors).unwrap_or_default();
     let _ = std::fs::remove_file(&errors);
     if !output.status.success() {
-        bail!("{} {} failed: {}\n{}", program.display(), args.join(" "), output.status, said.trim_end());
+        bail!(
+            "{} {} failed: {}\n{}{}",
+            program.display(),
+            args.join(" "),
+            output.status,
+            said.trim_end(),
+            String::from_utf8_lossy(&output.stdout).trim_end()
+        );
     }
     let times = String::from_utf8(output.stderr).context("the shell's time is not text")?;
     let cpu = times.split_whitespace().map(str::parse::<f64>).sum::<Result<f64, _>>();

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use super::process::{Cost, timed};
+use super::{interrupt, server_cpu};
 
 /// A place for one benchmark; the server in it stops when it is dropped.
 pub(crate) struct Bench {
@@ -14,28 +16,32 @@ pub(crate) struct Bench {
     directory: PathBuf,
     /// The URL of the server's database, when one was started.
     pub(crate) url: Option<String>,
+    /// Where the server keeps its data.
+    data: PathBuf,
+    /// The server's own programs.
+    programs: PathBuf,
 }
 
 impl Bench {
     /// Builds the release binary and makes an empty place.
     pub(crate) fn new() -> Result<Self> {
-        let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let built = Command::new("cargo").args(["build", "--release", "-j2"]).current_dir(&top).status()?;
-        if !built.success() {
-            bail!("the release build failed");
-        }
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top.join("target"), PathBuf::from);
+        interrupt::watch()?;
+        let target = build(&[])?;
         let kelvin = target.join("release/kelvin").canonicalize().context("no release binary")?;
         let directory = PathBuf::from(format!("/var/tmp/kelvin-bench-{}", std::process::id()));
         std::fs::create_dir(&directory)?;
+        let bench =
+            Self { kelvin, directory, url: None, data: PathBuf::default(), programs: PathBuf::default() };
         // The server's unprivileged user must get through.
-        std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o755))?;
-        Ok(Self { kelvin, directory, url: None })
+        std::fs::set_permissions(&bench.directory, std::fs::Permissions::from_mode(0o755))?;
+        Ok(bench)
     }
 
     /// Starts a PostgreSQL server and sets what is given, with a restart.
     pub(crate) fn start_server(&mut self, settings: &[(&str, &str)]) -> Result<()> {
         self.url = Some(self.kelvin(&["server", "up"])?.stdout.trim().to_owned());
+        self.data = self.psql("show data_directory")?.into();
+        self.programs = self.psql("select setting from pg_config() where name = 'BINDIR'")?.into();
         for (name, value) in settings {
             self.psql(&format!("alter system set {name} = '{value}'"))?;
         }
@@ -44,22 +50,49 @@ impl Bench {
         Ok(())
     }
 
+    /// The URL of a database of the server, made when it is first asked for.
+    pub(crate) fn database(&self, name: &str) -> Result<String> {
+        let url = self.url.as_deref().context("no server was started")?;
+        if self.psql(&format!("select 1 from pg_database where datname = '{name}'"))?.is_empty() {
+            self.psql(&format!("create database {name}"))?;
+        }
+        let (user, rest) = url.split_once("@/").context("the server's URL names no database")?;
+        let (_, socket) = rest.split_once('?').context("the server's URL names no socket")?;
+        Ok(format!("{user}@/{name}?{socket}"))
+    }
+
     /// Runs the command under test; its results go to the benchmark's own file.
     pub(crate) fn kelvin(&self, args: &[&str]) -> Result<Cost> {
+        interrupt::check()?;
+        self.run_kelvin(args)
+    }
+
+    fn run_kelvin(&self, args: &[&str]) -> Result<Cost> {
         let store = self.directory.join("kelvin.db");
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
         timed(&self.kelvin, &args, &[("KELVIN_STORE", &store), ("KELVIN_SERVERS", &self.directory)])
     }
 
-    /// Runs one statement.
+    /// The figures of the last run.
+    pub(crate) fn report(&self) -> Result<Value> {
+        let text = self.kelvin(&["report", "last", "--json"])?.stdout;
+        serde_json::from_str(&text).context("the report is not JSON")
+    }
+
+    /// Runs the server's own pgbench.
+    pub(crate) fn pgbench(&self, args: &[String]) -> Result<Cost> {
+        interrupt::check()?;
+        timed(&self.programs.join("pgbench"), args, &[])
+    }
+
+    /// Seconds of CPU time that the server has taken since it started.
+    pub(crate) fn server_cpu(&self) -> Result<f64> {
+        server_cpu::seconds(server_cpu::postmaster(&self.data)?)
+    }
+
+    /// Runs one statement in the server's first database.
     pub(crate) fn psql(&self, statement: &str) -> Result<String> {
-        let url = self.url.as_deref().context("no server was started")?;
-        let output =
-            Command::new("psql").args(["-XAtqc", statement, url]).output().context("cannot run psql")?;
-        if !output.status.success() {
-            bail!("psql: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        psql(self.url.as_deref().context("no server was started")?, statement)
     }
 
     /// Where a file of the benchmark lies.
@@ -71,11 +104,60 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         if self.url.is_some()
-            && let Err(error) = self.kelvin(&["server", "down"])
+            && let Err(error) = self.run_kelvin(&["server", "down"])
+            && let Err(second) = self.end_server()
         {
-            eprintln!("{error:#}; its data stays in {}", self.directory.display());
+            eprintln!("{error:#}\n{second:#}; its data stays in {}", self.directory.display());
             return;
         }
         let _ = std::fs::remove_dir_all(&self.directory);
     }
+}
+
+impl Bench {
+    /// Asks the server itself to end, and waits until it has.
+    fn end_server(&self) -> Result<()> {
+        let Ok(server) = server_cpu::postmaster(&self.data) else { return Ok(()) };
+        let pid = rustix::process::Pid::from_raw(i32::try_from(server)?).context("not a process")?;
+        // A fast shutdown, in PostgreSQL's words.
+        rustix::process::kill_process(pid, rustix::process::Signal::INT)?;
+        for _ in 0..300 {
+            if server_cpu::postmaster(&self.data).is_err() {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        bail!("the server (process {server}) does not end")
+    }
+}
+
+/// Builds in release what the arguments name, and returns cargo's target directory.
+pub(crate) fn build(what: &[&str]) -> Result<PathBuf> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut command = Command::new("cargo");
+    command.args(["build", "--release", "-j2"]).args(what).current_dir(&top);
+    // What `cargo run` tells this program about itself; ring would be built anew because of it.
+    for (name, _) in std::env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        {
+            command.env_remove(name);
+        }
+    }
+    let built = command.status().context("cannot run cargo")?;
+    if !built.success() {
+        bail!("the release build failed");
+    }
+    Ok(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top.join("target"), PathBuf::from))
+}
+
+/// Runs one statement.
+pub(crate) fn psql(url: &str, statement: &str) -> Result<String> {
+    interrupt::check()?;
+    let output = Command::new("psql").args(["-XAtqc", statement, url]).output().context("cannot run psql")?;
+    if !output.status.success() {
+        bail!("psql: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

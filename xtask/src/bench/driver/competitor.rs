@@ -1,0 +1,109 @@
+//! Who runs in a row, and what one run of theirs cost.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::bench::interrupt;
+use crate::bench::server::Bench;
+
+/// What a run's transactions cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured {
+    /// Client CPU per transaction, in microseconds.
+    pub(crate) client: f64,
+    /// Server CPU per transaction, in microseconds.
+    pub(crate) server: f64,
+    /// Transactions a second.
+    pub(crate) pace: f64,
+}
+
+/// A driver with its arguments, which set everything but the duration and the target.
+#[derive(Debug, Clone)]
+pub(crate) enum Competitor {
+    /// The command under test: headline transactions count.
+    Kelvin(Vec<String>),
+    /// pgbench.
+    Pgbench {
+        /// Its arguments.
+        arguments: Vec<String>,
+        /// Whether only the first script's transactions count.
+        first_script: bool,
+    },
+}
+
+impl Competitor {
+    /// One run; once more when it was not valid, which is told.
+    pub(crate) fn run(&self, bench: &Bench, url: &str, seconds: u32) -> Result<Measured> {
+        self.once(bench, url, seconds).or_else(|error| {
+            interrupt::check()?;
+            println!("repeated, since a run failed: {error:#}");
+            self.once(bench, url, seconds)
+        })
+    }
+
+    fn once(&self, bench: &Bench, url: &str, seconds: u32) -> Result<Measured> {
+        let before = bench.server_cpu()?;
+        let (cpu, count, pace) = match self {
+            Self::Kelvin(arguments) => kelvin(bench, arguments, url, seconds)?,
+            Self::Pgbench { arguments, first_script } => {
+                pgbench(bench, arguments, *first_script, url, seconds)?
+            }
+        };
+        if count <= 0.0 {
+            bail!("no transaction was counted");
+        }
+        let server = bench.server_cpu()? - before;
+        Ok(Measured { client: cpu / count * 1e6, server: server / count * 1e6, pace })
+    }
+}
+
+/// CPU seconds of the process, transactions, transactions a second.
+fn kelvin(bench: &Bench, arguments: &[String], url: &str, seconds: u32) -> Result<(f64, f64, f64)> {
+    let duration = format!("{seconds}s");
+    let mut all = vec!["run"];
+    all.extend(arguments.iter().map(String::as_str));
+    // Without a ramp-up every transaction's CPU time is in the process's sum and every transaction in the count.
+    all.extend(["--quiet", "--ramp-up", "0s", "--duration", &duration, "--no-build", "--target", url]);
+    let cost = bench.kelvin(&all)?;
+    let report = bench.report()?;
+    Ok((
+        cost.cpu,
+        figure(&report, "/points/0/headline_count")?,
+        figure(&report, "/points/0/headline_per_second")?,
+    ))
+}
+
+/// A figure of the report, by its JSON pointer.
+pub(super) fn figure(report: &Value, pointer: &str) -> Result<f64> {
+    report.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("no {pointer} in the report"))
+}
+
+fn pgbench(
+    bench: &Bench,
+    arguments: &[String],
+    first_script: bool,
+    url: &str,
+    seconds: u32,
+) -> Result<(f64, f64, f64)> {
+    let mut all = arguments.to_vec();
+    all.extend(["-n".into(), "-T".into(), seconds.to_string(), url.into()]);
+    let cost = bench.pgbench(&all)?;
+    let all = number(&cost.stdout, "number of transactions actually processed: ")?;
+    let pace = number(&cost.stdout, "tps = ")?;
+    if !first_script {
+        return Ok((cost.cpu, all, pace));
+    }
+    // " - 12345 transactions (43.5% of total, tps = …)", the first script's first.
+    let line = cost.stdout.lines().find(|line| line.starts_with(" - ") && line.contains("transactions ("));
+    let Some(first) = line.and_then(|line| line.split(' ').nth(2)?.parse::<f64>().ok()) else {
+        bail!("pgbench printed no count for its first script:\n{}", cost.stdout);
+    };
+    Ok((cost.cpu, first, pace * first / all))
+}
+
+/// The number at the beginning of what follows the words that begin a line.
+fn number(text: &str, words: &str) -> Result<f64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(words));
+    let rest = rest.and_then(|rest| rest.split([' ', '/']).next()?.parse().ok());
+    rest.with_context(|| format!("pgbench printed no \"{words}\":\n{text}"))
+}

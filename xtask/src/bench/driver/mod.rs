@@ -1,0 +1,127 @@
+//! `cargo xtask bench driver`: Kelvin beside pgbench, and its figures beside the truth, row by row.
+
+mod competitor;
+mod contest;
+mod initialisation;
+mod latency;
+mod open_loop;
+mod pgbench_rows;
+mod stall;
+mod tproc_c_rows;
+
+use anyhow::{Result, bail};
+
+pub(super) use competitor::Competitor;
+pub(super) use contest::words;
+pub(super) use pgbench_rows::data as pgbench_data;
+pub(super) use tproc_c_rows::data as tproc_c_data;
+
+use super::interrupt;
+use super::load::SETTINGS;
+use super::options::Options;
+use super::server::Bench;
+use super::table::{self, Line};
+
+/// One row of work: all competitors in turn, once a round.
+trait Row {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Makes the data and warms up; not measured.
+    fn prepare(&mut self, bench: &Bench) -> Result<()>;
+
+    /// Measures everybody once.
+    fn round(&mut self, bench: &Bench, round: usize) -> Result<()>;
+
+    /// How many rounds were measured.
+    fn rounds(&self) -> usize;
+
+    /// The table's lines, of one round at least.
+    fn lines(&self) -> Vec<Line>;
+}
+
+/// Every row, in the order in which they are run.
+const NAMES: [&str; 11] = [
+    "select-only-1",
+    "select-only-4",
+    "select-only-64",
+    "tpcb-like",
+    "tpcb-pipeline",
+    "functions",
+    "pipelined",
+    "initialisation",
+    "open-loop",
+    "latency",
+    "stall",
+];
+
+fn row(name: &str, seconds: u32) -> Result<Box<dyn Row>> {
+    Ok(match name {
+        "select-only-1" => Box::new(pgbench_rows::select_only("select-only-1", 1, seconds)),
+        "select-only-4" => Box::new(pgbench_rows::select_only("select-only-4", 4, seconds)),
+        "select-only-64" => Box::new(pgbench_rows::select_only("select-only-64", 64, seconds)),
+        "tpcb-like" => Box::new(pgbench_rows::tpcb_like(seconds)),
+        "tpcb-pipeline" => Box::new(pgbench_rows::tpcb_pipeline(seconds)),
+        "functions" => Box::new(tproc_c_rows::functions(seconds)),
+        "pipelined" => Box::new(tproc_c_rows::Pipelined::new(seconds)),
+        "initialisation" => Box::new(initialisation::Initialisation::default()),
+        "open-loop" => Box::new(open_loop::OpenLoop::new(seconds)),
+        "latency" => Box::new(latency::Latency::new(seconds)),
+        "stall" => Box::new(stall::Stall::default()),
+        other => bail!("there is no row {other:?}"),
+    })
+}
+
+/// Runs the rows round by round and prints medians; also those of an interrupted run. A row that fails is left out
+/// from then on and does not take the others with it.
+pub(crate) fn driver(options: &Options) -> Result<()> {
+    let chosen = options.chosen(&NAMES)?;
+    let mut rows: Vec<Box<dyn Row>> =
+        chosen.iter().map(|name| row(name, options.seconds)).collect::<Result<_>>()?;
+    let mut bench = Bench::new()?;
+    bench.start_server(&SETTINGS)?;
+    let mut failed = Vec::new();
+    let interrupted = measure(&bench, &mut rows, options.rounds, &mut failed);
+    let most = rows.iter().map(|row| row.rounds()).max().unwrap_or(0);
+    if most > 0 {
+        println!(
+            "\nMedians of {most} interleaved rounds of {} s; CPU is user and system time of the whole process.\n",
+            options.seconds
+        );
+        let measured = rows.iter().filter(|row| row.rounds() > 0);
+        table::print(&measured.flat_map(|row| row.lines()).collect::<Vec<_>>());
+        println!(
+            "\nThat the gaps of Poisson arrivals pass a Kolmogorov–Smirnov test is \
+             `poisson_gaps_are_exponential_and_unrelated` in crates/lab/src/arrivals."
+        );
+    }
+    interrupted?;
+    if !failed.is_empty() {
+        bail!("not all rows could be measured\n{}", failed.join("\n"));
+    }
+    Ok(())
+}
+
+/// Fails only when interrupted; what goes wrong in a row is added to `failed`.
+fn measure(bench: &Bench, rows: &mut [Box<dyn Row>], rounds: usize, failed: &mut Vec<String>) -> Result<()> {
+    let mut sound = vec![true; rows.len()];
+    for round in 0..=rounds {
+        for (row, sound) in rows.iter_mut().zip(&mut sound).filter(|(_, sound)| **sound) {
+            let outcome = if round == 0 {
+                println!("preparing {}", row.name());
+                row.prepare(bench)
+            } else {
+                row.round(bench, round)
+            };
+            interrupt::check()?;
+            if let Err(error) = outcome {
+                let when = if round == 0 { "its preparation".to_owned() } else { format!("round {round}") };
+                let told = format!("{}, {when}: {error:#}", row.name());
+                eprintln!("error: {told}");
+                failed.push(told);
+                *sound = false;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! pgbench's own workloads.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::competitor::Competitor;
+use super::contest::{Contest, words};
+use crate::bench::server::{Bench, psql};
+use crate::bench::table::Target;
+
+/// The scale factor of the tables: many more branches than clients, so that locks do not decide.
+pub(super) const SCALE: u32 = 50;
+
+/// What accumulates or leaves dead rows behind; pgbench does the same before it runs, unless it is told not to.
+const RESET: &str = "truncate pgbench_history; vacuum pgbench_branches; vacuum pgbench_tellers; checkpoint";
+
+/// A script of this repository's bench directory.
+pub(super) fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench").join(name)
+}
+
+/// The database with pgbench's tables.
+pub(crate) fn data(bench: &Bench) -> Result<String> {
+    let url = bench.database("pgbench_tables")?;
+    if psql(&url, "select to_regclass('pgbench_accounts') is null")? == "t" {
+        let scale = SCALE.to_string();
+        bench.kelvin(&["build", "pgbench", "-s", &scale, "--no-check", "--target", &url])?;
+        // Not even a checkpoint writes during a run what the load has left.
+        psql(&url, "vacuum analyze")?;
+        psql(&url, "checkpoint")?;
+    }
+    Ok(url)
+}
+
+/// Kelvin, and pgbench with one thread and with two.
+fn competitors(kelvin: &str, pgbench: &str) -> Vec<(&'static str, Competitor)> {
+    let with = |threads: &str| Competitor::Pgbench {
+        arguments: words(&format!("{pgbench} -j {threads}")),
+        first_script: false,
+    };
+    vec![
+        ("Kelvin", Competitor::Kelvin(words(&format!("pgbench -n {kelvin}")))),
+        ("pgbench -j 1", with("1")),
+        ("pgbench -j 2", with("2")),
+    ]
+}
+
+fn contest(name: &'static str, work: String, flags: &str, seconds: u32) -> Contest {
+    Contest {
+        name,
+        work,
+        per: "transaction",
+        competitors: competitors(flags, flags),
+        data,
+        reset: None,
+        cpu_target: Target::AtMost(0.8),
+        pace_target: Some(Target::AtLeast(1.0)),
+        seconds,
+        url: String::new(),
+        rounds: Vec::new(),
+    }
+}
+
+/// Reads by primary key.
+pub(super) fn select_only(name: &'static str, clients: u32, seconds: u32) -> Contest {
+    let plural = if clients == 1 { "" } else { "s" };
+    let work = format!("select-only, prepared, {clients} client{plural}");
+    let mut contest = contest(name, work, &format!("-S -M prepared -c {clients}"), seconds);
+    contest.cpu_target = Target::AtMost(0.9);
+    if clients == 1 {
+        // pgbench uses no more threads than clients: -j 2 would be the same once more.
+        contest.competitors.truncate(2);
+    }
+    contest
+}
+
+/// The classic: five statements and a commit, a round trip each.
+pub(super) fn tpcb_like(seconds: u32) -> Contest {
+    let work = "tpcb-like, prepared, 4 clients".into();
+    let mut contest = contest("tpcb-like", work, "-M prepared -c 4", seconds);
+    contest.reset = Some(RESET);
+    contest
+}
+
+/// The same in one round trip, from the same script.
+pub(super) fn tpcb_pipeline(seconds: u32) -> Contest {
+    let mut contest =
+        contest("tpcb-pipeline", "tpcb-like in a pipeline, 4 clients".into(), "-M prepared -c 4", seconds);
+    let file = script("pgbench/tpcb_pipeline.sql").display().to_string();
+    for (_, competitor) in &mut contest.competitors {
+        let (Competitor::Kelvin(arguments) | Competitor::Pgbench { arguments, .. }) = competitor;
+        // Not split at spaces: the path may hold some.
+        arguments.extend(["-f".into(), file.clone(), "-D".into(), format!("scale={SCALE}")]);
+    }
+    contest.reset = Some(RESET);
+    contest
+}

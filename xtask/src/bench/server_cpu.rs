@@ -1,0 +1,69 @@
+//! CPU time of a PostgreSQL server, from the kernel's books in /proc.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// The postmaster's process.
+pub(crate) fn postmaster(data: &Path) -> Result<u32> {
+    let file = data.join("postmaster.pid");
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let first = text.lines().next().unwrap_or_default();
+    first.trim().parse().with_context(|| format!("{} names no process", file.display()))
+}
+
+/// Seconds of CPU time of the postmaster, of its children that live, and of those that have ended.
+pub(crate) fn seconds(postmaster: u32) -> Result<f64> {
+    // A backend that ends moves from the living to the postmaster's ended children, and may be missed or counted
+    // twice in between. Two looks with no change of the children are consistent.
+    let mut before = look(postmaster)?;
+    for _ in 0..100 {
+        let now = look(postmaster)?;
+        if now.children == before.children {
+            return Ok(now.ticks / rustix::param::clock_ticks_per_second() as f64);
+        }
+        before = now;
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    anyhow::bail!("the server's processes come and go too fast to be counted")
+}
+
+struct Look {
+    children: Vec<u32>,
+    ticks: f64,
+}
+
+fn look(postmaster: u32) -> Result<Look> {
+    let own = stat(postmaster).context("the postmaster has gone")?;
+    let mut look = Look { children: Vec::new(), ticks: own.cpu + own.ended };
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        if let Some(stat) = stat(pid).filter(|stat| stat.parent == postmaster) {
+            look.children.push(pid);
+            look.ticks += stat.cpu + stat.ended;
+        }
+    }
+    look.children.sort_unstable();
+    Ok(look)
+}
+
+struct Stat {
+    parent: u32,
+    /// utime + stime.
+    cpu: f64,
+    /// cutime + cstime.
+    ended: f64,
+}
+
+/// Of a process, unless it has gone. See proc(5): the fields after the name in brackets, which may hold anything.
+fn stat(pid: u32) -> Option<Stat> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
+    Some(Stat {
+        parent: fields.get(1)?.parse().ok()?,
+        cpu: ticks(11)? + ticks(12)?,
+        ended: ticks(13)? + ticks(14)?,
+    })
+}

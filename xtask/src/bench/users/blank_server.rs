@@ -1,0 +1,53 @@
+//! The server that answers the protocol and does nothing else, in a process of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+/// As PostgreSQL names its own, with its port.
+const SOCKET: &str = ".s.PGSQL.5432";
+
+/// Ends with its owner.
+pub(super) struct BlankServer {
+    directory: PathBuf,
+    child: Child,
+}
+
+impl BlankServer {
+    /// Starts it in a directory that it makes, and waits until it listens.
+    pub(super) fn start(program: &Path, directory: &Path) -> Result<Self> {
+        // A run that could not clean up has left a socket, on which no other can listen.
+        let _ = std::fs::remove_dir_all(directory);
+        std::fs::create_dir(directory)?;
+        let socket = directory.join(SOCKET);
+        let mut command = Command::new(program);
+        command.arg("server").arg(&socket).stdin(Stdio::null());
+        let child = command.spawn().context("cannot start the blank server")?;
+        let mut server = Self { directory: directory.to_owned(), child };
+        for _ in 0..200 {
+            if let Some(status) = server.child.try_wait()? {
+                bail!("the blank server ended: {status}");
+            }
+            if socket.exists() {
+                return Ok(server);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        bail!("the blank server does not listen")
+    }
+
+    /// Where it listens.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.directory.join(SOCKET)
+    }
+}
+
+impl Drop for BlankServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}

@@ -32,7 +32,7 @@ use variables::Slots;
 
 /// Larger scale factors overflow the 32-bit branch numbers times the tellers, for pgbench too.
 const MAX_SCALE: u32 = 100_000_000;
-/// Samples name their script by one byte.
+/// Twice as many as pgbench takes. Samples could name more: they have two bytes for a script or a statement.
 const MOST_SCRIPTS: usize = 256;
 /// Sums are read before a run only where that reads less than this; see [`check::judge`].
 const MOST_TO_SUM: u64 = 2 << 30;

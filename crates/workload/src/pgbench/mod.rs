@@ -215,7 +215,8 @@ impl Workload for Pgbench {
                 Found::Complete { scale } => {
                     return Err(initialize::other_scale(scale, self.options.scale()));
                 }
-                Found::Nothing | Found::Partial => {
+                Found::Incomplete(lack) => return Err(initialize::incomplete(&lack)),
+                Found::Nothing | Found::Unfinished => {
                     return Err(Error::usage("the database holds no complete pgbench tables")
                         .with_help("build them first"));
                 }
@@ -236,7 +237,8 @@ impl Workload for Pgbench {
             return Ok(true);
         }
         match initialize::look(engine.connect()?.as_mut())? {
-            Found::Nothing | Found::Partial => Ok(false),
+            Found::Nothing | Found::Unfinished => Ok(false),
+            Found::Incomplete(lack) => Err(initialize::incomplete(&lack)),
             Found::Complete { scale } if scale == i64::from(self.options.scale()) => Ok(true),
             Found::Complete { scale } => Err(initialize::other_scale(scale, self.options.scale())),
         }

@@ -213,3 +213,12 @@ fn a_file_does_not_allow_itself_shell_commands() {
     let told = text(&place.run(&["run", "pgbench.toml"]).stderr);
     assert!(told.contains("say --allow-shell as well"), "{told}");
 }
+
+#[test]
+fn own_scripts_of_the_workload_pgbench_run_without_a_scale() {
+    let place = Place::new();
+    place.write("own.sql", "select :scale;\n");
+    let shown = place
+        .expect(0, &["run", "pgbench", "-f", "own.sql", "--target", "sqlite:own.db", "-t", "5", "-c", "1"]);
+    assert!(shown.contains("tps"), "{shown}");
+}

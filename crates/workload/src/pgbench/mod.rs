@@ -119,8 +119,12 @@ impl Pgbench {
         Ok(Self { name: "script", ..Self::new(options)? })
     }
 
-    /// The scale factor of the complete tables that a PostgreSQL database holds, if it holds any.
+    /// The scale factor of the complete tables that a PostgreSQL database holds, if it holds any. Other engines
+    /// hold none.
     pub fn scale_in(engine: &dyn Engine) -> Result<Option<u32>> {
+        if engine.kind() != EngineKind::Postgres {
+            return Ok(None);
+        }
         initialize::scale(engine.connect()?.as_mut())
     }
 

@@ -186,3 +186,39 @@ fn signal(pid: u32, name: &str) {
         std::process::Command::new("kill").args([format!("-{name}"), pid.to_string()]).status().unwrap();
     assert!(sent.success());
 }
+
+#[test]
+fn a_file_does_not_allow_itself_shell_commands() {
+    let place = Place::new();
+    let (target, script) =
+        ("--target=sqlite:own.db", place.write("touch.sql", "\\shell touch ran\nselect 1;\n"));
+    let script = script.to_str().unwrap();
+    let args = ["run", "script", script, target, "--allow-shell", "-t", "2", "-c", "1"];
+    let file = place.expect(0, &[&args[..], &["--print-spec"]].concat());
+    assert!(file.contains("allow-shell = true"), "{file}");
+    place.write("sent.toml", &file);
+    assert_eq!(place.expect(0, &["run", "sent.toml", "--print-spec"]), file);
+
+    let refused = place.run(&["run", "sent.toml"]);
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{told}");
+    assert!(told.contains("say --allow-shell as well"), "{told}");
+    assert!(!place.path("ran").exists() && !place.path("own.db").exists());
+
+    place.expect(0, &["run", "sent.toml", "--allow-shell"]);
+    assert!(place.path("ran").exists());
+
+    let pgbench = "workload = \"pgbench\"\n[pgbench]\nallow-shell = true\n";
+    place.write("pgbench.toml", pgbench);
+    let told = text(&place.run(&["run", "pgbench.toml"]).stderr);
+    assert!(told.contains("say --allow-shell as well"), "{told}");
+}
+
+#[test]
+fn own_scripts_of_the_workload_pgbench_run_without_a_scale() {
+    let place = Place::new();
+    place.write("own.sql", "select :scale;\n");
+    let shown = place
+        .expect(0, &["run", "pgbench", "-f", "own.sql", "--target", "sqlite:own.db", "-t", "5", "-c", "1"]);
+    assert!(shown.contains("tps"), "{shown}");
+}

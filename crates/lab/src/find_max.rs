@@ -27,7 +27,6 @@ pub struct Trial {
 #[derive(Debug, Clone)]
 pub struct Search {
     start: f64,
-    high: f64,
     /// Ratio of the lowest that failed to the highest that held at which the search ends.
     resolution: f64,
     budget: usize,
@@ -71,30 +70,18 @@ impl Search {
     /// The resolution when nothing is said, in percent.
     pub const RESOLUTION: f64 = 5.0;
 
-    /// The trials when nothing is said: 15 doublings would be a long way from the start, and a gap of two takes
-    /// 4 more to close to 5 %.
-    pub const BUDGET: usize = 20;
+    /// The trials of a run's search: 17 doublings lead from 100 a second to [`Rates::HIGHEST`], a gap of two takes
+    /// 10 more to close to the finest resolution, and the rest are for noise and the confirmation.
+    pub const BUDGET: usize = 40;
 
     /// Below the start divided by this, nothing is tried: when so little is too much, it is not the rate.
     const DEPTH: f64 = 1024.0;
 
-    /// A search that starts at `start`, never goes beyond `high` (or [`Rates::HIGHEST`]), ends when the rate is
-    /// known to `resolution_percent`, and makes at most `budget` trials. Rates are in arrivals a second.
-    pub fn new(
-        start: f64,
-        high: Option<f64>,
-        resolution_percent: f64,
-        budget: usize,
-    ) -> Result<Self, String> {
-        let high = high.unwrap_or(Rates::HIGHEST);
+    /// A search that starts at `start`, never goes beyond [`Rates::HIGHEST`], ends when the rate is known to
+    /// `resolution_percent`, and makes at most `budget` trials. Rates are in arrivals a second.
+    pub fn new(start: f64, resolution_percent: f64, budget: usize) -> Result<Self, String> {
         if !(start > 0.0 && start <= Rates::HIGHEST) {
             return Err(format!("a search cannot start at {start} arrivals a second"));
-        }
-        if !(high >= start && high <= Rates::HIGHEST) {
-            return Err(format!(
-                "the highest rate, {high}, does not lie between the first, {start}, and {}",
-                Rates::HIGHEST
-            ));
         }
         if !(0.1..=100.0).contains(&resolution_percent) {
             return Err(format!("a resolution of {resolution_percent} % is not between 0.1 % and 100 %"));
@@ -103,7 +90,7 @@ impl Search {
             return Err("a search takes at least 2 trials: one to find, one to confirm".into());
         }
         let resolution = 1.0 + resolution_percent / 100.0;
-        Ok(Self { start, high, resolution, budget, trials: Vec::new() })
+        Ok(Self { start, resolution, budget, trials: Vec::new() })
     }
 
     /// The rate to try next; none when the search has ended.
@@ -147,8 +134,8 @@ impl Search {
             (None, None) => Ok(self.start),
             (None, Some(failed)) if failed <= self.start / Self::DEPTH => Err(Ended::NothingHolds),
             (None, Some(failed)) => Ok((failed / 2.0).max(self.start / Self::DEPTH)),
-            (Some(highest), None) if highest >= self.high => self.confirm(highest, Ended::Highest),
-            (Some(highest), None) => Ok((highest * 2.0).min(self.high)),
+            (Some(highest), None) if highest >= Rates::HIGHEST => self.confirm(highest, Ended::Highest),
+            (Some(highest), None) => Ok((highest * 2.0).min(Rates::HIGHEST)),
             (Some(highest), Some(failed)) if failed <= highest * self.resolution => {
                 self.confirm(highest, Ended::Resolved)
             }
@@ -221,7 +208,7 @@ mod tests {
 
     #[test]
     fn it_doubles_then_closes_in_and_confirms() {
-        let search = Search::new(1000.0, None, 5.0, 30).unwrap();
+        let search = Search::new(1000.0, 5.0, 30).unwrap();
         let (found, rates) = run(search, |rate| rate <= 5_300.0);
         assert_eq!(rates[..5], [1000.0, 2000.0, 4000.0, 8000.0, 5657.0]);
         let highest = found.highest.unwrap();
@@ -233,28 +220,32 @@ mod tests {
 
     #[test]
     fn a_first_rate_that_fails_is_halved() {
-        let search = Search::new(1000.0, None, 5.0, 30).unwrap();
+        let search = Search::new(1000.0, 5.0, 30).unwrap();
         let (found, rates) = run(search, |rate| rate <= 130.0);
         assert_eq!(rates[..5], [1000.0, 500.0, 250.0, 125.0, 176.8]);
         assert!((124.0..=130.0).contains(&found.highest.unwrap()), "{found:?}");
 
-        let (found, rates) = run(Search::new(1024.0, None, 5.0, 30).unwrap(), |_| false);
+        let (found, rates) = run(Search::new(1024.0, 5.0, 30).unwrap(), |_| false);
         assert_eq!((found.highest, found.ended), (None, Ended::NothingHolds));
         assert_eq!((rates.len(), found.lowest_failed), (11, Some(1.0)));
     }
 
     #[test]
     fn the_highest_allowed_rate_is_tried_itself_and_confirmed() {
-        let (found, rates) = run(Search::new(1000.0, Some(3000.0), 5.0, 30).unwrap(), |_| true);
-        assert_eq!(rates, [1000.0, 2000.0, 3000.0, 3000.0]);
-        assert_eq!((found.highest, found.ended, found.confirmed), (Some(3000.0), Ended::Highest, true));
+        let start = Rates::HIGHEST / 3.0;
+        let (found, rates) = run(Search::new(start, 5.0, 30).unwrap(), |_| true);
+        assert_eq!(rates, [start, start * 2.0, Rates::HIGHEST, Rates::HIGHEST]);
+        assert_eq!(
+            (found.highest, found.ended, found.confirmed),
+            (Some(Rates::HIGHEST), Ended::Highest, true)
+        );
     }
 
     #[test]
     fn a_rate_that_held_and_then_fails_is_unstable_and_left() {
         // 4000 holds at first only: everything from 3900 on fails from the fifth trial on.
         let mut count = 0;
-        let (found, _) = run(Search::new(1000.0, None, 5.0, 40).unwrap(), |rate| {
+        let (found, _) = run(Search::new(1000.0, 5.0, 40).unwrap(), |rate| {
             count += 1;
             rate < 3900.0 || (count <= 3 && rate <= 4000.0)
         });
@@ -264,29 +255,24 @@ mod tests {
 
     #[test]
     fn the_last_trial_confirms_instead_of_looking_higher() {
-        let (found, rates) = run(Search::new(1000.0, None, 5.0, 4).unwrap(), |rate| rate < 1e6);
+        let (found, rates) = run(Search::new(1000.0, 5.0, 4).unwrap(), |rate| rate < 1e6);
         assert_eq!(rates, [1000.0, 2000.0, 4000.0, 4000.0]);
         assert_eq!((found.highest, found.confirmed, found.ended), (Some(4000.0), true, Ended::OutOfTrials));
-        let (found, _) = run(Search::new(1000.0, None, 5.0, 3).unwrap(), |_| false);
+        let (found, _) = run(Search::new(1000.0, 5.0, 3).unwrap(), |_| false);
         assert_eq!((found.highest, found.ended), (None, Ended::OutOfTrials));
     }
 
     #[test]
     fn what_cannot_be_searched_is_refused() {
-        for (start, high, resolution, budget) in [
-            (0.0, None, 5.0, 10),
-            (f64::NAN, None, 5.0, 10),
-            (1e9, None, 5.0, 10),
-            (100.0, Some(50.0), 5.0, 10),
-            (100.0, Some(f64::INFINITY), 5.0, 10),
-            (100.0, None, 0.0, 10),
-            (100.0, None, f64::NAN, 10),
-            (100.0, None, 5.0, 1),
+        for (start, resolution, budget) in [
+            (0.0, 5.0, 10),
+            (f64::NAN, 5.0, 10),
+            (1e9, 5.0, 10),
+            (100.0, 0.0, 10),
+            (100.0, f64::NAN, 10),
+            (100.0, 5.0, 1),
         ] {
-            assert!(
-                Search::new(start, high, resolution, budget).is_err(),
-                "{start} {high:?} {resolution} {budget}"
-            );
+            assert!(Search::new(start, resolution, budget).is_err(), "{start} {resolution} {budget}");
         }
     }
 
@@ -296,7 +282,7 @@ mod tests {
             start in 1.0..100_000.0_f64, ratio in 0.01..50.0_f64, resolution in 0.5..50.0_f64
         ) {
             let threshold = (start * ratio).min(9e6);
-            let search = Search::new(start, None, resolution, 100).unwrap();
+            let search = Search::new(start, resolution, 100).unwrap();
             let (found, rates) = run(search, |rate| rate <= threshold);
             let highest = found.highest.unwrap();
             prop_assert!(highest <= threshold && highest * (1.0 + resolution / 100.0) >= threshold * 0.999_999);
@@ -309,7 +295,7 @@ mod tests {
         ) {
             // The chance to hold falls from 1 to 0 around the threshold.
             let mut random = Random::part(seed, 1, 1);
-            let mut search = Search::new(1000.0, None, 5.0, budget).unwrap();
+            let mut search = Search::new(1000.0, 5.0, budget).unwrap();
             while let Some(rate) = search.next() {
                 prop_assert!(rate > 0.0 && rate <= Rates::HIGHEST);
                 let held = rate.ln() < threshold.ln() + softness * (2.0 * random.unit() - 1.0);

@@ -165,8 +165,7 @@ impl Run<'_> {
         let load = &self.spec.load;
         let (users, first) = load.points().first().copied().unwrap_or((1, None));
         let first = first.unwrap_or(Load::FIRST_RATE);
-        let mut search =
-            Search::new(first, None, load.resolution, Load::MOST_TRIALS).map_err(RunError::Start)?;
+        let mut search = Search::new(first, load.resolution, Load::MOST_TRIALS).map_err(RunError::Start)?;
         let mut trials = Vec::new();
         let mut ended = Ok(true);
         while let Some(rate) = search.next() {

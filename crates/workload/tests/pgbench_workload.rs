@@ -7,7 +7,7 @@ mod pgbench_support;
 use kelvin_database::{Engine, Session, Statement};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice, size_estimate};
 use kelvin_workload::progress::Quiet;
-use kelvin_workload::{Stop, VirtualUser, Workload};
+use kelvin_workload::{Progress, Stop, VirtualUser, Workload};
 use pgbench_support::{Server, pgbench};
 
 const MODES: [QueryMode; 3] = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
@@ -95,20 +95,108 @@ fn tables_are_those_of_pgbench_and_either_drives_them() {
     assert!(held);
 }
 
+/// Asks to stop at the n-th report of progress.
+struct StopsAt<'a> {
+    stop: &'a Stop,
+    what: &'static str,
+    left: std::sync::atomic::AtomicU64,
+}
+
+impl Progress for StopsAt<'_> {
+    fn update(&self, what: &str, _done: u64, _total: u64, _rows: u64) {
+        if what == self.what && self.left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 1 {
+            self.stop.request();
+        }
+    }
+}
+
 #[test]
-fn an_unfinished_build_is_made_anew_and_the_estimate_is_near() {
+fn an_interrupted_build_goes_on_and_the_estimate_is_near() {
     let server = Server::start();
     let engine = server.engine();
     let mut session = engine.connect().unwrap();
-    session.run("create table pgbench_accounts(aid int)").unwrap();
-    let ours = workload(Options { scale: Some(3), ..Options::default() });
+    let ours = workload(Options { scale: Some(3), foreign_keys: true, ..Options::default() });
+    // Each build begins with what the one before left.
+    let places = [("accounts loaded", 1), ("tables vacuumed", 2), ("keys made", 1), ("keys made", 5)];
+    for (what, left) in places {
+        let stop = Stop::new();
+        let progress = StopsAt { stop: &stop, what, left: left.into() };
+        ours.build(&engine, &progress, &stop).unwrap_err();
+        assert!(!ours.is_built(&engine).unwrap(), "{what} {left}");
+        assert_eq!(Pgbench::scale_in(&engine).unwrap(), None);
+        let error = workload(Options { scale: Some(3), ..Options::default() }).inspect(&engine).unwrap_err();
+        assert!(error.to_string().contains("no complete pgbench tables"), "{error}");
+    }
+    // As a crash leaves it that kept a part of the tables only.
+    session.run("drop table pgbench_tellers").unwrap();
     assert!(!ours.is_built(&engine).unwrap());
     ours.build(&engine, &Quiet, &Stop::new()).unwrap();
+    assert!(ours.is_built(&engine).unwrap());
+    let comments = session.query("select count(*) from pg_description where description like 'kelvin%'");
+    assert_eq!(comments.unwrap().int(0, 0).unwrap(), 0);
+    let keys = session.query("select count(*) from pg_constraint where conname like 'pgbench%'").unwrap();
+    assert_eq!(keys.int(0, 0).unwrap(), 8);
     let size = session
         .query("select sum(pg_relation_size(oid))::bigint from pg_class where relname like 'pgbench%'")
         .unwrap();
     let error = size_estimate(3) as f64 / size.int(0, 0).unwrap() as f64 - 1.0;
     assert!(error.abs() < 0.01, "the estimate is off by {error}");
+}
+
+/// What a `drop` or a `truncate` would change: the files of the tables, and their rows.
+fn standing(session: &mut dyn Session) -> Vec<String> {
+    let rows = session
+        .query(
+            "select format('%s %s %s %s', relname, oid, relfilenode, pg_relation_size(oid)) from pg_class \
+             where relname like 'pgbench%' order by 1",
+        )
+        .unwrap();
+    (0..rows.len()).map(|row| rows.text(row, 0).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn data_that_we_did_not_make_are_refused_and_untouched() {
+    let server = Server::start();
+    let engine = server.engine();
+    let mut session = engine.connect().unwrap();
+    for (steps, change, lack) in [
+        ("dtg", "", "no primary key on pgbench_accounts, pgbench_branches, pgbench_tellers"),
+        ("dtgp", "drop table pgbench_history", "there is no pgbench_history"),
+        ("dtgp", "drop table pgbench_history, pgbench_tellers", "no pgbench_history, no pgbench_tellers"),
+        (
+            "dtgp",
+            "alter table pgbench_tellers drop constraint pgbench_tellers_pkey",
+            "key on pgbench_tellers",
+        ),
+        ("dtgp", "delete from pgbench_accounts where aid > 99000", "ends at number 99000, and 1 rows in"),
+        ("dtgp", "insert into pgbench_accounts values (100001, 1, 0)", "need 100000"),
+        ("dtgp", "delete from pgbench_tellers where tid = 3", "pgbench_tellers has 9 rows"),
+        ("dtp", "", "pgbench_branches is empty"),
+        // One comment of ours, and tables of others beside it.
+        ("dtg", "comment on table pgbench_accounts is 'kelvin: being built'", "no primary key"),
+        ("dtg", "comment on table pgbench_accounts is 'the shop''s'", "no primary key"),
+    ] {
+        let output = pgbench(&server, &["-i", "-q", "-I", steps]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        session.run(change).unwrap();
+        let before = standing(session.as_mut());
+        let mut ours = workload(Options::default());
+        for error in [
+            ours.build(&engine, &Quiet, &Stop::new()).unwrap_err(),
+            ours.is_built(&engine).unwrap_err(),
+            ours.inspect(&engine).unwrap_err(),
+        ] {
+            let told = format!("{error} {}", error.help().unwrap_or_default());
+            assert!(told.contains(lack) && told.contains("kelvin drop pgbench --yes"), "{change}: {told}");
+        }
+        assert_eq!(standing(session.as_mut()), before, "{change}");
+    }
+    // Somebody's tables of these names and of another shape.
+    session.run("drop table pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history").unwrap();
+    session.run("create table pgbench_accounts(aid int)").unwrap();
+    let before = standing(session.as_mut());
+    assert!(workload(Options::default()).build(&engine, &Quiet, &Stop::new()).is_err());
+    assert_eq!(standing(session.as_mut()), before);
 }
 
 #[test]

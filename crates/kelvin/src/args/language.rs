@@ -28,7 +28,7 @@ pub(crate) struct LanguageArgs {
 
     /// Allow \shell and \setshell in scripts
     #[arg(long, help_heading = "Scripts")]
-    allow_shell: bool,
+    pub(super) allow_shell: bool,
 }
 
 impl LanguageArgs {

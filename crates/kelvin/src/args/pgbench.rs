@@ -78,7 +78,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     choices: Choices,
     #[command(flatten)]
-    language: LanguageArgs,
+    pub(super) language: LanguageArgs,
     #[command(flatten)]
     tables: TableArgs,
     #[command(flatten)]

@@ -36,7 +36,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
-    language: LanguageArgs,
+    pub(super) language: LanguageArgs,
     #[command(flatten)]
     pub(super) load: LoadArgs,
     #[command(flatten)]

@@ -142,6 +142,23 @@ impl RunArgs {
         }
     }
 
+    /// Refuses a file whose scripts would run shell commands only because the file says that they may: it may
+    /// come from anybody, and whoever runs it decides.
+    pub(crate) fn refuse_shell_of_a_file(&self, spec: &Spec) -> Result<()> {
+        let flag = match &self.workload {
+            RunWorkload::Pgbench(flags) => flags.language.allow_shell,
+            RunWorkload::Script(flags) => flags.language.allow_shell,
+            RunWorkload::TprocC(_) | RunWorkload::Other(_) => false,
+        };
+        if self.file.is_some() && !flag && (spec.pgbench.allow_shell || spec.script.allow_shell) {
+            bail!(
+                "the file allows its scripts to run shell commands on this machine (allow-shell = true): read its \
+                 scripts, and say --allow-shell as well if they may"
+            );
+        }
+        Ok(())
+    }
+
     fn load(&self) -> Option<&LoadArgs> {
         match &self.workload {
             RunWorkload::TprocC(flags) => Some(&flags.load),

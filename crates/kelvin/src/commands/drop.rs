@@ -12,6 +12,8 @@ use crate::open::{self, Purpose};
 /// Asks, then removes.
 pub(crate) fn drop_data(args: &DropArgs, global: &Global) -> Result<Code> {
     let mut spec = args.spec()?;
+    // What goes does not depend on the scale, which would be looked for in tables of whatever shape.
+    spec.pgbench.scale.get_or_insert(1);
     let opened = open::open(&spec.target, Purpose::Existing, &mut |_| {})?;
     let chosen = Chosen::on(&*opened.engine, &mut spec)?;
     let workload = chosen.get();

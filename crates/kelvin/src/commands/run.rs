@@ -27,6 +27,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
         out::write(&spec.to_toml())?;
         return Ok(Code::Success);
     }
+    args.refuse_shell_of_a_file(&spec)?;
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, args.json());
     let store_path = place::store(global.store.as_deref())?;

@@ -208,7 +208,7 @@ impl Load {
     pub const FIRST_RATE: f64 = 100.0;
 
     /// Trials after which a search gives up.
-    pub const MOST_TRIALS: usize = 40;
+    pub const MOST_TRIALS: usize = Search::BUDGET;
 
     /// The points in the order in which they run: users, and arrivals a second in an open loop. A search makes
     /// its own, from the first of these on.
@@ -402,7 +402,7 @@ impl Spec {
     }
 }
 
-/// A thread and a connection each: more than this is a mistake in the number, not a wish.
+/// A connection and a stack each, in a thread or on a loop: more than this is a mistake in the number, not a wish.
 const MOST_USERS: u32 = 100_000;
 
 #[cfg(test)]

@@ -14,12 +14,19 @@ const CHUNK: i64 = 50_000;
 /// Beyond this the account's key no longer is a 32-bit integer (pgbench's own limit).
 const LARGEST_INT4_SCALE: u32 = 20_000;
 
+/// The comment on each table from the moment in which it is made to that in which all of them are complete.
+/// Only tables with it may be made anew: everything else is somebody's data, however it looks. Each has its own,
+/// because the names may stand for tables of several schemas of the search path.
+const MARK: &str = "kelvin: being built";
+
 /// What stands in a database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
     Nothing,
-    /// Tables, but not all of their rows or keys.
-    Partial,
+    /// What a build of ours left when it was interrupted.
+    Unfinished,
+    /// Tables that are not ours to touch, and what they lack.
+    Incomplete(String),
     Complete {
         scale: i64,
     },
@@ -27,45 +34,96 @@ pub(crate) enum Found {
 
 /// Looks at what stands in the database.
 pub(crate) fn look(session: &mut dyn Session) -> Result<Found> {
-    let tables = session
-        .query(
-            "select count(to_regclass('pgbench_accounts')) + count(to_regclass('pgbench_branches')) \
-             + count(to_regclass('pgbench_tellers')) + count(to_regclass('pgbench_history'))",
-        )?
-        .int(0, 0)?;
-    match tables {
-        0 => return Ok(Found::Nothing),
-        4 => {}
-        _ => return Ok(Found::Partial),
+    let all = TABLES.join("', '");
+    let missing = names(
+        session,
+        &format!(
+            "select name from unnest(array['{all}']) as t(name) where to_regclass(name) is null order by 1"
+        ),
+    )?;
+    if missing.len() == TABLES.len() {
+        return Ok(Found::Nothing);
     }
-    // The keys come last: where they are, the rows are.
-    let keys = session
-        .query(
-            "select count(*) from pg_index where indisprimary and indrelid in \
-             ('pgbench_accounts'::regclass, 'pgbench_branches'::regclass, 'pgbench_tellers'::regclass)",
-        )?
+    let marked = session
+        .query(&format!(
+            "select count(*) from unnest(array['{all}']) as t(name) join pg_description on objoid = to_regclass(name) \
+             where classoid = 'pg_class'::regclass and objsubid = 0 and description = '{MARK}'"
+        ))?
         .int(0, 0)?;
-    if keys != 3 {
-        return Ok(Found::Partial);
+    if usize::try_from(marked).is_ok_and(|marked| marked == TABLES.len() - missing.len()) {
+        return Ok(Found::Unfinished);
+    }
+    if !missing.is_empty() {
+        return Ok(Found::Incomplete(format!("there is no {}", missing.join(", no "))));
+    }
+    // Before the rows are looked at: without keys that could take hours.
+    let without_key = names(
+        session,
+        "select name from unnest(array['pgbench_accounts', 'pgbench_branches', 'pgbench_tellers']) as t(name) \
+         where not exists (select from pg_index where indisprimary and indrelid = to_regclass(name)) order by 1",
+    )?;
+    if !without_key.is_empty() {
+        return Ok(Found::Incomplete(format!("there is no primary key on {}", without_key.join(", "))));
     }
     let rows = session.query(
         "select (select count(*) from pgbench_branches), (select count(*) from pgbench_tellers), \
          (select coalesce(max(aid), 0) from pgbench_accounts)",
     )?;
     let (branches, tellers, accounts) = (rows.int(0, 0)?, rows.int(0, 1)?, rows.int(0, 2)?);
-    if branches > 0 && tellers == branches * TELLERS && accounts == branches * ACCOUNTS {
-        Ok(Found::Complete { scale: branches })
-    } else {
-        Ok(Found::Partial)
+    Ok(match lack(branches, tellers, accounts) {
+        Some(lack) => Found::Incomplete(lack),
+        None => Found::Complete { scale: branches },
+    })
+}
+
+/// What is wrong with these numbers of rows, and with this highest number of an account.
+fn lack(branches: i64, tellers: i64, accounts: i64) -> Option<String> {
+    if branches == 0 {
+        return Some("pgbench_branches is empty".to_owned());
     }
+    let wanted = branches * TELLERS;
+    if tellers != wanted {
+        return Some(format!(
+            "pgbench_tellers has {tellers} rows, and {branches} in pgbench_branches need {wanted}"
+        ));
+    }
+    let wanted = branches * ACCOUNTS;
+    (accounts != wanted).then(|| {
+        format!(
+            "pgbench_accounts ends at number {accounts}, and {branches} rows in pgbench_branches need {wanted}"
+        )
+    })
+}
+
+fn names(session: &mut dyn Session, query: &str) -> Result<Vec<String>> {
+    let rows = session.query(query)?;
+    (0..rows.len()).map(|row| rows.text(row, 0).map(str::to_owned)).collect()
+}
+
+/// The refusal to touch tables that are there, are not complete, and have no mark of ours.
+pub(crate) fn incomplete(lack: &str) -> Error {
+    Error::usage(format!("the database holds pgbench's tables, but not complete: {lack}")).with_help(
+        "kelvin does not touch what it did not make: complete them (`pgbench -i -I p` adds the keys), make them \
+         anew with `pgbench -i`, or remove them with `kelvin drop pgbench --yes`",
+    )
 }
 
 /// Drops the tables.
 pub(crate) fn drop_data(session: &mut dyn Session) -> Result<()> {
-    session.run(&format!("drop table if exists {}", TABLES.join(", ")))
+    session.run(&drop_tables())
 }
 
-/// Makes and loads everything; what an earlier build left unfinished is dropped first.
+fn drop_tables() -> String {
+    format!("drop table if exists {}", TABLES.join(", "))
+}
+
+/// Sets or removes the mark of an unfinished build.
+fn mark(unfinished: bool) -> String {
+    let comment = if unfinished { format!("'{MARK}'") } else { "null".to_owned() };
+    TABLES.map(|table| format!("comment on table {table} is {comment}")).join("; ")
+}
+
+/// Makes and loads everything. What an earlier build left unfinished is made anew; anybody else's data is refused.
 pub(crate) fn build(
     engine: &dyn Engine,
     options: &Options,
@@ -73,16 +131,19 @@ pub(crate) fn build(
     stop: &Stop,
 ) -> Result<()> {
     let mut session = engine.connect()?;
-    match look(session.as_mut())? {
+    let drop = match look(session.as_mut())? {
         Found::Complete { scale } if scale == i64::from(options.scale()) => return Ok(()),
         Found::Complete { scale } => return Err(other_scale(scale, options.scale())),
-        Found::Nothing | Found::Partial => {}
-    }
+        Found::Incomplete(lack) => return Err(incomplete(&lack)),
+        Found::Unfinished => drop_tables() + "; ",
+        // What others make from now on must end the build, and not be dropped.
+        Found::Nothing => String::new(),
+    };
     engine.capabilities().need_session_state("building the data")?;
     let session = session.as_mut();
     set_up(session)?;
-    drop_data(session)?;
-    create(session, options)?;
+    // One message is one transaction: there is no moment with tables and without the mark.
+    session.run(&format!("{drop}{}; {}", create(options), mark(true)))?;
     load_small(session, options)?;
     load_accounts(session, options, progress, stop)?;
     if options.vacuum {
@@ -96,7 +157,11 @@ pub(crate) fn build(
     for (done, key) in keys.iter().enumerate() {
         go_on(stop)?;
         progress.update("keys made", done as u64, keys.len() as u64, 0);
-        session.run(key)?;
+        if done + 1 == keys.len() {
+            session.run(&format!("{key}; {}", mark(false)))?;
+        } else {
+            session.run(key)?;
+        }
     }
     progress.update("keys made", keys.len() as u64, keys.len() as u64, 0);
     Ok(())
@@ -106,7 +171,7 @@ pub(crate) fn build(
 pub(crate) fn scale(session: &mut dyn Session) -> Result<Option<u32>> {
     match look(session)? {
         Found::Complete { scale } => Ok(u32::try_from(scale).ok()),
-        Found::Nothing | Found::Partial => Ok(None),
+        Found::Nothing | Found::Unfinished | Found::Incomplete(_) => Ok(None),
     }
 }
 
@@ -129,11 +194,11 @@ fn set_up(session: &mut dyn Session) -> Result<()> {
     )
 }
 
-fn create(session: &mut dyn Session, options: &Options) -> Result<()> {
+fn create(options: &Options) -> String {
     let unlogged = if options.unlogged_tables { "unlogged " } else { "" };
     let fill = options.fillfactor;
     let aid = if options.scale() >= LARGEST_INT4_SCALE { "bigint" } else { "int" };
-    session.run(&format!(
+    format!(
         "create {unlogged}table pgbench_history(tid int, bid int, aid {aid}, delta int, mtime timestamp, filler char(22)); \
          create {unlogged}table pgbench_tellers(tid int not null, bid int, tbalance int, filler char(84)) \
          with (fillfactor={fill}); \
@@ -141,7 +206,7 @@ fn create(session: &mut dyn Session, options: &Options) -> Result<()> {
          with (fillfactor={fill}); \
          create {unlogged}table pgbench_branches(bid int not null, bbalance int, filler char(88)) \
          with (fillfactor={fill})"
-    ))
+    )
 }
 
 fn keys(options: &Options) -> Vec<String> {

@@ -32,7 +32,7 @@ use variables::Slots;
 
 /// Larger scale factors overflow the 32-bit branch numbers times the tellers, for pgbench too.
 const MAX_SCALE: u32 = 100_000_000;
-/// Samples name their script by one byte.
+/// Twice as many as pgbench takes. Samples could name more: they have two bytes for a script or a statement.
 const MOST_SCRIPTS: usize = 256;
 /// Sums are read before a run only where that reads less than this; see [`check::judge`].
 const MOST_TO_SUM: u64 = 2 << 30;
@@ -119,8 +119,12 @@ impl Pgbench {
         Ok(Self { name: "script", ..Self::new(options)? })
     }
 
-    /// The scale factor of the complete tables that a PostgreSQL database holds, if it holds any.
+    /// The scale factor of the complete tables that a PostgreSQL database holds, if it holds any. Other engines
+    /// hold none.
     pub fn scale_in(engine: &dyn Engine) -> Result<Option<u32>> {
+        if engine.kind() != EngineKind::Postgres {
+            return Ok(None);
+        }
         initialize::scale(engine.connect()?.as_mut())
     }
 
@@ -215,7 +219,8 @@ impl Workload for Pgbench {
                 Found::Complete { scale } => {
                     return Err(initialize::other_scale(scale, self.options.scale()));
                 }
-                Found::Nothing | Found::Partial => {
+                Found::Incomplete(lack) => return Err(initialize::incomplete(&lack)),
+                Found::Nothing | Found::Unfinished => {
                     return Err(Error::usage("the database holds no complete pgbench tables")
                         .with_help("build them first"));
                 }
@@ -236,7 +241,8 @@ impl Workload for Pgbench {
             return Ok(true);
         }
         match initialize::look(engine.connect()?.as_mut())? {
-            Found::Nothing | Found::Partial => Ok(false),
+            Found::Nothing | Found::Unfinished => Ok(false),
+            Found::Incomplete(lack) => Err(initialize::incomplete(&lack)),
             Found::Complete { scale } if scale == i64::from(self.options.scale()) => Ok(true),
             Found::Complete { scale } => Err(initialize::other_scale(scale, self.options.scale())),
         }

@@ -327,7 +327,11 @@ impl Parser<'_> {
             return Err(self.wrong(at, "the shell command is missing"));
         }
         if !self.allow_shell {
-            return Err(self.wrong(at, "shell commands are refused: allow them with --allow-shell"));
+            return Err(self.wrong(
+                at,
+                "shell commands are refused: allow them with --allow-shell, and where a file holds the run with \
+                 allow-shell = true in it as well",
+            ));
         }
         let words = words
             .iter()

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use rustix::buffer::spare_capacity;
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 
 use crate::context::{self, Context, FiberYielder, Request, Signal};
@@ -163,8 +163,8 @@ impl Running<'_> {
                 self.end_overdue(now);
             }
             let until = self.timers.next().map_or(next_look, |timer| timer.min(next_look));
-            let limit = timespec(until.saturating_duration_since(Instant::now()));
             events.clear();
+            let limit = self.wait_exactly(until)?;
             match epoll::wait(&self.context.epoll, spare_capacity(&mut events), Some(&limit)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -178,6 +178,22 @@ impl Running<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Waits until `until` or for the first event, when a timer is due within the millisecond to which epoll
+    /// rounds its own waiting up. Returns how long epoll may wait after that.
+    fn wait_exactly(&self, until: Instant) -> io::Result<Timespec> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(timespec(Duration::ZERO));
+        }
+        if self.timers.next().is_none_or(|timer| timer > until) {
+            return Ok(timespec(left));
+        }
+        match poll(&mut [PollFd::new(&self.context.epoll, PollFlags::IN)], Some(&timespec(left))) {
+            Ok(_) | Err(Errno::INTR) => Ok(timespec(Duration::ZERO)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn heard(&mut self, data: u64, signal: Signal, waker: &Waker) {

@@ -117,11 +117,12 @@ impl Run<'_> {
         }
         for (users, rate) in load.points() {
             if !self.point(users, rate, sink, outcome)? {
-                return Ok(());
+                // A fit of what there is follows.
+                break;
             }
             if let (Some(slo), Some(point)) = (&load.slo, outcome.points.last()) {
                 let trial = trial::judge(slo, point);
-                let text = format!("the objective {slo}: {}", trial.verdicts.join("; "));
+                let text = trial::words(&trial);
                 sink.event(&Event::Note { point: trial.point, second: 0, text })?;
             }
         }
@@ -144,6 +145,7 @@ impl Run<'_> {
         let point = Point {
             index: outcome.points.len() as u32,
             users,
+            most_users: self.spec.load.points().iter().map(|(users, _)| *users).max().unwrap_or(users),
             rate,
             load: &self.spec.load,
             clock: &self.clock,
@@ -180,6 +182,8 @@ impl Run<'_> {
             let Some(point) = measured else { break };
             ended = Ok(true);
             let trial = trial::judge(slo, point);
+            let text = trial::words(&trial);
+            sink.event(&Event::Note { point: trial.point, second: 0, text })?;
             search.tell(rate, trial::for_search(&trial));
             trials.push(trial);
         }

@@ -54,6 +54,12 @@ pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
     }
 }
 
+/// A judged point in one sentence.
+pub(crate) fn words(trial: &RateTrial) -> String {
+    let verdict = if trial.holds { "met" } else { "missed" };
+    format!("objective {verdict}: {}", trial.verdicts.join("; "))
+}
+
 /// What the reader of a search's outcome has to know besides its figures.
 pub(crate) fn remarks(found: &Found, trials: &[RateTrial]) -> Vec<String> {
     let mut remarks = Vec::new();

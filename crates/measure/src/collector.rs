@@ -108,8 +108,8 @@ impl Totals {
         let own = |role: &Role| matches!(role, Role::Transaction | Role::Statement { .. });
         let own = self.all.iter().zip(&self.roles).filter(|(_, role)| own(role));
         let counted: u64 = own.map(|(k, _)| k.good() + k.failed).sum();
-        let good: u64 = self.measured.iter().map(KindCounts::good).sum();
-        let in_histograms: u64 = self.measured.iter().map(|k| k.latency.count()).sum();
+        let good: u64 = self.transactions(&self.measured).map(KindCounts::good).sum();
+        let in_histograms: u64 = self.transactions(&self.measured).map(|k| k.latency.count()).sum();
         vec![
             counts_agree(
                 "every transaction that a user ended was counted",

@@ -61,7 +61,7 @@ pub(crate) fn section(
     );
     add("unix_socket_directories", quoted(&socket_directory.to_string_lossy())?, "a directory of its own");
     add("port", port.to_string(), "only a part of the socket's name");
-    add("max_connections", "500".to_owned(), "one connection a virtual user, and some");
+    add("max_connections", "2200".to_owned(), "one connection a virtual user, and some");
     let shared = (host.memory / 4 / MIB).clamp(128, 8 * 1024);
     add(
         "shared_buffers",

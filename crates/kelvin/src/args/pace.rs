@@ -38,7 +38,7 @@ pub(crate) struct PaceArgs {
     find_max: bool,
 
     /// How close the search comes, in percent [default: 5]
-    #[arg(long, value_name = "PERCENT", help_heading = "Pace")]
+    #[arg(long, value_name = "PERCENT", help_heading = "Pace", value_parser = percent)]
     resolution: Option<f64>,
 
     /// Run users=1..64 (doubling), users=1..64/7 (seven numbers) or users=1,2,4,8 in turn, and fit the
@@ -65,4 +65,9 @@ impl PaceArgs {
         set(&mut load.resolution, self.resolution.as_ref());
         set(&mut load.users_on, self.users_on.as_ref());
     }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    number.parse().map_err(|_| "not a percentage; write 5 or 5%".into())
 }

@@ -68,7 +68,15 @@ fn drive(
     };
     let rate = rate.map(str::parse).transpose()?;
     let (clock, stop) = (Clock::real(), Stop::new());
-    let point = Point { index: 0, users: users.parse()?, rate, load: &load, clock: &clock, stop: &stop };
+    let point = Point {
+        index: 0,
+        users: users.parse()?,
+        most_users: users.parse()?,
+        rate,
+        load: &load,
+        clock: &clock,
+        stop: &stop,
+    };
     let result = point.run(&engine, &workload, &mut Nobody)?;
     let good: u64 = result.totals.transactions(&result.totals.measured).map(KindCounts::good).sum();
     let lag = result.totals.measured.iter().zip(&result.totals.roles).find(|(_, role)| **role == Role::Lag);

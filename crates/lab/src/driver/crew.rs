@@ -27,6 +27,16 @@ pub(super) enum Ground {
 }
 
 impl Ground {
+    /// "8 virtual users, a thread each".
+    pub(super) fn words(self, users: u32) -> String {
+        match (self, users) {
+            (_, 1) => "1 virtual user".into(),
+            (Self::Threads, _) => format!("{users} virtual users, a thread each"),
+            (Self::Loops(1), _) => format!("{users} virtual users on an event loop"),
+            (Self::Loops(loops), _) => format!("{users} virtual users on {loops} event loops"),
+        }
+    }
+
     /// As many loops as are worth it, and never more than CPUs.
     pub(super) fn loops_for(users: u32) -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);

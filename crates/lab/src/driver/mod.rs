@@ -88,6 +88,9 @@ pub struct Point<'a> {
     pub index: u32,
     /// Virtual users.
     pub users: u32,
+    /// The most users of any point of the run: all of them run on the same ground, or their curve would have a
+    /// step of ours in it.
+    pub most_users: u32,
     /// Arrivals a second of an open loop; none for a closed one.
     pub rate: Option<f64>,
     /// Ramp-up, duration, seed and limits.
@@ -242,7 +245,9 @@ impl Point<'_> {
             panicked: AtomicBool::new(false),
             cancels: (0..self.users).map(|_| Mutex::new(None)).collect(),
         });
-        let capacity = (1_000_000 / self.users.max(1) as usize).clamp(64, 8192);
+        // Statements of their own are several samples a transaction.
+        let samples = if workload.kinds().iter().any(|kind| kind.statement_of.is_some()) { 8 } else { 1 };
+        let capacity = (1_000_000 / self.users.max(1) as usize).clamp(64, 8192) * samples;
         let (recorders, rings): (Vec<Recorder>, Vec<_>) = (0..self.users).map(|_| recorder(capacity)).unzip();
         let (reporter, reports) = mpsc::channel();
         let roles: Vec<Role> =
@@ -269,11 +274,7 @@ impl Point<'_> {
             });
         }
         let ground = self.ground(&**engine, &**workload);
-        let text = match ground {
-            crew::Ground::Threads => format!("{} virtual users, a thread each", self.users),
-            crew::Ground::Loops(1) => format!("{} virtual users on an event loop", self.users),
-            crew::Ground::Loops(loops) => format!("{} virtual users on {loops} event loops", self.users),
-        };
+        let text = format!("{}{}", self.place(), ground.words(self.users));
         sink.event(&Event::Note { point: self.index, second: second_from(open, begin), text })?;
         let crew = Crew::start(users, ground, &shared, self.stop)?;
         let first = if open > begin { Phase::RampUp } else { Phase::Measure };
@@ -283,12 +284,19 @@ impl Point<'_> {
         Ok(Underway { shared, crew, schedule, collector, tally, reports, counters, books, edges, busiest: 0 })
     }
 
+    /// What tells the point from others of its run.
+    fn place(&self) -> String {
+        self.rate.map_or_else(String::new, |rate| {
+            format!("{} arrivals a second, ", (rate * 100.0).round() / 100.0)
+        })
+    }
+
     /// What the users run on: as asked for, or what costs less. An embedded database blocks the thread that asks.
     fn ground(&self, engine: &dyn Engine, workload: &dyn Workload) -> crew::Ground {
         let loops = match self.load.users_on {
             Ground::Threads => false,
             Ground::Loops => true,
-            Ground::Auto => self.users > MOST_THREADS,
+            Ground::Auto => self.most_users > MOST_THREADS,
         };
         if loops && !engine.capabilities().embedded && !workload.blocks_threads() {
             crew::Ground::loops_for(self.users)
@@ -426,7 +434,10 @@ impl Point<'_> {
             sink.event(&Event::Note { point: self.index, second: 0, text })?;
         }
         let audit = workload.audit(&counters, self.users);
-        sink.event(&Event::Audit { point: self.index, lines: audit.clone() })?;
+        // What never opened its window is not judged.
+        if window.elapsed > 0 {
+            sink.event(&Event::Audit { point: self.index, lines: audit.clone() })?;
+        }
         let gave_up = (shared.gave_up.load(Ordering::Acquire) == self.users)
             .then(|| tally.last_message().unwrap_or("every user gave up").to_owned());
         let interrupted = self.stop.requested();

@@ -206,7 +206,11 @@ impl User {
             let arrival = match shared.queue.as_ref().map(|queue| queue.claim(now)) {
                 None => None,
                 Some(Claim::Serve { at }) => Some(at),
-                Some(Claim::End) => break,
+                Some(Claim::End) => {
+                    // Whoever hung up now would put the end of its session into others' figures.
+                    now = self.pause_until(now, shared.close.load(Ordering::Acquire));
+                    break;
+                }
             };
             let next = self.work.next();
             // Drawing the inputs is not the database's time.

@@ -209,7 +209,7 @@ fn time(nanos: f64) -> String {
     let (unit, size) = match nanos {
         n if n >= 1e9 => ("s", 1e9),
         n if n >= 1e6 => ("ms", 1e6),
-        _ => ("us", 1e3),
+        _ => ("µs", 1e3),
     };
     let value = nanos / size;
     let places = if value >= 100.0 { 0 } else { 2 - usize::from(value >= 10.0) };

@@ -119,7 +119,7 @@ impl Connection {
             b'P' => {
                 let (name, text) = text(body);
                 let (sql, _) = self::text(text);
-                let parameters = sql.iter().filter(|&&byte| byte == b'$').count() as u16;
+                let parameters = String::from_utf8_lossy(sql).matches('$').count() as u16;
                 let row = sql.len() > 6 && sql[..6].eq_ignore_ascii_case(b"select");
                 self.statements.insert(name.to_vec(), (row, parameters));
                 self.put(b'1', &[]);
@@ -171,8 +171,11 @@ fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
     (&bytes[..end], bytes.get(end + 1..).unwrap_or_default())
 }
 
+/// A message's tag and body, and what follows it.
+type Cut<'a> = (u8, &'a [u8], &'a [u8]);
+
 /// The first message: its tag (0 for the one that starts a connection and has none), its body, and what follows.
-fn cut(bytes: &[u8], started: bool) -> io::Result<Option<(u8, &[u8], &[u8])>> {
+fn cut(bytes: &[u8], started: bool) -> io::Result<Option<Cut<'_>>> {
     let header = if started { 5 } else { 4 };
     let Some(head) = bytes.get(..header) else { return Ok(None) };
     let mut length = [0; 4];

@@ -14,8 +14,10 @@ use crate::run::RunError;
 const THREAD_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 256 << 10;
 
-/// Users that share a loop before another one is worth its thread.
-const USERS_PER_LOOP: u32 = 32;
+/// Users that share a loop before another one is worth its thread, beyond the first two: a loop that has a CPU starts
+/// over 100,000 calls a second, and two of them keep each other's users from waiting for one thread.
+const USERS_PER_LOOP: u32 = 16;
+const FEWEST_LOOPS: u32 = 2;
 
 /// What the users run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl Ground {
     /// As many loops as are worth it, and never more than CPUs.
     pub(super) fn loops_for(users: u32) -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-        Self::Loops(users.div_ceil(USERS_PER_LOOP).clamp(1, cpus))
+        Self::Loops(users.div_ceil(USERS_PER_LOOP).max(FEWEST_LOOPS).min(users).clamp(1, cpus))
     }
 }
 

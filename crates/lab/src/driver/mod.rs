@@ -48,8 +48,8 @@ const HEAD_START_EACH: Duration = Duration::from_micros(100);
 /// How much longer than a statement's time-out a user may take to end before its statement is interrupted.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Up to so many users a thread each is cheaper than an event loop (`cargo xtask bench users`).
-const MOST_THREADS: u32 = 8;
+/// Up to so many users a thread each is cheaper than event loops, or as cheap (`cargo xtask bench users`).
+const MOST_THREADS: u32 = 3;
 
 /// Domain of [`Random::part`] for think times: "thinking" in ASCII.
 const THINKING: u64 = 0x7468_696e_6b69_6e67;

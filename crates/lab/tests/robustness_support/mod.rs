@@ -72,6 +72,7 @@ pub fn assert_consistent(config: &Config) {
 pub fn spec() -> Spec {
     let mut spec = Spec::new(WorkloadName::TprocC);
     spec.load.users = "4".parse().unwrap();
+    spec.load.users_on = kelvin_lab::spec::Ground::Threads;
     spec.load.ramp_up = "0s".parse().unwrap();
     spec.load.duration = "1500ms".parse().unwrap();
     spec.load.timeout = "500ms".parse().unwrap();

@@ -46,7 +46,7 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "USERS", conflicts_with_all = ["users", "rate"], help_heading = "Pace")]
     sweep: Option<Sweep>,
 
-    /// What users run on: a thread each, or event loops [default: auto, threads for a few]
+    /// What users run on: a thread each, or event loops [default: auto, threads for up to 3]
     #[arg(long, value_name = "WHAT", value_parser = one_of::<Ground>(&["auto", "threads", "loops"]), help_heading = "Pace")]
     users_on: Option<Ground>,
 }

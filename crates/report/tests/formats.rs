@@ -164,6 +164,25 @@ fn json_has_what_a_sweep_and_a_search_found() {
 }
 
 #[test]
+fn the_headline_of_a_search_is_the_rate_found_and_not_one_that_held_once() {
+    let kelvin_measure::Event::MaximumRate(mut found) = pgbench::found() else { unreachable!() };
+    // 1,750 failed, and holds when it is tried again: it is unstable, and 1,500 stays what was found.
+    let again = kelvin_measure::event::RateTrial { point: 4, holds: true, ..found.trials[3].clone() };
+    found.trials.push(again);
+    let report = of(&Plan {
+        concluded: vec![kelvin_measure::Event::MaximumRate(found)],
+        ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0, 1750.0])
+    });
+    assert_eq!(report.best().unwrap().asked_per_second(), Some(1500.0));
+    let page = html::render(&report).unwrap();
+    let card = page.split("tile big").nth(1).unwrap().split("</div>").next().unwrap();
+    assert!(card.contains("at the highest rate that held"), "{card}");
+    let shown: f64 =
+        card.split("value\">").nth(1).unwrap().split('<').next().unwrap().replace(',', "").parse().unwrap();
+    assert!((shown - 1500.0).abs() < 20.0, "{card}");
+}
+
+#[test]
 fn text_keeps_to_80_columns_and_colour_adds_nothing_but_colour() {
     let users = [1, 2, 4];
     let mut reports = vec![
@@ -188,6 +207,33 @@ fn text_keeps_to_80_columns_and_colour_adds_nothing_but_colour() {
         stripped.push_str(rest);
         assert_eq!(stripped, plain);
         assert!(coloured.contains("\x1b["));
+    }
+}
+
+#[test]
+fn a_run_in_which_nothing_commits_has_its_report() {
+    let plans = [
+        Plan { failing: true, ..Plan::closed(&[4]) },
+        Plan { failing: true, seconds: 0, ..Plan::closed(&[4]) },
+        Plan { failing: true, timed: true, ..Plan::closed(&[1, 2, 4]) },
+        Plan { failing: true, seconds: 1, ..Plan::rates(8, &[1000.0]) },
+        Plan { failing: true, ..Plan::rates(8, &[0.0, 1000.0, 2800.0, 1000.0]) },
+    ];
+    for plan in plans {
+        let report = of(&plan);
+        assert_eq!(report.best().unwrap().headline_count, 0);
+        let page = html::render(&report).unwrap();
+        assert!(page.contains("division by zero") && !page.contains("NaN"), "{page}");
+        let shown = plain(&report);
+        assert!(shown.contains("22012") && !shown.contains("NaN") && !shown.contains("inf"), "{shown}");
+        let json: serde_json::Value = serde_json::from_str(&json::render(&report).unwrap()).unwrap();
+        assert_eq!(json["points"][0]["headline_count"], 0);
+        assert!(!csv::series(&report).contains("NaN") && !csv::summary(&report).contains("NaN"));
+        assert!(!csv::statements(&report).contains("NaN"));
+        let mut other = report.clone();
+        other.run = 99;
+        // Nothing to set a ratio of; it must say so.
+        assert!(compare::compare(&[&report], &[&other]).is_err());
     }
 }
 

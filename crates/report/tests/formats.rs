@@ -132,6 +132,23 @@ fn what_was_refused_is_never_silent() {
     let point = &json["points"][0];
     assert_eq!(point["schedule"]["refused"], schedule.refused);
     assert!(point["seconds"][3]["open"]["waiting"].as_u64().unwrap() > 0);
+    // About 40 % were refused or waited: the median is known, p95 is not.
+    let all = &point["response_all"];
+    assert!(all["p50_us"].is_number() && all["unanswered_percent"].as_f64().unwrap() > 10.0, "{all}");
+    for unknown in ["p95_us", "p99_us", "p999_us", "mean_us", "max_us"] {
+        assert!(all[unknown].is_null() && point["response"][0][unknown].is_null(), "{all}");
+        assert!(point["latency_all"][unknown].is_number(), "service times are of what was served");
+    }
+    for page in [plain(&report).replace('\n', " "), html::render(&report).unwrap()] {
+        assert!(page.contains("so many arrivals had no answer") && page.contains("longer than any shown"));
+    }
+    let summary = csv::summary(&report);
+    let row = summary.lines().find(|l| l.contains(",response,")).unwrap();
+    assert!(row.contains(",,,,,response,"), "{row}");
+    let mut other = report.clone();
+    other.run = 99;
+    let found = compare::compare(&[&report], &[&other]).unwrap();
+    assert!(found.points[0].figures[0].a.is_none(), "an unknown p99 is not compared");
     assert!(point["schedule"]["shortfall"].as_str().unwrap().contains("refused"));
 }
 

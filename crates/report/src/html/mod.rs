@@ -11,7 +11,9 @@ use minijinja::{Environment, context};
 use serde::Serialize;
 
 use crate::figure::{bounds, coefficient, ms, percent, rate, seconds, users, whole};
-use crate::text::{CLOSED_LOOP, TWO_TIMES, explained, generator, highest, interval, peak};
+use crate::text::{
+    CLOSED_LOOP, TWO_TIMES, UNANSWERED, explained, footnotes, generator, highest, interval, peak,
+};
 use crate::{OpenSecond, PointReport, Report, Result, SecondReport};
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -90,6 +92,11 @@ pub fn render(report: &Report) -> Result<String> {
         .map(|p| (p.headline(per), p.transactions(per), p.server_transactions(per)))
         .collect();
     let generators: Vec<String> = report.points.iter().map(|p| generator(&p.generator).join("; ")).collect();
+    let footnotes: Vec<[Vec<String>; 2]> = report
+        .points
+        .iter()
+        .map(|p| [footnotes(p.response.iter().chain(&p.response_all)), footnotes(p.latency.iter())])
+        .collect();
     let names: Vec<String> = report.points.iter().map(PointReport::name).collect();
     let page = environment.get_template("page.html")?.render(context! {
         report => Value::from(Serde(report)),
@@ -105,6 +112,8 @@ pub fn render(report: &Report) -> Result<String> {
         paces,
         names,
         generators,
+        footnotes,
+        unanswered => report.points.iter().any(|p| p.seen().missing.unanswered).then_some(UNANSWERED),
         closed_loop => CLOSED_LOOP,
         two_times => TWO_TIMES,
         throughput => svg(curves::throughput(report)),

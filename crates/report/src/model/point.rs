@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::errors::{ErrorRow, error_row};
 use super::generator::{Generator, host_threads};
-use super::latency::{Distribution, LatencyRow, curve, row};
+use super::latency::{Answers, Distribution, LatencyRow, curve, row};
 use super::open_loop::ScheduleReport;
 use super::second::SecondReport;
 use super::statements::{TransactionStatements, statements};
@@ -152,7 +152,10 @@ impl PointReport {
         let threads = host_threads(&run.info.environment);
         let lag = open_loop.then_some(&figures.lag);
         let generator = Generator::of(window, figures.all.good(), threads, lag);
-        let response = responses(series, &figures.kinds);
+        // Nobody knows of what type the arrivals without an answer would have been: every type gets its share.
+        let unanswered = schedule.as_ref().map_or(0, |s| s.refused.saturating_add(s.waiting));
+        let answers = Answers::of(figures.response.count(), unanswered);
+        let response = responses(series, &figures.kinds, answers);
         Ok(Self {
             point: point.point,
             users: point.users,
@@ -173,13 +176,13 @@ impl PointReport {
             generator,
             schedule,
             within_run: within_run(&figures),
-            response_all: open_loop.then(|| row("all", &figures.all, &figures.response)),
+            response_all: open_loop.then(|| row("all", &figures.all, &figures.response, answers)),
             latency: transactions(series, &figures.kinds)
-                .map(|(name, k)| row(&name.name, k, &k.latency))
+                .map(|(name, k)| row(&name.name, k, &k.latency, Answers::ALL))
                 .collect(),
-            latency_all: row("all", &figures.all, &figures.all.latency),
+            latency_all: row("all", &figures.all, &figures.all.latency, Answers::ALL),
             statements: statements(series, &figures.kinds),
-            distributions: distributions(series, &figures.kinds, open_loop),
+            distributions: distributions(series, &figures.kinds, open_loop, answers),
             response,
             errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series)).collect(),
             audit: point.audit,
@@ -210,15 +213,20 @@ fn transactions<'a>(
 
 /// The rows of response times under the names of their transactions. Their counts are their own: of the arrivals
 /// that were to start within the window.
-fn responses(series: &[Series], kinds: &[KindCounts]) -> Vec<LatencyRow> {
+fn responses(series: &[Series], kinds: &[KindCounts], answers: Answers) -> Vec<LatencyRow> {
     let found = series.iter().zip(kinds).filter_map(|(s, k)| match s.role {
         Role::Response { of } => Some((usize::from(of), k)),
         _ => None,
     });
-    found.filter_map(|(of, k)| Some(row(&series.get(of)?.name, k, &k.latency))).collect()
+    found.filter_map(|(of, k)| Some(row(&series.get(of)?.name, k, &k.latency, answers))).collect()
 }
 
-fn distributions(series: &[Series], kinds: &[KindCounts], open_loop: bool) -> Vec<Distribution> {
+fn distributions(
+    series: &[Series],
+    kinds: &[KindCounts],
+    open_loop: bool,
+    answers: Answers,
+) -> Vec<Distribution> {
     let name = |of: u16| series.get(usize::from(of)).map(|s| s.name.clone());
     series
         .iter()
@@ -230,7 +238,7 @@ fn distributions(series: &[Series], kinds: &[KindCounts], open_loop: bool) -> Ve
                 Role::Response { of } => name(of)?,
                 _ => return None,
             };
-            Some(Distribution { kind, points: curve(&k.latency) })
+            Some(Distribution { kind, points: curve(&k.latency, answers) })
         })
         .collect()
 }

@@ -13,8 +13,8 @@ impl Page {
             self.times("response, ms", &p.response, all);
         }
         self.times("service, ms", &p.latency, &p.latency_all);
-        if p.latency.iter().chain(&p.response).any(|r| r.p999_us.is_none()) {
-            self.wrapped("", &format!("{NONE}: fewer than ten transactions lie beyond that percentile"));
+        for note in footnotes(p.latency.iter().chain(&p.response).chain(&p.response_all)) {
+            self.wrapped("", &note);
         }
         // What the times mean is said once.
         if report.points.first().is_some_and(|first| first.point == p.point) {
@@ -86,6 +86,29 @@ impl Page {
             self.wrapped("", &words);
         }
     }
+}
+
+/// What "–" stands for in percentiles that lie among arrivals without an answer.
+pub(crate) const UNANSWERED: &str = "–: so many arrivals had no answer (refused or waiting) that this percentile is not \
+    known; it is longer than any shown";
+
+/// What the figures that are not given stand for, in sentences.
+pub(crate) fn footnotes<'a>(rows: impl Iterator<Item = &'a LatencyRow> + Clone) -> Vec<String> {
+    let mut notes = Vec::new();
+    if rows.clone().any(|r| r.missing.few) {
+        notes.push(format!("{NONE}: fewer than ten transactions lie beyond that percentile"));
+    }
+    if rows.clone().any(|r| r.missing.unanswered) {
+        notes.push(UNANSWERED.into());
+    }
+    if rows.clone().any(|r| r.unanswered_percent > 0.0) {
+        notes.push(
+            "arrivals without an answer count as longer than all others in the response times, which leaves their \
+             mean and max unknown"
+                .into(),
+        );
+    }
+    notes
 }
 
 fn latency_line(row: &LatencyRow) -> String {

@@ -4,6 +4,7 @@ mod latency;
 mod point;
 mod points;
 
+pub(crate) use latency::{UNANSWERED, footnotes};
 pub(crate) use point::{CLOSED_LOOP, TWO_TIMES, generator};
 pub(crate) use points::{explained, highest, interval, peak};
 

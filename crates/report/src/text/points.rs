@@ -2,7 +2,7 @@
 
 use kelvin_measure::event::{Estimate, MaximumRate, Scalability};
 
-use super::{GREEN, Page, RED};
+use super::{GREEN, Page, RED, UNANSWERED};
 use crate::figure::{NONE, coefficient, decimal, ms, rate, whole};
 use crate::{PointReport, Report};
 
@@ -29,6 +29,9 @@ impl Page {
         }
         let time = if report.open_loop { "response times" } else { "service times" };
         self.wrapped("", &format!("{time} of all transactions; cores: kept busy by the client's process"));
+        if report.points.iter().any(|p| p.seen().missing.unanswered) {
+            self.wrapped("", UNANSWERED);
+        }
     }
 
     /// The throughput as bars.

@@ -167,6 +167,33 @@ fn open_loops_are_judged_by_their_response_time_and_not_against_closed_ones() {
 }
 
 #[test]
+fn the_legs_of_a_mirrored_ramp_are_compared_each_with_its_own() {
+    let rates = [600.0, 1500.0, 2000.0, 1500.0, 600.0];
+    let (mut a, mut b) = (of(&Plan::rates(8, &rates)), of(&Plan::rates(8, &rates)));
+    (a.run, b.run) = (1, 2);
+    let found = compare::compare(&[&a], &[&b]).unwrap();
+    let named: Vec<_> =
+        found.points.iter().map(|p| (p.asked_per_second.0.unwrap() as u32, p.occurrence)).collect();
+    assert_eq!(named, [(600, Some(1)), (600, Some(2)), (1500, Some(1)), (1500, Some(2)), (2000, None)]);
+    for (compared, point) in found.points.iter().zip([0, 4, 1, 3, 2]) {
+        let (shown, own) = (compared.figures[1].a.unwrap(), a.points[point].headline_per_second.unwrap());
+        assert!((shown / own - 1.0).abs() < 1e-9, "{shown} {own}: not a mean of both legs");
+    }
+    let shown = compare::text(&found);
+    assert!(shown.contains("\n1,500/s asked, 2nd ") && shown.contains("\n2,000/s asked  "), "{shown}");
+    // A rate is a load by itself where the users have nothing in common.
+    let mut c = of(&Plan::rates(16, &[600.0, 2000.0]));
+    c.run = 3;
+    let found = compare::compare(&[&a], &[&c]).unwrap();
+    assert_eq!(found.points.iter().map(|p| p.users).collect::<Vec<_>>(), [(8, 16), (8, 16)]);
+    // A side of the ramp has the same first leg in a ramp that never turned.
+    let mut up = of(&Plan::rates(8, &[600.0, 1500.0]));
+    up.run = 4;
+    let found = compare::compare(&[&a], &[&up]).unwrap();
+    assert_eq!(found.points.iter().map(|p| p.occurrence).collect::<Vec<_>>(), [Some(1), Some(1)]);
+}
+
+#[test]
 fn json_has_what_a_sweep_and_a_search_found() {
     let users = [1, 2, 4];
     let sweep = of(&Plan { concluded: vec![pgbench::fitted(&users)], ..Plan::closed(&users) });
@@ -250,7 +277,8 @@ fn a_run_in_which_nothing_commits_has_its_report() {
         let mut other = report.clone();
         other.run = 99;
         // Nothing to set a ratio of; it must say so.
-        assert!(compare::compare(&[&report], &[&other]).is_err());
+        let refused = compare::compare(&[&report], &[&other]).unwrap_err().to_string();
+        assert!(refused.contains("no transaction committed"), "{refused}");
     }
 }
 

@@ -71,7 +71,7 @@ fn text_of_a_sweep_with_its_law() {
 fn text_of_a_search_for_the_highest_rate() {
     let plan =
         Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) };
-    insta::assert_snapshot!(plain(&of(&plan)).split("\n\n1,").next().unwrap());
+    insta::assert_snapshot!(plain(&of(&plan)));
 }
 
 #[test]
@@ -252,6 +252,24 @@ fn text_keeps_to_80_columns_and_colour_adds_nothing_but_colour() {
         assert_eq!(stripped, plain);
         assert!(coloured.contains("\x1b["));
     }
+}
+
+#[test]
+fn a_series_shows_its_best_point_and_says_where_the_others_are() {
+    let steps: Vec<f64> = (1..=13).map(|i| f64::from(i) * 150.0).collect();
+    let series = plain(&of(&Plan::rates(8, &steps)));
+    assert!(series.lines().count() < 80, "{series}");
+    assert_eq!(series.matches("schedule: ").count(), 1);
+    assert!(series.contains("the best point, 1,950/s asked of 8 virtual users:"), "{series}");
+    assert!(series.contains("the 12 others stand in full in the HTML and JSON reports"), "{series}");
+    assert!(series.contains("open loop") && series.contains("response time: from when"), "{series}");
+    let few = plain(&of(&Plan::rates(8, &steps[..3])));
+    assert_eq!((few.matches("schedule: ").count(), few.matches("response time: from").count()), (3, 1));
+    assert!(few.contains("\n300/s asked of 8 virtual users:\n"), "{few}");
+    // Of an overloaded one the table tells who waited.
+    let table = plain(&of(&Plan::rates(8, &[900.0, 2800.0])));
+    let row = table.lines().find(|l| l.contains("  2,800  ")).unwrap();
+    assert_eq!(row.split_whitespace().nth(8), Some("400"), "{row}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::figure::{NONE, ms, percent, whole};
 use crate::{LatencyRow, PointReport, Report};
 
 impl Page {
-    pub(super) fn latency(&mut self, report: &Report, p: &PointReport) {
+    pub(super) fn latency(&mut self, report: &Report, p: &PointReport, first: bool) {
         if let Some(all) = &p.response_all {
             self.times("response, ms", &p.response, all);
         }
@@ -16,8 +16,7 @@ impl Page {
         for note in footnotes(p.latency.iter().chain(&p.response).chain(&p.response_all)) {
             self.wrapped("", &note);
         }
-        // What the times mean is said once.
-        if report.points.first().is_some_and(|first| first.point == p.point) {
+        if first {
             self.wrapped("", if report.open_loop { TWO_TIMES } else { CLOSED_LOOP });
         }
         let rows = || p.latency.iter();

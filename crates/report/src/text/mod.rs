@@ -16,6 +16,8 @@ use crate::{PointReport, Report};
 const WIDTH: usize = 80;
 /// Notes of one point that are printed.
 const NOTES: usize = 10;
+/// Points above which they are a series: a screen for each would bury what the series says.
+const SERIES: usize = 3;
 const RED: &str = "\x1b[1;31m";
 const GREEN: &str = "\x1b[32m";
 const BOLD: &str = "\x1b[1m";
@@ -35,10 +37,13 @@ pub fn render(report: &Report, options: Options) -> String {
     page.scalability(report);
     if report.points.len() > 1 {
         page.points(report);
-        page.curve(report);
+        // A search has its trials' outcomes above, and no order in which a curve would say something.
+        if report.maximum_rate.is_none() {
+            page.curve(report);
+        }
     }
-    for point in &report.points {
-        page.point(report, point);
+    for (index, point) in shown(report).into_iter().enumerate() {
+        page.point(report, point, index == 0);
     }
     page.checks(report);
     page.verdict(report);
@@ -48,6 +53,15 @@ pub fn render(report: &Report, options: Options) -> String {
     // Never broken: it is there to be copied.
     page.line(&format!("repeat: {}", printable(&report.command)));
     page.out
+}
+
+/// The points that stand in full: of a series only the best.
+fn shown(report: &Report) -> Vec<&PointReport> {
+    if report.points.len() > SERIES {
+        report.best().into_iter().collect()
+    } else {
+        report.points.iter().collect()
+    }
 }
 
 struct Page {

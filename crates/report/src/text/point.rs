@@ -1,6 +1,6 @@
 //! The paragraph of one point: what was measured, how, and what it cost the client.
 
-use super::{BOLD, Page, RED};
+use super::{BOLD, Page, RED, SERIES};
 use crate::figure::{decimal, ms, rate, seconds, users, whole};
 use crate::{Generator, PointReport, Report};
 
@@ -14,8 +14,12 @@ pub(crate) const TWO_TIMES: &str = "response time: from when the transaction was
     started on the connection";
 
 impl Page {
-    pub(super) fn point(&mut self, report: &Report, p: &PointReport) {
+    /// `first` of those that are shown; what the times mean is said once.
+    pub(super) fn point(&mut self, report: &Report, p: &PointReport, first: bool) {
         self.line("");
+        if report.points.len() > 1 {
+            self.heading(report, p);
+        }
         let per = report.headline_per;
         let mut figures = format!("{} {}", rate(p.headline(per)), report.headline);
         if report.has_total() {
@@ -57,11 +61,25 @@ impl Page {
         for line in generator(&p.generator) {
             self.wrapped("", &line);
         }
-        self.latency(report, p);
+        self.latency(report, p, first);
         self.statements(p);
         self.errors(p);
         self.timeline(p);
         self.judgements(p);
+    }
+
+    /// Which of several points it is, and where the others are.
+    fn heading(&mut self, report: &Report, p: &PointReport) {
+        if report.points.len() <= SERIES {
+            self.wrapped_in(BOLD, "", &format!("{}:", p.name()));
+            return;
+        }
+        let held = report.maximum_rate.as_ref().is_some_and(|found| found.highest_held() == Some(p.point));
+        let which = if held { "the highest rate that held" } else { "the best point" };
+        self.wrapped_in(BOLD, "", &format!("{which}, {}:", p.name()));
+        let words =
+            format!("the {} others stand in full in the HTML and JSON reports", report.points.len() - 1);
+        self.wrapped("", &words);
     }
 
     fn schedule(&mut self, p: &PointReport) {

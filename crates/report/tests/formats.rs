@@ -273,6 +273,38 @@ fn a_series_shows_its_best_point_and_says_where_the_others_are() {
 }
 
 #[test]
+fn a_short_window_and_a_generator_that_never_waited_say_so() {
+    let short = of(&Plan { seconds: 4, ..Plan::closed(&[4]) });
+    assert!(short.points[0].within_run.is_none());
+    for page in [plain(&short), html::render(&short).unwrap()] {
+        assert!(page.to_lowercase().contains("window too short to tell how steady it was"), "{page}");
+        assert!(
+            page.replace('\n', " ").contains("publish up to a second late, all its work included"),
+            "{page}"
+        );
+    }
+    let long = of(&Plan { seconds: 5, ..Plan::closed(&[4]) });
+    assert!(long.points[0].within_run.is_some() && !plain(&long).contains("too short"));
+    // Nothing started: nobody can have stood ready.
+    let failing = plain(&of(&Plan { failing: true, ..Plan::rates(8, &[500.0]) })).replace('\n', " ");
+    assert!(failing.contains("lateness: no user ever stood ready") && !failing.contains("over 0 starts"));
+    let mut noted = short.clone();
+    noted.points[0].timeline = vec![(1, "user 3 lost its connection".into())];
+    assert!(html::render(&noted).unwrap().contains(">1 note on the timeline<"));
+}
+
+#[test]
+fn the_axis_of_time_is_that_of_the_window() {
+    let page = html::render(&of(&Plan { seconds: 1, ..Plan::closed(&[4]) })).unwrap();
+    let json = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(json).unwrap();
+    assert_eq!(
+        (&data["points"][0]["end"], &data["points"][0]["t"]),
+        (&1.0.into(), &serde_json::json!([-2, -1, 0]))
+    );
+}
+
+#[test]
 fn a_run_in_which_nothing_commits_has_its_report() {
     let plans = [
         Plan { failing: true, ..Plan::closed(&[4]) },

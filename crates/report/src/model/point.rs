@@ -15,6 +15,10 @@ use super::statements::{TransactionStatements, statements};
 use crate::Result;
 use crate::figure::{rate, users};
 
+/// Whole seconds below which nothing is said of how steady a figure was: an interval of two or three paces is
+/// wider than the figure itself.
+const STEADY: usize = 5;
+
 /// One number of users, or one rate.
 #[derive(Debug, Clone, Serialize)]
 pub struct PointReport {
@@ -49,7 +53,7 @@ pub struct PointReport {
     pub generator: Generator,
     /// The schedule of an open loop and how it was kept; none in a closed loop.
     pub schedule: Option<ScheduleReport>,
-    /// Precision of the headline figure within this run.
+    /// Precision of the headline figure within this run; none with fewer than five whole seconds.
     pub within_run: Option<Precision>,
     /// Response times, one row per transaction type: from when the transaction was to start to its end. Empty
     /// in a closed loop, where they are not known.
@@ -132,6 +136,12 @@ impl PointReport {
             Some(asked) => format!("{}/s asked of {}", rate(Some(asked)), users(self.users)),
             None => users(self.users),
         }
+    }
+
+    /// Whether the window has too few whole seconds to tell how steady the figures were.
+    pub(crate) fn too_short(&self) -> bool {
+        let whole = self.seconds.iter().filter(|s| s.part == Part::Measured && is_whole(s.width));
+        self.window_s > 0.0 && whole.count() < STEADY
     }
 
     /// Whether the point ended before its window opened.
@@ -243,10 +253,17 @@ fn distributions(
         .collect()
 }
 
+/// Whether a second is as long as its part, and its pace not its own noise.
+fn is_whole(width: f64) -> bool {
+    width >= 0.999
+}
+
 fn within_run(figures: &Figures) -> Option<Precision> {
-    // A second that the window cuts has a pace of its own noise.
     let paces: Vec<f64> =
-        figures.measured().filter(|r| r.width >= 0.999).map(|r| r.headline_per(Per::Minute)).collect();
+        figures.measured().filter(|r| is_whole(r.width)).map(|r| r.headline_per(Per::Minute)).collect();
+    if paces.len() < STEADY {
+        return None;
+    }
     let found = ess::precision(&paces)?;
     let half = found.half_width(0.95)?;
     (found.mean > 0.0).then(|| Precision {

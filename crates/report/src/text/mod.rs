@@ -5,7 +5,7 @@ mod point;
 mod points;
 
 pub(crate) use latency::{UNANSWERED, footnotes};
-pub(crate) use point::{CLOSED_LOOP, TWO_TIMES, generator};
+pub(crate) use point::{CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, generator};
 pub(crate) use points::{explained, highest, interval, peak};
 
 use kelvin_measure::event::Phase;
@@ -147,7 +147,8 @@ impl Page {
             self.line("self-audit");
         }
         for a in &p.audit {
-            let text = format!("{}: {} ({} samples)", a.name, bounds(a), whole(a.samples));
+            let samples = if a.samples == 1 { "sample" } else { "samples" };
+            let text = format!("{}: {} ({} {samples})", a.name, bounds(a), whole(a.samples));
             self.judged(a.valid, &text);
         }
         // Those that hold are a number here and stand in full on the page.

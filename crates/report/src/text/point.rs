@@ -9,6 +9,14 @@ pub(crate) const CLOSED_LOOP: &str = "closed loop: each user sends its next tran
     the server stalls, the users wait and send nothing, so that few transactions meet the stall. How long one would \
     have taken that came at its own time is not known (coordinated omission); --rate measures it";
 
+/// What stands for the precision of a short window.
+pub(crate) const TOO_SHORT: &str = "window too short to tell how steady it was";
+
+/// What the server's own statistics are: PostgreSQL's processes publish theirs at most once a second and when they
+/// fall idle, so that the window's edges cut them elsewhere than the client's count.
+pub(crate) const SERVER_STATISTICS: &str =
+    "by the server's own statistics, which its processes publish up to a second late, all its work included";
+
 /// The two times of an open loop.
 pub(crate) const TWO_TIMES: &str = "response time: from when the transaction was to start; service time: from when it \
     started on the connection";
@@ -57,6 +65,9 @@ impl Page {
                     precision.effective_seconds
                 ),
             );
+        }
+        if p.too_short() {
+            self.wrapped("", TOO_SHORT);
         }
         for line in generator(&p.generator) {
             self.wrapped("", &line);
@@ -116,7 +127,7 @@ impl Page {
         if let Some(rate_of_server) = p.server_transactions(per) {
             let name = if report.has_total() { report.total_name() } else { &report.headline };
             let rate = rate(Some(rate_of_server));
-            self.wrapped("", &format!("{rate} {name} by the server's own statistics, all its work included"));
+            self.wrapped("", &format!("{rate} {name} {SERVER_STATISTICS}"));
         }
     }
 }
@@ -135,7 +146,12 @@ pub(crate) fn generator(g: &Generator) -> Vec<String> {
         let us = each(g.run_delay_us_per_transaction);
         lines.push(format!("client threads waited for a CPU: {} ms a second{us}", decimal(Some(delay))));
     }
-    if let Some(lag) = &g.lag {
+    if let Some(lag) = &g.lag
+        && lag.samples == 0
+    {
+        lines
+            .push("the generator's own lateness: no user ever stood ready when a transaction was due".into());
+    } else if let Some(lag) = &g.lag {
         lines.push(format!(
             "the generator's own lateness: p50 {} ms, p99 {} ms, max {} ms, over {} starts for which a user stood \
              ready",

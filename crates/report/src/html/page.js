@@ -29,7 +29,7 @@
           const open = Math.min(Math.max(u.valToPos(0, "x", true), left), right);
           c.save();
           c.fillStyle = css("--ramp");
-          c.fillRect(left, top, open - left, height);
+          if (point.t[0] < 0) c.fillRect(left, top, open - left, height);
           for (const [second, kind] of point.marks) {
             const x = u.valToPos(second, "x", true);
             if (x < left || x > right) continue;

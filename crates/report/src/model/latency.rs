@@ -74,24 +74,38 @@ impl Answers {
         self.share >= 1.0
     }
 
+    /// How many arrivals there were, answered or not, of which `times` are the answered.
+    fn arrivals(self, times: &Histogram) -> f64 {
+        times.count() as f64 / self.share
+    }
+
     /// The time at a percentile of all arrivals, of the times of those that were answered: those that were not
     /// are longer, so that it is their (p/share)-th percentile. None when it lies beyond them, and when fewer
-    /// than ten of them lie beyond it.
+    /// than ten arrivals lie beyond it.
     fn percentile(self, times: &Histogram, percent: f64) -> Option<u64> {
         if self.complete() {
             return times.percentile(percent);
         }
-        let among = percent / self.share;
-        (among <= 100.0).then(|| times.percentile(among)).flatten()
+        let all = self.arrivals(times);
+        if all.is_nan() || few(all, percent) {
+            return None;
+        }
+        // Forgives the rounding of the division by the share.
+        let rank = (all * percent / 100.0 - 1e-6).ceil() as u64;
+        let mut counted = 0;
+        let reached = times.buckets().find(|(_, count)| {
+            counted += count;
+            counted >= rank
+        });
+        reached.map(|(ns, _)| ns)
     }
 
     /// Why the percentiles that are not given are not.
     fn missing(self, times: &Histogram, given: [Option<f64>; PERCENTILES.len()]) -> Missing {
         let mut missing = Missing::default();
         for (percent, _) in PERCENTILES.iter().zip(given).filter(|(_, given)| given.is_none()) {
-            let beyond = times.count() as f64 / self.share * (1.0 - percent / 100.0);
-            // 1e-9 as for the percentile itself; without any answer the quotient is no number.
-            if !self.complete() && (times.is_empty() || beyond + 1e-9 >= 10.0) {
+            // Without any answer their number is none.
+            if !self.complete() && (times.is_empty() || !few(self.arrivals(times), *percent)) {
                 missing.unanswered = true;
             } else {
                 missing.few = true;
@@ -115,6 +129,12 @@ pub struct Distribution {
     pub kind: String,
     /// Per cent and microseconds, ascending; only percentiles that the samples support.
     pub points: Vec<(f64, f64)>,
+}
+
+/// Whether fewer than ten of `all` lie beyond a percentile.
+fn few(all: f64, percent: f64) -> bool {
+    // 1e-9 forgives the rounding of 1 − 0.999.
+    all * (1.0 - percent / 100.0) + 1e-9 < 10.0
 }
 
 pub(super) fn row(name: &str, counts: &KindCounts, times: &Histogram, answers: Answers) -> LatencyRow {
@@ -181,6 +201,9 @@ mod tests {
         assert_eq!((some.p99_us, some.mean_us, some.max_us), (None, None, None));
         // Nine of 9,184 lie beyond p99.9: too few, whatever became of them.
         assert!(some.missing.unanswered && some.missing.few);
+        // Three of the served are longer than p99: it is known, since 95 more are.
+        let mostly = row("x", &KindCounts::default(), &served, Answers::of(9_000, 87));
+        assert!(close(mostly.p99_us, 8_997.0) && !mostly.missing.unanswered, "{mostly:?}");
         // One in 9,001 moves no percentile that is given, and leaves no maximum.
         let one = of(1);
         assert!(close(one.p99_us, 8_911.0) && one.max_us.is_none() && !one.missing.unanswered, "{one:?}");

@@ -92,15 +92,16 @@ pub(crate) const UNANSWERED: &str = "–: so many arrivals had no answer (refuse
     known; it is longer than any shown";
 
 /// What the figures that are not given stand for, in sentences.
-pub(crate) fn footnotes<'a>(rows: impl Iterator<Item = &'a LatencyRow> + Clone) -> Vec<String> {
+pub(crate) fn footnotes<'a>(rows: impl Iterator<Item = &'a LatencyRow>) -> Vec<String> {
+    let rows: Vec<&LatencyRow> = rows.collect();
     let mut notes = Vec::new();
-    if rows.clone().any(|r| r.missing.few) {
+    if rows.iter().any(|r| r.missing.few) {
         notes.push(format!("{NONE}: fewer than ten transactions lie beyond that percentile"));
     }
-    if rows.clone().any(|r| r.missing.unanswered) {
+    if rows.iter().any(|r| r.missing.unanswered) {
         notes.push(UNANSWERED.into());
     }
-    if rows.clone().any(|r| r.unanswered_percent > 0.0) {
+    if rows.iter().any(|r| r.unanswered_percent > 0.0) {
         notes.push(
             "arrivals without an answer count as longer than all others in the response times, which leaves their \
              mean and max unknown"

@@ -403,10 +403,13 @@ pub struct MaximumRate {
 }
 
 impl MaximumRate {
-    /// The point of the highest rate that held.
+    /// The point of the rate that was found: the last trial of it that held. A higher one may have held once and
+    /// failed when it was repeated.
     pub fn highest_held(&self) -> Option<u32> {
-        let held = self.trials.iter().filter(|t| t.holds);
-        held.max_by(|a, b| a.rate.total_cmp(&b.rate)).map(|t| t.point)
+        let found = self.held?;
+        // A rate is carried through a file as text, which may cost it its last digit.
+        let of_it = |rate: f64| (rate - found).abs() <= found.abs() * 1e-9;
+        self.trials.iter().rev().find(|t| t.holds && of_it(t.rate)).map(|t| t.point)
     }
 }
 
@@ -543,6 +546,12 @@ mod tests {
             ],
         };
         assert_eq!(found.highest_held(), Some(2));
+        // 17.5 holds when it is tried again: unstable, not found. 15 is confirmed: its last trial counts.
+        found.trials.extend([trial(4, 17.5, true), trial(5, 15.0, true), trial(6, 15.0, false)]);
+        assert_eq!(found.highest_held(), Some(5));
+        found.held = None;
+        assert_eq!(found.highest_held(), None);
+        found.held = Some(15.0);
         found.trials.retain(|t| !t.holds);
         assert_eq!(found.highest_held(), None);
     }

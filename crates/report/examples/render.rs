@@ -31,6 +31,8 @@ fn main() {
         ("mirrored", Plan { seconds: 10, ..Plan::rates(8, &mirrored) }),
         ("sweep", Plan { concluded: vec![pgbench::fitted(&users)], ..Plan::closed(&users) }),
         ("statements", Plan { timed: true, seconds: 20, ..Plan::closed(&[4]) }),
+        ("failing", Plan { failing: true, ..Plan::closed(&[4]) }),
+        ("short", Plan { seconds: 1, ..Plan::rates(8, &[2800.0]) }),
         (
             "search",
             Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) },

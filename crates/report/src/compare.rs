@@ -45,6 +45,8 @@ pub struct ComparedPoint {
     pub users: (u32, u32),
     /// Transactions per second that an open loop asked for, of A and of B.
     pub asked_per_second: (Option<f64>, Option<f64>),
+    /// Which of the points of a run with these users and this rate it is, from 1; none where there is only one.
+    pub occurrence: Option<u32>,
     /// The figures; the first is the one that is judged: the headline, or, where both sides are open loops whose
     /// throughput was asked for, p99 of the response time.
     pub figures: Vec<ComparedFigure>,
@@ -113,9 +115,15 @@ pub fn compare(a: &[&Report], b: &[&Report]) -> Result<Comparison> {
             first_a.run, other.run
         )));
     }
+    let pairs = pairs(a, b);
     let mut points: Vec<ComparedPoint> =
-        pairs(a, b).into_iter().map(|load| compare_point(a, b, load)).collect();
+        pairs.of.iter().map(|pair| compare_point(a, b, &pairs, *pair)).collect();
+    let common = !points.is_empty();
     points.retain(|p| p.figures.iter().any(|f| f.name == first_a.headline && f.ratio.is_some()));
+    if points.is_empty() && common {
+        let name = &first_a.headline;
+        return Err(Error::Compare(format!("{name} has no ratio: on one side no transaction committed")));
+    }
     if points.is_empty() {
         let what = if first_a.open_loop { "rate" } else { "number of users" };
         return Err(Error::Compare(format!("no {what} was measured on both sides")));
@@ -137,36 +145,67 @@ fn once<'a>(side: &[&'a Report]) -> Vec<&'a Report> {
     side.iter().copied().filter(|r| seen.insert(r.run)).collect()
 }
 
-/// What a point was put under: users, and the rate asked for, in thousandths of a transaction per second so that
-/// it can be a key. A rate is the load by itself; how many users it took is then no part of it.
+/// What a point was put under: users, the rate asked for in thousandths of a transaction per second so that it can
+/// be a key, and which of the run's points with both it is. The two legs of a mirrored ramp ask for the same and
+/// may get something else: the second time the system remembers what it went through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Load {
-    Users(u32),
-    Rate(u64),
+struct Load {
+    /// None where the rate alone is the load, however many users it took.
+    users: Option<u32>,
+    rate: Option<u64>,
+    /// From 1.
+    nth: u32,
 }
 
-fn load(p: &PointReport) -> Load {
-    p.asked_per_second().map_or(Load::Users(p.users), |asked| Load::Rate((asked * 1e3).round() as u64))
-}
-
-/// Loads that both sides measured; where each side has one only, these two whatever they are.
-fn pairs(a: &[&Report], b: &[&Report]) -> Vec<(Load, Load)> {
-    let loads = |side: &[&Report]| -> BTreeSet<Load> {
-        side.iter().flat_map(|r| r.points.iter().map(load)).collect()
+/// The loads of a run's points, in their order.
+fn loads(report: &Report, by_users: bool) -> Vec<Load> {
+    let mut seen: BTreeMap<(Option<u32>, Option<u64>), u32> = BTreeMap::new();
+    let load = |p: &PointReport| {
+        let rate = p.asked_per_second().map(|asked| (asked * 1e3).round() as u64);
+        let users = (by_users || rate.is_none()).then_some(p.users);
+        let nth = seen.entry((users, rate)).or_default();
+        *nth += 1;
+        Load { users, rate, nth: *nth }
     };
-    let (loads_a, loads_b) = (loads(a), loads(b));
+    report.points.iter().map(load).collect()
+}
+
+/// Which points are set against each other.
+struct Pairs {
+    by_users: bool,
+    of: Vec<(Load, Load)>,
+}
+
+/// Loads that both sides measured; rates without regard to the users when they agree in nothing else; where each
+/// side has one only, these two whatever they are.
+fn pairs(a: &[&Report], b: &[&Report]) -> Pairs {
+    let all = |side: &[&Report], by_users| -> BTreeSet<Load> {
+        side.iter().flat_map(|r| loads(r, by_users)).collect()
+    };
+    let (loads_a, loads_b) = (all(a, true), all(b, true));
     if let (1, 1, Some(x), Some(y)) = (loads_a.len(), loads_b.len(), loads_a.first(), loads_b.first()) {
-        return vec![(*x, *y)];
+        return Pairs { by_users: true, of: vec![(*x, *y)] };
     }
-    loads_a.intersection(&loads_b).map(|l| (*l, *l)).collect()
+    let common = |by_users| -> Vec<_> {
+        all(a, by_users).intersection(&all(b, by_users)).map(|load| (*load, *load)).collect()
+    };
+    match common(true) {
+        none if none.is_empty() => Pairs { by_users: false, of: common(false) },
+        of => Pairs { by_users: true, of },
+    }
 }
 
-fn compare_point(a: &[&Report], b: &[&Report], loads: (Load, Load)) -> ComparedPoint {
-    let of = |side: &[&Report], wanted: Load| -> Vec<Vec<PointReport>> {
-        let points = |r: &&Report| r.points.iter().filter(|p| load(p) == wanted).cloned().collect();
-        side.iter().map(points).filter(|points: &Vec<_>| !points.is_empty()).collect()
+fn compare_point(a: &[&Report], b: &[&Report], pairs: &Pairs, pair: (Load, Load)) -> ComparedPoint {
+    let of = |side: &[&Report], wanted: Load| -> Vec<PointReport> {
+        let point = |r: &&Report| {
+            let place = loads(r, pairs.by_users).iter().position(|load| *load == wanted)?;
+            r.points.get(place).cloned()
+        };
+        side.iter().filter_map(point).collect()
     };
-    let (left, right) = (of(a, loads.0), of(b, loads.1));
+    let (left, right) = (of(a, pair.0), of(b, pair.1));
+    let again = |load: Load| load.nth > 1 && (load.users, load.rate) == (pair.0.users, pair.0.rate);
+    let repeated = a.iter().chain(b).flat_map(|r| loads(r, pairs.by_users)).any(again);
     let headline = a.first().map_or("", |r| r.headline.as_str());
     let per = a.first().map_or_else(Default::default, |r| r.headline_per);
     let unit = match per {
@@ -182,8 +221,7 @@ fn compare_point(a: &[&Report], b: &[&Report], loads: (Load, Load)) -> ComparedP
     if let Some(report) = a.first().filter(|r| r.has_total()) {
         figures.push(figure(report.total_name(), unit, &left, &right, |p| p.transactions(per)));
     }
-    let first = left.first().and_then(|points| points.first());
-    let kinds: &[LatencyRow] = first.map_or(&[], |p| if open_loop { &p.response } else { &p.latency });
+    let kinds: &[LatencyRow] = left.first().map_or(&[], |p| if open_loop { &p.response } else { &p.latency });
     for (kind, row) in kinds.iter().enumerate() {
         for (percentile, pick) in PICKS {
             let (name, rows): (_, Rows) = if open_loop {
@@ -197,19 +235,17 @@ fn compare_point(a: &[&Report], b: &[&Report], loads: (Load, Load)) -> ComparedP
     let judged = if open_loop { RESPONSE } else { headline };
     let (verdict, words) = judge(judged, &figures[0], left.len(), right.len());
     let within = match (&left[..], &right[..]) {
-        ([x], [y]) if x.len() == 1 && y.len() == 1 => {
-            let (x, y) = (&x[0], &y[0]);
+        ([x], [y]) => {
             x.within_run.zip(y.within_run).map(|(x, y)| (x.half_width_percent, y.half_width_percent))
         }
         _ => None,
     };
-    let of_first = |side: &[Vec<PointReport>]| {
-        side.first().and_then(|run| run.first()).map_or((0, None), |p| (p.users, p.asked_per_second()))
-    };
+    let of_first = |side: &[PointReport]| side.first().map_or((0, None), |p| (p.users, p.asked_per_second()));
     let ((users_a, asked_a), (users_b, asked_b)) = (of_first(&left), of_first(&right));
     ComparedPoint {
         users: (users_a, users_b),
         asked_per_second: (asked_a, asked_b),
+        occurrence: repeated.then_some(pair.0.nth),
         figures,
         within_run_percent: within.filter(|_| !open_loop),
         verdict,
@@ -228,18 +264,12 @@ const PICKS: [(&str, Pick); 4] =
 fn figure(
     name: &str,
     unit: &'static str,
-    a: &[Vec<PointReport>],
-    b: &[Vec<PointReport>],
+    a: &[PointReport],
+    b: &[PointReport],
     value: impl Fn(&PointReport) -> Option<f64>,
 ) -> ComparedFigure {
     // A side counts only when every run of it has the figure.
-    // Points of one run with the same users are one observation, their mean: they share what differs between
-    // runs.
-    let of_run = |points: &Vec<PointReport>| {
-        let values = points.iter().map(&value).collect::<Option<Vec<f64>>>()?;
-        Some(values.iter().sum::<f64>() / values.len() as f64)
-    };
-    let all = |side: &[Vec<PointReport>]| side.iter().map(of_run).collect::<Option<Vec<f64>>>();
+    let all = |side: &[PointReport]| side.iter().map(&value).collect::<Option<Vec<f64>>>();
     let (a, b) = (all(a).unwrap_or_default(), all(b).unwrap_or_default());
     let mean = |values: &[f64]| {
         (!values.is_empty() && values.iter().all(|v| *v > 0.0))
@@ -301,7 +331,7 @@ fn warnings(report: &Report) -> Vec<String> {
     }
     let errors: u64 = report.points.iter().flat_map(|p| &p.errors).map(|e| e.count).sum();
     if errors > 0 {
-        found.push(format!("run {} had {errors} errors", report.run));
+        found.push(format!("run {} had {errors} error{}", report.run, if errors == 1 { "" } else { "s" }));
     }
     found
 }
@@ -336,6 +366,17 @@ fn differences(a: &Report, b: &Report) -> Vec<(String, String, String)> {
         .collect()
 }
 
+/// "1st", "2nd", "3rd", "11th".
+fn ordinal(n: u32) -> String {
+    let ending = match (n % 10, n % 100) {
+        (1, rest) if rest != 11 => "st",
+        (2, rest) if rest != 12 => "nd",
+        (3, rest) if rest != 13 => "rd",
+        _ => "th",
+    };
+    format!("{n}{ending}")
+}
+
 /// The comparison for a terminal, 80 columns wide.
 pub fn text(comparison: &Comparison) -> String {
     let mut out = String::new();
@@ -353,6 +394,7 @@ pub fn text(comparison: &Comparison) -> String {
             (_, (a, b)) if a == b => format!("{a} users"),
             (_, (a, b)) => format!("{a} users in A, {b} in B"),
         };
+        let load = point.occurrence.map_or(load.clone(), |n| format!("{load}, {}", ordinal(n)));
         let _ = writeln!(out, "\n{load:<29}{:>13}{:>13}{:>9}  95 % interval", "A", "B", "B/A");
         for f in &point.figures {
             let shown = |v: Option<f64>| if f.unit == "us" { ms(v) } else { rate(v) };
@@ -384,4 +426,15 @@ pub fn text(comparison: &Comparison) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ordinal;
+
+    #[test]
+    fn ordinals_are_english() {
+        let all = [1, 2, 3, 4, 11, 12, 13, 21, 22, 111].map(ordinal);
+        assert_eq!(all, ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "111th"]);
+    }
 }

@@ -71,7 +71,8 @@ pub fn summary(report: &Report) -> String {
     let fixed = "run,label,workload,target,started,status,valid,point,users,window_s,headline_per_minute,\
                  transactions_per_minute,kind,committed,rolled_back,failed,retries,mean_us,p50_us,p95_us,p99_us,\
                  p99.9_us,max_us,time,headline_per_second,transactions_per_second,asked_per_second,due,refused,\
-                 waiting,client_cpu_cores,client_run_delay_ms_per_s,lag_p99_us,lag_max_us";
+                 waiting,client_cpu_cores,client_run_delay_ms_per_s,lag_p99_us,lag_max_us,\
+                 unanswered_percent";
     line(&mut out, &fixed.split(',').map(Into::into).collect::<Vec<_>>());
     for point in &report.points {
         let response = point.response.iter().chain(&point.response_all).map(|row| ("response", row));
@@ -103,6 +104,8 @@ pub fn summary(report: &Report) -> String {
             let rest =
                 [point.generator.run_delay_ms_per_s, lag.and_then(|l| l.p99_us), lag.and_then(|l| l.max_us)];
             fields.extend(rest.map(number));
+            let of_responses = (time == "response").then_some(row.unanswered_percent);
+            fields.push(of_responses.map_or_else(String::new, |percent| format!("{percent:.3}")));
             line(&mut out, &fields);
         }
     }

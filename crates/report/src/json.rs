@@ -2,7 +2,8 @@
 //! units (`_s` seconds, `_us` microseconds, `_per_minute`, `_per_second`, `_percent`). `headline_per` says whether the
 //! headline's name ("NOPM", "tps") goes with the figure per minute or per second; both figures are always there.
 //! `latency`, `p50_us` and the like are service times; `response`, and `open` in the seconds, are response times, which
-//! only an open loop has. A figure that the samples do not
+//! only an open loop has. In the rows of `response`, arrivals without an answer (`unanswered_percent`: refused, or waiting
+//! when the window closed) count as longer than all others; the seconds' response times are of what was served. A figure that the samples do not
 //! support is null. `errors` and the errors of the seconds cover ramp-up, window and stop; all other figures of
 //! a point cover the window. `client_cpu_us_per_transaction` contains the database's own CPU time where the
 //! engine runs inside the client (SQLite). Programs should accept fields that they do not know.

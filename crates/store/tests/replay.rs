@@ -78,6 +78,22 @@ fn an_open_loop_comes_back_as_it_was_and_no_transaction_counts_twice() {
     assert_eq!(listed.best().unwrap().rate(listed.headline_per), figures.headline as f64 / 5.0);
 }
 
+#[test]
+fn the_list_shows_the_rate_found_and_not_one_that_held_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path().join("k.db")).unwrap();
+    let mut writer = store.begin(&NewRun { kinds: open_series(), ..new_run(None) }).unwrap();
+    for mut event in open_loop(4) {
+        if let Event::MaximumRate(found) = &mut event {
+            let first = found.trials[0].clone();
+            found.trials.push(kelvin_measure::event::RateTrial { point: 1, rate: 60.0, ..first });
+        }
+        writer.consume(&event).unwrap();
+    }
+    drop(writer);
+    assert_eq!(store.runs().unwrap()[0].held, Some(0));
+}
+
 fn row_failed(events: &[Event], wanted: i64) -> u64 {
     let failed = |e: &Event| match e {
         Event::Second(s) if s.second == wanted => Some(s.kinds[0].failed),

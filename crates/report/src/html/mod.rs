@@ -11,7 +11,10 @@ use minijinja::{Environment, context};
 use serde::Serialize;
 
 use crate::figure::{bounds, coefficient, ms, percent, rate, seconds, users, whole};
-use crate::text::{CLOSED_LOOP, TWO_TIMES, explained, generator, highest, interval, peak};
+use crate::text::{
+    CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, UNANSWERED, explained, footnotes, generator,
+    highest, interval, peak,
+};
 use crate::{OpenSecond, PointReport, Report, Result, SecondReport};
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -26,6 +29,8 @@ const UPLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
 #[derive(Serialize)]
 struct Charts {
     t: Vec<i64>,
+    /// Where the axis of time ends: with the window, or with the last second when it is still open.
+    end: f64,
     headline: Vec<Option<f64>>,
     /// All transactions, where some do not count for the headline.
     all: Option<Vec<Option<f64>>>,
@@ -90,6 +95,11 @@ pub fn render(report: &Report) -> Result<String> {
         .map(|p| (p.headline(per), p.transactions(per), p.server_transactions(per)))
         .collect();
     let generators: Vec<String> = report.points.iter().map(|p| generator(&p.generator).join("; ")).collect();
+    let footnotes: Vec<[Vec<String>; 2]> = report
+        .points
+        .iter()
+        .map(|p| [footnotes(p.response.iter().chain(&p.response_all)), footnotes(p.latency.iter())])
+        .collect();
     let names: Vec<String> = report.points.iter().map(PointReport::name).collect();
     let page = environment.get_template("page.html")?.render(context! {
         report => Value::from(Serde(report)),
@@ -105,6 +115,11 @@ pub fn render(report: &Report) -> Result<String> {
         paces,
         names,
         generators,
+        footnotes,
+        too_short => report.points.iter().map(PointReport::too_short).collect::<Vec<_>>(),
+        too_short_words => TOO_SHORT,
+        server_statistics => SERVER_STATISTICS,
+        unanswered => report.points.iter().any(|p| p.seen().missing.unanswered).then_some(UNANSWERED),
         closed_loop => CLOSED_LOOP,
         two_times => TWO_TIMES,
         throughput => svg(curves::throughput(report)),
@@ -170,7 +185,11 @@ fn charts(report: &Report, point: &PointReport) -> Charts {
         marks.push((point.window_s, "phase", "measured window closes".into()));
     }
     for s in point.seconds.iter().filter(|s| s.errors > 0) {
-        marks.push((s.second as f64, "error", format!("{} errors", s.errors)));
+        marks.push((
+            s.second as f64,
+            "error",
+            format!("{} error{}", s.errors, if s.errors == 1 { "" } else { "s" }),
+        ));
     }
     for error in &point.errors {
         // Seconds with errors in which nothing ended have no row before the window.
@@ -181,6 +200,7 @@ fn charts(report: &Report, point: &PointReport) -> Charts {
     marks.extend(point.timeline.iter().map(|(s, text)| (*s as f64, "note", text.clone())));
     Charts {
         t: rows.iter().map(|s| s.second).collect(),
+        end: rows.last().map_or(0.0, |last| last.second as f64 + last.width).max(point.window_s),
         headline: pace(&|s| Some(s.headline(per))),
         all: report.has_total().then(|| pace(&|s| Some(s.transactions(per)))),
         open,

@@ -9,7 +9,16 @@
   const logLabel = (point) => (narrow ? "" : point.open ? "response time, " : "service time, ") + "ms (log scale)";
   const font = "12px system-ui, sans-serif";
   const axis = (label, more) => Object.assign({ label, labelSize: 20, labelFont: font, font, stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line"), width: 1 } }, more);
-  const line = (label, colour, more) => Object.assign({ label, stroke: () => css(colour), width: 1.6, points: { show: false }, value: (u, v) => number(v) }, more);
+  const line = (label, colour, more) => Object.assign({ label, stroke: () => css(colour), width: 1.6, points: { show: true, size: 6, fill: () => css(colour), filter: alone }, value: (u, v) => number(v) }, more);
+
+  // A line needs two points beside each other; one without a neighbour is drawn as a dot.
+  function alone(u, k) {
+    const values = u.data[k], found = [];
+    for (let i = u.series[0].idxs[0]; i <= u.series[0].idxs[1]; i++) {
+      if (values[i] != null && values[i - 1] == null && values[i + 1] == null) found.push(i);
+    }
+    return found;
+  }
 
   // The ramp-up is shaded and events stand as vertical lines behind the data.
   function marks(point) {
@@ -20,7 +29,7 @@
           const open = Math.min(Math.max(u.valToPos(0, "x", true), left), right);
           c.save();
           c.fillStyle = css("--ramp");
-          c.fillRect(left, top, open - left, height);
+          if (point.t[0] < 0) c.fillRect(left, top, open - left, height);
           for (const [second, kind] of point.marks) {
             const x = u.valToPos(second, "x", true);
             if (x < left || x > right) continue;
@@ -49,7 +58,9 @@
 
   data.points.forEach((point, i) => {
     const cursor = { sync: { key: "point-" + i }, drag: { x: true, y: false } };
-    const x = { time: false };
+    // The axis is the window's, however few seconds it has; a part of it when the reader chose one.
+    const first = point.t[0], last = point.t[point.t.length - 1], span = point.end - Math.min(first, 0);
+    const x = { time: false, range: (u, lo, hi) => (lo > first || hi < last ? [lo, hi] : [Math.min(first, 0) - span * 0.01, point.end]) };
     const time = axis("seconds since the measured window opened", {});
     plot("throughput-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],

@@ -47,15 +47,15 @@ pub(super) fn svg(frame: &Frame<'_>, lines: &[Line]) -> String {
         return String::new();
     };
     let lowest = points().map(|p| p.1).filter(|v| usable(*v)).fold(top, f64::min);
-    let right = points().map(|p| p.0).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    // Where nothing committed, every figure is 0: an axis needs a length all the same.
+    let length = |most: f64| if most > 0.0 && most.is_finite() { most } else { 1.0 };
+    let top = length(top);
+    let right = length(points().map(|p| p.0).filter(|v| v.is_finite()).fold(0.0, f64::max));
     let x_ticks = ticks(right);
-    let right = right.max(*x_ticks.last().unwrap_or(&right)) * 1.02;
+    let right = right.max(x_ticks.last().copied().unwrap_or(right)) * 1.02;
     let y_ticks = if frame.log { decades(lowest, top) } else { ticks(top) };
-    let (low, high) = if frame.log {
-        (y_ticks[0].min(lowest), y_ticks[y_ticks.len() - 1].max(top))
-    } else {
-        (0.0, y_ticks[y_ticks.len() - 1].max(top))
-    };
+    let high = y_ticks.last().copied().unwrap_or(top).max(top);
+    let low = if frame.log { y_ticks.first().copied().unwrap_or(lowest).min(lowest) } else { 0.0 };
     let at_x = |x: f64| LEFT + x / right * (WIDTH - LEFT - RIGHT);
     let at_y = |y: f64| {
         let share = if frame.log { (y / low).ln() / (high / low).ln() } else { y / high };
@@ -212,5 +212,20 @@ mod tests {
         assert!(x[0] < x[2] && x[2] < x[1], "{drawn}");
         assert!(out.contains("&lt;a&gt;") && out.contains("&quot;t&quot;"));
         assert_eq!(svg(&Frame { title: "", x: "", y: "", log: true }, &[]), "");
+    }
+
+    #[test]
+    fn a_chart_of_nothing_but_zeros_has_its_axes() {
+        let line = |x, y| Line {
+            name: "x".into(),
+            colour: 0,
+            fitted: false,
+            points: vec![(0.0, 0.0, String::new()), (x, y, String::new())],
+        };
+        for (x, y, log) in [(8.0, 0.0, false), (0.0, 0.0, false), (0.0, 5.0, true), (f64::NAN, 0.0, false)] {
+            let out = svg(&Frame { title: "t", x: "x", y: "y", log }, &[line(x, y)]);
+            assert!(out.contains("class=\"axes\"") && !out.contains("NaN") && !out.contains("inf"), "{out}");
+        }
+        assert_eq!(svg(&Frame { title: "t", x: "x", y: "y", log: true }, &[line(8.0, 0.0)]), "");
     }
 }

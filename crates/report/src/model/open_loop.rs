@@ -27,7 +27,7 @@ pub struct ScheduleReport {
     pub achieved_ratio: Option<f64>,
     /// Whether transactions were refused, or the queue was growing.
     pub overloaded: bool,
-    /// What has no response time, in words; none when everything that was due was served.
+    /// What had no answer, in words; none when everything that was due was served.
     pub shortfall: Option<String>,
 }
 
@@ -83,9 +83,11 @@ fn shortfall(due: u64, refused: u64, waiting: u64, overloaded: bool, count: u32)
     let plural = |n: u64| if n == 1 { "transaction" } else { "transactions" };
     if !overloaded {
         return Some(format!(
-            "{} {} still waited for a free user when the window closed and had no response time yet",
+            "{} {} still waited for a free user when the window closed; the response times count {} as longer than all \
+             others",
             whole(waiting),
-            plural(waiting)
+            plural(waiting),
+            if waiting == 1 { "it" } else { "them" }
         ));
     }
     let mut parts = Vec::new();
@@ -96,8 +98,8 @@ fn shortfall(due: u64, refused: u64, waiting: u64, overloaded: bool, count: u32)
         parts.push(format!("{} still waited for a free user when the window closed", whole(waiting)));
     }
     Some(format!(
-        "the database did not keep up with {}: of {} {} due, {}; these have no response time, and the response \
-         times shown are better than what was asked for would have had",
+        "the database did not keep up with {}: of {} {} due, {}; the response times count these as longer \
+         than all others",
         users(count),
         whole(due),
         plural(due),

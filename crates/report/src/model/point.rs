@@ -8,12 +8,16 @@ use serde::Serialize;
 
 use super::errors::{ErrorRow, error_row};
 use super::generator::{Generator, host_threads};
-use super::latency::{Distribution, LatencyRow, curve, row};
+use super::latency::{Answers, Distribution, LatencyRow, curve, row};
 use super::open_loop::ScheduleReport;
 use super::second::SecondReport;
 use super::statements::{TransactionStatements, statements};
 use crate::Result;
 use crate::figure::{rate, users};
+
+/// Whole seconds below which nothing is said of how steady a figure was: an interval of two or three paces is
+/// wider than the figure itself.
+const STEADY: usize = 5;
 
 /// One number of users, or one rate.
 #[derive(Debug, Clone, Serialize)]
@@ -49,7 +53,7 @@ pub struct PointReport {
     pub generator: Generator,
     /// The schedule of an open loop and how it was kept; none in a closed loop.
     pub schedule: Option<ScheduleReport>,
-    /// Precision of the headline figure within this run.
+    /// Precision of the headline figure within this run; none with fewer than five whole seconds.
     pub within_run: Option<Precision>,
     /// Response times, one row per transaction type: from when the transaction was to start to its end. Empty
     /// in a closed loop, where they are not known.
@@ -134,6 +138,12 @@ impl PointReport {
         }
     }
 
+    /// Whether the window has too few whole seconds to tell how steady the figures were.
+    pub(crate) fn too_short(&self) -> bool {
+        let whole = self.seconds.iter().filter(|s| s.part == Part::Measured && is_whole(s.width));
+        self.window_s > 0.0 && whole.count() < STEADY
+    }
+
     /// Whether the point ended before its window opened.
     pub(crate) fn never_opened(&self) -> bool {
         !self.closed && self.seconds.iter().all(|s| s.part == Part::RampUp)
@@ -152,7 +162,10 @@ impl PointReport {
         let threads = host_threads(&run.info.environment);
         let lag = open_loop.then_some(&figures.lag);
         let generator = Generator::of(window, figures.all.good(), threads, lag);
-        let response = responses(series, &figures.kinds);
+        // Nobody knows of what type the arrivals without an answer would have been: every type gets its share.
+        let unanswered = schedule.as_ref().map_or(0, |s| s.refused.saturating_add(s.waiting));
+        let answers = Answers::of(figures.response.count(), unanswered);
+        let response = responses(series, &figures.kinds, answers);
         Ok(Self {
             point: point.point,
             users: point.users,
@@ -173,13 +186,13 @@ impl PointReport {
             generator,
             schedule,
             within_run: within_run(&figures),
-            response_all: open_loop.then(|| row("all", &figures.all, &figures.response)),
+            response_all: open_loop.then(|| row("all", &figures.all, &figures.response, answers)),
             latency: transactions(series, &figures.kinds)
-                .map(|(name, k)| row(&name.name, k, &k.latency))
+                .map(|(name, k)| row(&name.name, k, &k.latency, Answers::ALL))
                 .collect(),
-            latency_all: row("all", &figures.all, &figures.all.latency),
+            latency_all: row("all", &figures.all, &figures.all.latency, Answers::ALL),
             statements: statements(series, &figures.kinds),
-            distributions: distributions(series, &figures.kinds, open_loop),
+            distributions: distributions(series, &figures.kinds, open_loop, answers),
             response,
             errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series)).collect(),
             audit: point.audit,
@@ -210,15 +223,20 @@ fn transactions<'a>(
 
 /// The rows of response times under the names of their transactions. Their counts are their own: of the arrivals
 /// that were to start within the window.
-fn responses(series: &[Series], kinds: &[KindCounts]) -> Vec<LatencyRow> {
+fn responses(series: &[Series], kinds: &[KindCounts], answers: Answers) -> Vec<LatencyRow> {
     let found = series.iter().zip(kinds).filter_map(|(s, k)| match s.role {
         Role::Response { of } => Some((usize::from(of), k)),
         _ => None,
     });
-    found.filter_map(|(of, k)| Some(row(&series.get(of)?.name, k, &k.latency))).collect()
+    found.filter_map(|(of, k)| Some(row(&series.get(of)?.name, k, &k.latency, answers))).collect()
 }
 
-fn distributions(series: &[Series], kinds: &[KindCounts], open_loop: bool) -> Vec<Distribution> {
+fn distributions(
+    series: &[Series],
+    kinds: &[KindCounts],
+    open_loop: bool,
+    answers: Answers,
+) -> Vec<Distribution> {
     let name = |of: u16| series.get(usize::from(of)).map(|s| s.name.clone());
     series
         .iter()
@@ -230,15 +248,22 @@ fn distributions(series: &[Series], kinds: &[KindCounts], open_loop: bool) -> Ve
                 Role::Response { of } => name(of)?,
                 _ => return None,
             };
-            Some(Distribution { kind, points: curve(&k.latency) })
+            Some(Distribution { kind, points: curve(&k.latency, answers) })
         })
         .collect()
 }
 
+/// Whether a second is as long as its part, and its pace not its own noise.
+fn is_whole(width: f64) -> bool {
+    width >= 0.999
+}
+
 fn within_run(figures: &Figures) -> Option<Precision> {
-    // A second that the window cuts has a pace of its own noise.
     let paces: Vec<f64> =
-        figures.measured().filter(|r| r.width >= 0.999).map(|r| r.headline_per(Per::Minute)).collect();
+        figures.measured().filter(|r| is_whole(r.width)).map(|r| r.headline_per(Per::Minute)).collect();
+    if paces.len() < STEADY {
+        return None;
+    }
     let found = ess::precision(&paces)?;
     let half = found.half_width(0.95)?;
     (found.mean > 0.0).then(|| Precision {

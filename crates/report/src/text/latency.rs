@@ -8,16 +8,15 @@ use crate::figure::{NONE, ms, percent, whole};
 use crate::{LatencyRow, PointReport, Report};
 
 impl Page {
-    pub(super) fn latency(&mut self, report: &Report, p: &PointReport) {
+    pub(super) fn latency(&mut self, report: &Report, p: &PointReport, first: bool) {
         if let Some(all) = &p.response_all {
             self.times("response, ms", &p.response, all);
         }
         self.times("service, ms", &p.latency, &p.latency_all);
-        if p.latency.iter().chain(&p.response).any(|r| r.p999_us.is_none()) {
-            self.wrapped("", &format!("{NONE}: fewer than ten transactions lie beyond that percentile"));
+        for note in footnotes(p.latency.iter().chain(&p.response).chain(&p.response_all)) {
+            self.wrapped("", &note);
         }
-        // What the times mean is said once.
-        if report.points.first().is_some_and(|first| first.point == p.point) {
+        if first {
             self.wrapped("", if report.open_loop { TWO_TIMES } else { CLOSED_LOOP });
         }
         let rows = || p.latency.iter();
@@ -86,6 +85,30 @@ impl Page {
             self.wrapped("", &words);
         }
     }
+}
+
+/// What "–" stands for in percentiles that lie among arrivals without an answer.
+pub(crate) const UNANSWERED: &str = "–: so many arrivals had no answer (refused or waiting) that this percentile is not \
+    known; it is longer than any shown";
+
+/// What the figures that are not given stand for, in sentences.
+pub(crate) fn footnotes<'a>(rows: impl Iterator<Item = &'a LatencyRow>) -> Vec<String> {
+    let rows: Vec<&LatencyRow> = rows.collect();
+    let mut notes = Vec::new();
+    if rows.iter().any(|r| r.missing.few) {
+        notes.push(format!("{NONE}: fewer than ten transactions lie beyond that percentile"));
+    }
+    if rows.iter().any(|r| r.missing.unanswered) {
+        notes.push(UNANSWERED.into());
+    }
+    if rows.iter().any(|r| r.unanswered_percent > 0.0) {
+        notes.push(
+            "arrivals without an answer count as longer than all others in the response times, which leaves their \
+             mean and max unknown"
+                .into(),
+        );
+    }
+    notes
 }
 
 fn latency_line(row: &LatencyRow) -> String {

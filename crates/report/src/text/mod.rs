@@ -4,7 +4,8 @@ mod latency;
 mod point;
 mod points;
 
-pub(crate) use point::{CLOSED_LOOP, TWO_TIMES, generator};
+pub(crate) use latency::{UNANSWERED, footnotes};
+pub(crate) use point::{CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, generator};
 pub(crate) use points::{explained, highest, interval, peak};
 
 use kelvin_measure::event::Phase;
@@ -15,6 +16,8 @@ use crate::{PointReport, Report};
 const WIDTH: usize = 80;
 /// Notes of one point that are printed.
 const NOTES: usize = 10;
+/// Points above which they are a series: a screen for each would bury what the series says.
+const SERIES: usize = 3;
 const RED: &str = "\x1b[1;31m";
 const GREEN: &str = "\x1b[32m";
 const BOLD: &str = "\x1b[1m";
@@ -34,10 +37,13 @@ pub fn render(report: &Report, options: Options) -> String {
     page.scalability(report);
     if report.points.len() > 1 {
         page.points(report);
-        page.curve(report);
+        // A search has its trials' outcomes above, and no order in which a curve would say something.
+        if report.maximum_rate.is_none() {
+            page.curve(report);
+        }
     }
-    for point in &report.points {
-        page.point(report, point);
+    for (index, point) in shown(report).into_iter().enumerate() {
+        page.point(report, point, index == 0);
     }
     page.checks(report);
     page.verdict(report);
@@ -47,6 +53,15 @@ pub fn render(report: &Report, options: Options) -> String {
     // Never broken: it is there to be copied.
     page.line(&format!("repeat: {}", printable(&report.command)));
     page.out
+}
+
+/// The points that stand in full: of a series only the best.
+fn shown(report: &Report) -> Vec<&PointReport> {
+    if report.points.len() > SERIES {
+        report.best().into_iter().collect()
+    } else {
+        report.points.iter().collect()
+    }
 }
 
 struct Page {
@@ -132,7 +147,8 @@ impl Page {
             self.line("self-audit");
         }
         for a in &p.audit {
-            let text = format!("{}: {} ({} samples)", a.name, bounds(a), whole(a.samples));
+            let samples = if a.samples == 1 { "sample" } else { "samples" };
+            let text = format!("{}: {} ({} {samples})", a.name, bounds(a), whole(a.samples));
             self.judged(a.valid, &text);
         }
         // Those that hold are a number here and stand in full on the page.

@@ -1,6 +1,6 @@
 //! The paragraph of one point: what was measured, how, and what it cost the client.
 
-use super::{BOLD, Page, RED};
+use super::{BOLD, Page, RED, SERIES};
 use crate::figure::{decimal, ms, rate, seconds, users, whole};
 use crate::{Generator, PointReport, Report};
 
@@ -9,13 +9,25 @@ pub(crate) const CLOSED_LOOP: &str = "closed loop: each user sends its next tran
     the server stalls, the users wait and send nothing, so that few transactions meet the stall. How long one would \
     have taken that came at its own time is not known (coordinated omission); --rate measures it";
 
+/// What stands for the precision of a short window.
+pub(crate) const TOO_SHORT: &str = "window too short to tell how steady it was";
+
+/// What the server's own statistics are: PostgreSQL's processes publish theirs at most once a second and when they
+/// fall idle, so that the window's edges cut them elsewhere than the client's count.
+pub(crate) const SERVER_STATISTICS: &str =
+    "by the server's own statistics, which its processes publish up to a second late, all its work included";
+
 /// The two times of an open loop.
 pub(crate) const TWO_TIMES: &str = "response time: from when the transaction was to start; service time: from when it \
     started on the connection";
 
 impl Page {
-    pub(super) fn point(&mut self, report: &Report, p: &PointReport) {
+    /// `first` of those that are shown; what the times mean is said once.
+    pub(super) fn point(&mut self, report: &Report, p: &PointReport, first: bool) {
         self.line("");
+        if report.points.len() > 1 {
+            self.heading(report, p);
+        }
         let per = report.headline_per;
         let mut figures = format!("{} {}", rate(p.headline(per)), report.headline);
         if report.has_total() {
@@ -54,14 +66,31 @@ impl Page {
                 ),
             );
         }
+        if p.too_short() {
+            self.wrapped("", TOO_SHORT);
+        }
         for line in generator(&p.generator) {
             self.wrapped("", &line);
         }
-        self.latency(report, p);
+        self.latency(report, p, first);
         self.statements(p);
         self.errors(p);
         self.timeline(p);
         self.judgements(p);
+    }
+
+    /// Which of several points it is, and where the others are.
+    fn heading(&mut self, report: &Report, p: &PointReport) {
+        if report.points.len() <= SERIES {
+            self.wrapped_in(BOLD, "", &format!("{}:", p.name()));
+            return;
+        }
+        let held = report.maximum_rate.as_ref().is_some_and(|found| found.highest_held() == Some(p.point));
+        let which = if held { "the highest rate that held" } else { "the best point" };
+        self.wrapped_in(BOLD, "", &format!("{which}, {}:", p.name()));
+        let words =
+            format!("the {} others stand in full in the HTML and JSON reports", report.points.len() - 1);
+        self.wrapped("", &words);
     }
 
     fn schedule(&mut self, p: &PointReport) {
@@ -98,7 +127,7 @@ impl Page {
         if let Some(rate_of_server) = p.server_transactions(per) {
             let name = if report.has_total() { report.total_name() } else { &report.headline };
             let rate = rate(Some(rate_of_server));
-            self.wrapped("", &format!("{rate} {name} by the server's own statistics, all its work included"));
+            self.wrapped("", &format!("{rate} {name} {SERVER_STATISTICS}"));
         }
     }
 }
@@ -117,7 +146,12 @@ pub(crate) fn generator(g: &Generator) -> Vec<String> {
         let us = each(g.run_delay_us_per_transaction);
         lines.push(format!("client threads waited for a CPU: {} ms a second{us}", decimal(Some(delay))));
     }
-    if let Some(lag) = &g.lag {
+    if let Some(lag) = &g.lag
+        && lag.samples == 0
+    {
+        lines
+            .push("the generator's own lateness: no user ever stood ready when a transaction was due".into());
+    } else if let Some(lag) = &g.lag {
         lines.push(format!(
             "the generator's own lateness: p50 {} ms, p99 {} ms, max {} ms, over {} starts for which a user stood \
              ready",

@@ -2,9 +2,9 @@
 
 use kelvin_measure::event::{Estimate, MaximumRate, Scalability};
 
-use super::{GREEN, Page, RED};
+use super::{GREEN, Page, RED, UNANSWERED};
 use crate::figure::{NONE, coefficient, decimal, ms, rate, whole};
-use crate::{PointReport, Report};
+use crate::{PointReport, Report, ScheduleReport};
 
 impl Page {
     /// Users or rates with their figures, in the order in which they were run.
@@ -12,8 +12,17 @@ impl Page {
         self.line("");
         if report.open_loop {
             self.line(&format!(
-                "{:>7}{:>10}{:>11}{:>9}{:>9}{:>9}{:>8}{:>9}{:>7}",
-                "users", "asked/s", "achieved/s", "p50 ms", "p95 ms", "p99 ms", "errors", "refused", "cores"
+                "{:>6}{:>9}{:>11}{:>8}{:>8}{:>8}{:>7}{:>9}{:>8}{:>6}",
+                "users",
+                "asked/s",
+                "achieved/s",
+                "p50 ms",
+                "p95 ms",
+                "p99 ms",
+                "errors",
+                "refused",
+                "waiting",
+                "cores"
             ));
         } else {
             let total =
@@ -29,6 +38,9 @@ impl Page {
         }
         let time = if report.open_loop { "response times" } else { "service times" };
         self.wrapped("", &format!("{time} of all transactions; cores: kept busy by the client's process"));
+        if report.points.iter().any(|p| p.seen().missing.unanswered) {
+            self.wrapped("", UNANSWERED);
+        }
     }
 
     /// The throughput as bars.
@@ -92,9 +104,11 @@ impl Page {
 
 fn open_line(p: &PointReport) -> String {
     let times = p.seen();
-    let refused = p.schedule.as_ref().map_or_else(|| NONE.into(), |s| whole(s.refused));
+    let of_schedule = |count: fn(&ScheduleReport) -> u64| {
+        p.schedule.as_ref().map_or_else(|| NONE.into(), |schedule| whole(count(schedule)))
+    };
     format!(
-        "{:>7}{:>10}{:>11}{:>9}{:>9}{:>9}{:>8}{refused:>9}{:>7}",
+        "{:>6}{:>9}{:>11}{:>8}{:>8}{:>8}{:>7}{:>9}{:>8}{:>6}",
         whole(u64::from(p.users)),
         rate(p.asked_per_second()),
         rate(p.transactions_per_second),
@@ -102,6 +116,8 @@ fn open_line(p: &PointReport) -> String {
         ms(times.p95_us),
         ms(times.p99_us),
         whole(p.error_count()),
+        of_schedule(|s| s.refused),
+        of_schedule(|s| s.waiting),
         decimal(p.generator.cpu_cores)
     )
 }

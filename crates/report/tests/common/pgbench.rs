@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use kelvin_measure::event::{
-    Arrivals, AuditLine, Estimate, Event, KindCounts, MaximumRate, Part, Per, Phase, RateTrial, Role,
-    Scalability, ScalabilityPoint, Schedule, Second, Series, Status, Window,
+    Arrivals, AuditLine, ErrorCount, Estimate, Event, KindCounts, MaximumRate, Part, Per, Phase, RateTrial,
+    Role, Scalability, ScalabilityPoint, Schedule, Second, Series, Status, Window,
 };
 use kelvin_measure::invariant::Invariant;
 use kelvin_report::Report;
@@ -36,12 +36,14 @@ pub struct Plan {
     pub concluded: Vec<Event>,
     /// Second in which the server stands still.
     pub stall: Option<i64>,
+    /// Whether every transaction fails.
+    pub failing: bool,
 }
 
 impl Plan {
     pub fn closed(users: &[u32]) -> Self {
         let points = users.iter().map(|u| (*u, None)).collect();
-        Self { points, seconds: 6, timed: false, concluded: Vec::new(), stall: None }
+        Self { points, seconds: 6, timed: false, concluded: Vec::new(), stall: None, failing: false }
     }
 
     pub fn rates(users: u32, rates: &[f64]) -> Self {
@@ -198,6 +200,22 @@ fn one_point(
         }
         let busy = rate.map_or(0.0, |r| (r / capacity).min(0.98));
         let mut counts = vec![KindCounts::default(); kinds.len()];
+        let failed = if plan.failing { std::mem::take(&mut served) } else { 0 };
+        if failed > 0 {
+            for (series, counts) in kinds.iter().zip(&mut counts) {
+                counts.failed = if series.is_transaction() { failed } else { 0 };
+            }
+            events.push(Event::Errors(ErrorCount {
+                point,
+                second,
+                kind: Some(0),
+                class: "data".into(),
+                code: "22012".into(),
+                message: "division by zero".into(),
+                retried: false,
+                count: failed,
+            }));
+        }
         for _ in 0..served {
             let service =
                 noise.latency(if rate.is_some() { 1600 } else { (f64::from(users) * 1e6 / capacity) as u64 });

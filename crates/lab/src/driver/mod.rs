@@ -126,8 +126,7 @@ impl Underway {
     /// Hands out what is complete.
     fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
         for second in self.collector.drain(now) {
-            let headline = second.kinds.iter().zip(&self.shared.headline).filter(|(_, counts)| **counts);
-            self.busiest = self.busiest.max(headline.map(|(kind, _)| kind.good()).sum());
+            self.busiest = self.busiest.max(self.shared.headline_of(&second));
             sink.event(&Event::Second(second))?;
         }
         self.tally.take(&self.reports);
@@ -387,11 +386,12 @@ impl Point<'_> {
             counters,
             books,
             edges,
-            busiest,
+            mut busiest,
         } = underway;
         let broken_loop = if ended { crew.join() } else { None };
         let (rest, totals) = collector.finish();
         for second in rest {
+            busiest = busiest.max(shared.headline_of(&second));
             sink.event(&Event::Second(second))?;
         }
         tally.take(&reports);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kelvin_database::{Cancel, Engine, ErrorClass, Rows, Session, Statement};
+use kelvin_measure::event::Second;
 use kelvin_measure::{Clock, Counters, Nanos, Outcome, Random, Recorder, Sample};
 use kelvin_observe::ThreadTimes;
 use kelvin_workload::{Stop, VirtualUser};
@@ -74,6 +75,12 @@ impl Shared {
         let mut session = self.engine.connect()?;
         session.set_timeout(Some(self.timeout))?;
         Ok(session)
+    }
+
+    /// Good headline transactions of a second.
+    pub(super) fn headline_of(&self, second: &Second) -> u64 {
+        let headline = second.kinds.iter().zip(&self.headline).filter(|(_, counts)| **counts);
+        headline.map(|(kind, _)| kind.good()).sum()
     }
 
     /// Keeps what the calling thread, which ends now, had of the CPUs.

@@ -29,7 +29,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 #[ignore = "a measurement"]
 fn initialisation() {
     let server = Server::start();
-    let engine = server.engine();
+    let engine = server.unix();
     let scale = std::env::var("SCALE").map_or(20, |s| s.parse().unwrap());
     let (mut ours, mut client, mut server_side) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..3 {
@@ -155,10 +155,11 @@ fn transactions() {
     let told = std::env::var("SERVER").ok();
     let own = told.is_none().then(|| {
         let server = Server::start();
-        Pgbench::new(Options::default()).unwrap().build(&server.engine(), &Quiet, &Stop::new()).unwrap();
+        Pgbench::new(Options::default()).unwrap().build(&server.unix(), &Quiet, &Stop::new()).unwrap();
         server
     });
-    let place = told.unwrap_or_else(|| own.as_ref().map(|s| format!("{},1", s.place())).unwrap());
+    let place =
+        told.unwrap_or_else(|| own.as_ref().map(|s| format!("{},1", pgbench_support::place(s))).unwrap());
     let place: Vec<&str> = place.split(',').collect();
     let [directory, port, scale] = place.as_slice() else { panic!("{place:?}") };
     let rounds: usize = std::env::var("ROUNDS").map_or(5, |rounds| rounds.parse().unwrap());

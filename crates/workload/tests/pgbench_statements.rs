@@ -72,7 +72,7 @@ fn each_statement_that_is_waited_for_has_a_kind() {
 #[test]
 fn statement_times_are_those_of_the_last_success() {
     let server = Server::start();
-    let mut session = server.engine().connect().unwrap();
+    let mut session = server.unix().connect().unwrap();
     session.run("create table t(a int primary key)").unwrap();
     let text = "select pg_sleep(0.02);\n\\sleep 10 ms\n\\if :client_id = 1\nselect 1;\n\\endif\nselect 2;\n\
                 insert into t values (1);";
@@ -116,7 +116,7 @@ fn statement_times_are_those_of_the_last_success() {
 #[test]
 fn the_time_of_a_pipeline_belongs_to_its_end() {
     let server = Server::start();
-    let mut session = server.engine().connect().unwrap();
+    let mut session = server.unix().connect().unwrap();
     let text =
         "\\startpipeline\nselect pg_sleep(0.01);\n\\syncpipeline\nselect pg_sleep(0.01);\n\\endpipeline";
     let mut user = timed(text, QueryMode::Prepared).users(1, 1, &Clock::real()).remove(0);
@@ -130,7 +130,7 @@ fn the_time_of_a_pipeline_belongs_to_its_end() {
 #[test]
 fn a_pipeline_that_is_given_up_sends_nothing_later() {
     let server = Server::start();
-    let mut session = server.engine().connect().unwrap();
+    let mut session = server.unix().connect().unwrap();
     session.run("create table t(a int)").unwrap();
     let text = "\\set zero :n - 1\n\\startpipeline\ninsert into t values (1);\n\\set x 1 / :zero\n\\endpipeline\n\\set n :n + 1";
     let options = Options {
@@ -163,7 +163,7 @@ fn a_pipeline_that_is_given_up_sends_nothing_later() {
 #[test]
 fn a_statement_without_rows_has_none_for_gset() {
     let server = Server::start();
-    let mut session = server.engine().connect().unwrap();
+    let mut session = server.unix().connect().unwrap();
     session.run("create table t(a int)").unwrap();
     // pgbench, for comparison.
     let text = "select 1 as a \\; insert into t values (1) \\gset";
@@ -186,7 +186,7 @@ fn a_statement_without_rows_has_none_for_gset() {
 #[test]
 fn ignored_rows_are_counted_and_not_kept() {
     let server = Server::start();
-    let mut session = server.engine().connect().unwrap();
+    let mut session = server.unix().connect().unwrap();
     let sql = "select n, $1 as given from generate_series(1, $2::int) as n";
     for parse_each_time in [false, true] {
         let kept = session.prepare_text(sql, parse_each_time, &mut Vec::new()).unwrap();
@@ -216,7 +216,7 @@ fn rows(session: &mut dyn Session) -> u64 {
 #[test]
 fn a_long_history_is_counted_exactly() {
     let server = Server::start();
-    let engine = server.engine();
+    let engine = server.unix();
     let workload = Pgbench::new(Options::default()).unwrap();
     workload.build(&engine, &Quiet, &Stop::new()).unwrap();
     let mut session = engine.connect().unwrap();

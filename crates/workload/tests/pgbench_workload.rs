@@ -54,7 +54,7 @@ fn script(text: &str, mode: QueryMode) -> Pgbench {
 #[test]
 fn tables_are_those_of_pgbench_and_either_drives_them() {
     let server = Server::start();
-    let engine = server.engine();
+    let engine = server.unix();
     let mut session = engine.connect().unwrap();
     for foreign_keys in [false, true] {
         let steps = if foreign_keys { "dtgvpf" } else { "dtgvp" };
@@ -113,7 +113,7 @@ impl Progress for StopsAt<'_> {
 #[test]
 fn an_interrupted_build_goes_on_and_the_estimate_is_near() {
     let server = Server::start();
-    let engine = server.engine();
+    let engine = server.unix();
     let mut session = engine.connect().unwrap();
     let ours = workload(Options { scale: Some(3), foreign_keys: true, ..Options::default() });
     // Each build begins with what the one before left.
@@ -157,7 +157,7 @@ fn standing(session: &mut dyn Session) -> Vec<String> {
 #[test]
 fn data_that_we_did_not_make_are_refused_and_untouched() {
     let server = Server::start();
-    let engine = server.engine();
+    let engine = server.unix();
     let mut session = engine.connect().unwrap();
     for (steps, change, lack) in [
         ("dtg", "", "no primary key on pgbench_accounts, pgbench_branches, pgbench_tellers"),
@@ -202,7 +202,7 @@ fn data_that_we_did_not_make_are_refused_and_untouched() {
 #[test]
 fn every_mode_keeps_the_balances_and_reads_alike() {
     let server = Server::start();
-    let engine = server.engine();
+    let engine = server.unix();
     workload(Options::default()).build(&engine, &Quiet, &Stop::new()).unwrap();
     let mut session = engine.connect().unwrap();
     for query_mode in MODES {
@@ -239,7 +239,7 @@ fn every_mode_keeps_the_balances_and_reads_alike() {
 #[test]
 fn scripts_do_what_they_say_in_every_mode() {
     let server = Server::start();
-    let engine = server.engine();
+    let engine = server.unix();
     let mut session = engine.connect().unwrap();
     session.run("create table t(a int, b text, c numeric, d date, e jsonb, f float8)").unwrap();
     let text = "\
@@ -300,7 +300,7 @@ update t set c = :last where a = :last;
 #[test]
 fn combined_statements_and_tables_of_the_script_itself() {
     let server = Server::start();
-    let mut session = server.engine().connect().unwrap();
+    let mut session = server.unix().connect().unwrap();
     let text = "select 1 as a \\; select 2 as a, 3 as b \\gset\nselect 10 + :b as c \\; select 5 as d \\aset\n\
                 create temp table if not exists own(v int);\ninsert into own values (:a * 100 + :c + :d);";
     let mut user = script(text, QueryMode::Simple).users(1, 1, &kelvin_measure::Clock::real()).remove(0);
@@ -318,7 +318,7 @@ fn combined_statements_and_tables_of_the_script_itself() {
 #[test]
 fn pipelines_are_sent_as_one_and_synchronise_where_they_say() {
     let server = Server::start();
-    let mut session = server.engine().connect().unwrap();
+    let mut session = server.unix().connect().unwrap();
     session.run("create table t(a int primary key)").unwrap();
     let text = "\\set k :client_id\n\\startpipeline\ninsert into t values (:k + 1);\n\\syncpipeline\n\
                 insert into t values (:k + 2);\n\\endpipeline\ninsert into t values (:k + 3);";
@@ -347,7 +347,7 @@ fn pipelines_are_sent_as_one_and_synchronise_where_they_say() {
 #[test]
 fn a_repetition_draws_the_same_values() {
     let server = Server::start();
-    let mut session = server.engine().connect().unwrap();
+    let mut session = server.unix().connect().unwrap();
     session.run("create table t(a bigint, n int)").unwrap();
     let text = "\\set r random(1, 1000000000)\n\\set n :n + 1\ninsert into t values (:r, :n);";
     let choice = ScriptChoice { name: "t".into(), weight: 1, text: Some(text.into()) };
@@ -373,7 +373,7 @@ fn a_repetition_draws_the_same_values() {
 #[test]
 fn shell_commands_run_only_where_they_are_allowed() {
     let server = Server::start();
-    let mut session = server.engine().connect().unwrap();
+    let mut session = server.unix().connect().unwrap();
     let text = "\\set a 20\n\\setshell b expr :a + 22\n\\shell test :b = 42\nselect 1 / (case when :b = 42 then 1 else 0 end);";
     let choice = ScriptChoice { name: "t".into(), weight: 1, text: Some(text.into()) };
     let refused = Options { scripts: vec![choice], ..Options::default() };
@@ -388,7 +388,7 @@ fn shell_commands_run_only_where_they_are_allowed() {
 #[test]
 fn the_examples_of_pgbench_s_documentation_run() {
     let server = Server::start();
-    let engine = server.engine();
+    let engine = server.unix();
     workload(Options::default()).build(&engine, &Quiet, &Stop::new()).unwrap();
     let mut session = engine.connect().unwrap();
     let text = "\

@@ -1,80 +1,18 @@
 //! What the tests of pgbench's workloads share: a PostgreSQL of their own, and pgbench itself.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part")]
 
-use std::net::TcpListener;
+#[path = "../server_support/mod.rs"]
+mod postgres_server;
+
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
 
-use kelvin_database::Engine;
-use kelvin_database::postgres::{Config, PostgresEngine};
-
-/// A server in a temporary directory, ended when dropped.
-pub struct Server {
-    child: Child,
-    port: u16,
-    directory: tempfile::TempDir,
-}
-
-impl Server {
-    /// Starts PostgreSQL, without safety against power loss, which no test needs.
-    pub fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let data = directory.path().join("data");
-        if rustix::process::geteuid().is_root() {
-            let status = Command::new("chown").arg("postgres").arg(directory.path()).status().unwrap();
-            assert!(status.success());
-        }
-        let initdb = as_postgres("initdb")
-            .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C.UTF-8", "-D"])
-            .arg(&data)
-            .stdout(Stdio::null())
-            .status()
-            .unwrap();
-        assert!(initdb.success());
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let settings =
-            ["fsync=off", "shared_buffers=256MB", "max_wal_size=4GB", "listen_addresses=127.0.0.1"];
-        let mut command = as_postgres("postgres");
-        command.arg("-D").arg(&data).args(["-p", &port.to_string(), "-k"]).arg(directory.path());
-        for setting in settings {
-            command.args(["-c", setting]);
-        }
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let server = Self { child, port, directory };
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while server.engine().connect().is_err() {
-            assert!(Instant::now() < deadline, "PostgreSQL did not start");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        server
-    }
-
-    /// Directory of the socket and port, with a comma between them.
-    pub fn place(&self) -> String {
-        format!("{},{}", self.directory.path().display(), self.port)
-    }
-
-    /// Its administrative database, through the unix socket.
-    pub fn engine(&self) -> PostgresEngine {
-        PostgresEngine::new(Config::unix(self.directory.path(), self.port, "postgres", "postgres"))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Immediate shutdown: the children end with their parent, and the data are not needed again.
-        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
-        }
-        let _ = self.child.wait();
-    }
-}
+pub use postgres_server::Server;
 
 /// Runs pgbench on the server.
 pub fn pgbench(server: &Server, arguments: &[&str]) -> Output {
     Command::new(binaries().join("pgbench"))
-        .args(["-h", server.directory.path().to_str().unwrap(), "-p", &server.port.to_string()])
+        .args(["-h", server.directory().to_str().unwrap(), "-p", &server.port().to_string()])
         .args(["-U", "postgres"])
         .args(arguments)
         .arg("postgres")
@@ -82,20 +20,12 @@ pub fn pgbench(server: &Server, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// A command of PostgreSQL's, as the user `postgres` when we are root, which the server refuses.
-fn as_postgres(program: &str) -> Command {
-    let path = binaries().join(program);
-    if !rustix::process::geteuid().is_root() {
-        return Command::new(path);
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(path).current_dir("/");
-    command
+/// Where pgbench is.
+pub fn binaries() -> PathBuf {
+    postgres_server::binaries(15, "pgbench")
 }
 
-/// Where PostgreSQL's programs are.
-pub fn binaries() -> PathBuf {
-    let versions = (15..=18).rev().map(|version| format!("/usr/lib/postgresql/{version}/bin"));
-    let found = versions.map(PathBuf::from).find(|path| path.join("pgbench").exists());
-    found.unwrap_or_else(|| panic!("PostgreSQL 15 to 18 with pgbench is needed: apt-get install postgresql"))
+/// Directory of the server's socket and its port, with a comma between them.
+pub fn place(server: &Server) -> String {
+    format!("{},{}", server.directory().display(), server.port())
 }

@@ -6,102 +6,11 @@
     reason = "each test uses a part, and one is inside the crate"
 )]
 
-use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+#[path = "../server_support/mod.rs"]
+mod postgres_server;
 
-use kelvin_database::postgres::{Config, PostgresEngine};
-use kelvin_database::{Cell, Engine, Session};
-
-/// A server in a temporary directory, ended when dropped.
-pub struct Server {
-    child: Child,
-    port: u16,
-    _directory: tempfile::TempDir,
-}
-
-impl Server {
-    /// Starts PostgreSQL, without safety against power loss, which no test needs.
-    pub fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let data = directory.path().join("data");
-        if rustix::process::geteuid().is_root() {
-            let status = Command::new("chown").arg("postgres").arg(directory.path()).status().unwrap();
-            assert!(status.success());
-        }
-        let initdb = as_postgres("initdb")
-            .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C.UTF-8", "-D"])
-            .arg(&data)
-            .stdout(Stdio::null())
-            .status()
-            .unwrap();
-        assert!(initdb.success());
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let settings =
-            ["fsync=off", "shared_buffers=256MB", "max_wal_size=4GB", "listen_addresses=127.0.0.1"];
-        let mut command = as_postgres("postgres");
-        command.arg("-D").arg(&data).args(["-p", &port.to_string(), "-k"]).arg(directory.path());
-        for setting in settings {
-            command.args(["-c", setting]);
-        }
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let server = Self { child, port, _directory: directory };
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while server.engine("postgres").connect().is_err() {
-            assert!(Instant::now() < deadline, "PostgreSQL did not start");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        server
-    }
-
-    /// The address of one of its databases.
-    pub fn url(&self, database: &str) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
-    }
-
-    /// Where it listens, on the loopback interface.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// One of its databases.
-    pub fn engine(&self, database: &str) -> PostgresEngine {
-        PostgresEngine::new(Config::parse(&self.url(database)).unwrap())
-    }
-
-    /// A session with the administrative database.
-    pub fn admin(&self) -> Box<dyn Session> {
-        self.engine("postgres").connect().unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Immediate shutdown: the children end with their parent, and the data are not needed again.
-        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
-        }
-        let _ = self.child.wait();
-    }
-}
-
-/// A command of PostgreSQL's, as the user `postgres` when we are root, which the server refuses.
-fn as_postgres(program: &str) -> Command {
-    let path = binaries().join(program);
-    if !rustix::process::geteuid().is_root() {
-        return Command::new(path);
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(path).current_dir("/");
-    command
-}
-
-fn binaries() -> PathBuf {
-    let versions = (13..=18).rev().map(|version| format!("/usr/lib/postgresql/{version}/bin"));
-    let found = versions.map(PathBuf::from).find(|path| path.join("postgres").exists());
-    found.unwrap_or_else(|| panic!("PostgreSQL 13 to 18 is needed: apt-get install postgresql"))
-}
+use kelvin_database::{Cell, Session};
+pub use postgres_server::Server;
 
 /// Sums over every table, by the server: a cheap sign of whether anything at all has changed.
 pub fn sums(session: &mut dyn Session) -> Vec<String> {

@@ -1,0 +1,117 @@
+//! A PostgreSQL of the tests' own.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test uses a part, and one is inside the crate"
+)]
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kelvin_database::postgres::{Config, PostgresEngine};
+use kelvin_database::{Engine, Session};
+
+/// A server in a temporary directory, ended when dropped.
+pub struct Server {
+    child: Child,
+    port: u16,
+    directory: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts PostgreSQL, without safety against power loss, which no test needs.
+    pub fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        if rustix::process::geteuid().is_root() {
+            let status = Command::new("chown").arg("postgres").arg(directory.path()).status().unwrap();
+            assert!(status.success());
+        }
+        let initdb = as_postgres("initdb")
+            .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C.UTF-8", "-D"])
+            .arg(&data)
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(initdb.success());
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let settings =
+            ["fsync=off", "shared_buffers=256MB", "max_wal_size=4GB", "listen_addresses=127.0.0.1"];
+        let mut command = as_postgres("postgres");
+        command.arg("-D").arg(&data).args(["-p", &port.to_string(), "-k"]).arg(directory.path());
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let server = Self { child, port, directory };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while server.engine("postgres").connect().is_err() {
+            assert!(Instant::now() < deadline, "PostgreSQL did not start");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        server
+    }
+
+    /// The address of one of its databases.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Where it listens, on the loopback interface.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The directory of its unix socket.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Its administrative database, through the unix socket.
+    pub fn unix(&self) -> PostgresEngine {
+        PostgresEngine::new(Config::unix(self.directory(), self.port, "postgres", "postgres"))
+    }
+
+    /// One of its databases, through the loopback interface.
+    pub fn engine(&self, database: &str) -> PostgresEngine {
+        PostgresEngine::new(Config::parse(&self.url(database)).unwrap())
+    }
+
+    /// A session with the administrative database.
+    pub fn admin(&self) -> Box<dyn Session> {
+        self.engine("postgres").connect().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Immediate shutdown: the children end with their parent, and the data are not needed again.
+        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// A command of PostgreSQL's, as the user `postgres` when we are root, which the server refuses.
+fn as_postgres(program: &str) -> Command {
+    let path = binaries(13, "postgres").join(program);
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(path);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(path).current_dir("/");
+    command
+}
+
+/// Where the programs of PostgreSQL's newest installed version are, of those from `oldest` on that have `program`.
+pub fn binaries(oldest: u32, program: &str) -> PathBuf {
+    let versions = (oldest..=18).rev().map(|version| format!("/usr/lib/postgresql/{version}/bin"));
+    let found = versions.map(PathBuf::from).find(|path| path.join(program).exists());
+    found.unwrap_or_else(|| {
+        panic!("PostgreSQL {oldest} to 18 with {program} is needed: apt-get install postgresql")
+    })
+}

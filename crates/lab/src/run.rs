@@ -65,7 +65,7 @@ impl Outcome {
     /// Whether every invariant, audit line and consistency condition holds.
     pub fn is_valid(&self) -> bool {
         let point = |p: &PointResult| {
-            let checked = !p.invariants.is_empty() && p.invariants.iter().all(|i| i.holds);
+            let checked = !p.invariants.is_empty() && p.holds();
             checked && p.audit.iter().all(|a| a.valid)
         };
         self.points.iter().all(point) && self.checks.iter().all(|c| c.holds)
@@ -167,7 +167,7 @@ impl Run<'_> {
         let load = &self.spec.load;
         let (users, first) = load.points().first().copied().unwrap_or((1, None));
         let first = first.unwrap_or(Load::FIRST_RATE);
-        let mut search = Search::new(first, load.resolution, Load::MOST_TRIALS).map_err(RunError::Start)?;
+        let mut search = Search::new(first, load.resolution, Search::BUDGET).map_err(RunError::Start)?;
         let mut trials = Vec::new();
         let mut ended = Ok(true);
         while let Some(rate) = search.next() {

@@ -14,14 +14,11 @@ const CONFIDENCE: f64 = 0.95;
 pub(crate) fn fit(points: &[PointResult], seed: u64) -> Vec<Event> {
     let measured: Vec<ScalabilityPoint> = points
         .iter()
-        .filter(|point| point.invariants.iter().all(|invariant| invariant.holds))
+        .filter(|point| point.holds())
         .map(|point| ScalabilityPoint { users: point.window.users, throughput: point.throughput() })
         .collect();
-    let void: Vec<String> = points
-        .iter()
-        .filter(|point| point.invariants.iter().any(|invariant| !invariant.holds))
-        .map(|point| point.window.users.to_string())
-        .collect();
+    let void: Vec<String> =
+        points.iter().filter(|point| !point.holds()).map(|point| point.window.users.to_string()).collect();
     let left_out = (!void.is_empty()).then(|| Event::Note {
         point: points.last().map_or(0, |last| last.window.point),
         second: 0,

@@ -1,6 +1,5 @@
 //! One point of a run against an objective.
 
-use kelvin_measure::Histogram;
 use kelvin_measure::event::{RateTrial, Role};
 
 use crate::driver::PointResult;
@@ -14,25 +13,14 @@ const VOID: &str = "void: not true that ";
 /// figures are void meets no objective.
 pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
     let schedule = point.window.schedule;
-    let wanted = |role: &Role| match schedule {
+    let ended = point.totals.measured_of(|role| match schedule {
         Some(_) => matches!(role, Role::Response { .. }),
-        None => *role == Role::Transaction,
-    };
-    let mut responses = Histogram::new();
-    for (kind, _) in point.totals.measured.iter().zip(&point.totals.roles).filter(|(_, role)| wanted(role)) {
-        responses.add(&kind.latency);
-    }
-    let failed: u64 = point
-        .totals
-        .measured
-        .iter()
-        .zip(&point.totals.roles)
-        .filter(|(_, role)| wanted(role))
-        .map(|(kind, _)| kind.failed)
-        .sum();
+        None => role == Role::Transaction,
+    });
     let unserved = schedule.map_or(0, |schedule| schedule.refused + schedule.waiting);
-    let arrivals = responses.count() + failed + unserved;
-    let found = slo.judge(&SloFigures { responses: &responses, arrivals, errors: failed + unserved });
+    let errors = ended.failed + unserved;
+    let arrivals = ended.latency.count() + errors;
+    let found = slo.judge(&SloFigures { responses: &ended.latency, arrivals, errors });
     let mut verdicts: Vec<String> = found
         .iter()
         .map(|verdict| {

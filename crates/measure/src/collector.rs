@@ -93,6 +93,15 @@ impl Totals {
         kinds.iter().zip(&self.roles).filter_map(of)
     }
 
+    /// The sums over the measured window of the series whose role is `wanted`.
+    pub fn measured_of(&self, wanted: impl Fn(Role) -> bool) -> KindCounts {
+        let mut sum = KindCounts::default();
+        for (kind, _) in self.measured.iter().zip(&self.roles).filter(|(_, role)| wanted(**role)) {
+            sum.add(kind);
+        }
+        sum
+    }
+
     /// Adds a second that was handed out.
     fn add(&mut self, second: &Second) {
         for (index, kind) in second.kinds.iter().enumerate() {

@@ -66,11 +66,6 @@ pub trait Workload: Send + Sync {
     /// Its transaction types and then, where statements are timed, those; the index is the `kind` everywhere.
     fn kinds(&self) -> &[Kind];
 
-    /// Index of the first transaction type that the headline figure counts.
-    fn headline_kind(&self) -> usize {
-        self.kinds().iter().position(|kind| kind.headline).unwrap_or(0)
-    }
-
     /// Name of the headline figure, such as "NOPM".
     fn headline(&self) -> &'static str;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kelvin_database::Session;
 use kelvin_measure::event::{KindCounts, Role, Window};
 use kelvin_measure::invariant::{Invariant, counts_agree, littles_law};
-use kelvin_measure::{Counters, Histogram, Nanos, Totals};
+use kelvin_measure::{Counters, Nanos, Totals};
 use kelvin_observe::ThreadTimes;
 use kelvin_workload::Workload;
 
@@ -89,8 +89,7 @@ impl Closing<'_> {
 
     /// Committed headline transactions out of these series.
     fn headline(&self, kinds: &[KindCounts]) -> u64 {
-        let headline = kinds.iter().zip(&self.shared.headline).filter(|(_, counts)| **counts);
-        headline.map(|(kind, _)| kind.committed).sum()
+        self.shared.headline_of(kinds).map(|kind| kind.committed).sum()
     }
 
     /// Time within the window that users did not spend in good transactions. A user who reached its count, or
@@ -167,14 +166,8 @@ impl Closing<'_> {
     }
 
     fn generator(&self, window: &Window) -> Option<Invariant> {
-        let of = |wanted: fn(&Role) -> bool| {
-            let mut sum = Histogram::new();
-            let series = self.totals.measured.iter().zip(&self.totals.roles);
-            series.filter(|(_, role)| wanted(role)).for_each(|(kind, _)| sum.add(&kind.latency));
-            sum
-        };
-        let lag = of(|role| *role == Role::Lag);
-        let response = of(|role| matches!(role, Role::Response { .. }));
+        let lag = self.totals.measured_of(|role| role == Role::Lag).latency;
+        let response = self.totals.measured_of(|role| matches!(role, Role::Response { .. })).latency;
         let loops = self.shared.loops.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let threads = self.threads().unwrap_or_default();
         let known: Vec<Duration> =
@@ -206,11 +199,8 @@ impl Closing<'_> {
     /// Each arrival of the window must have come to one end.
     fn every_arrival(&self, window: &Window) -> Option<Invariant> {
         let schedule = window.schedule?;
-        let series = self.totals.measured.iter().zip(&self.totals.roles);
-        let ended: u64 = series
-            .filter(|(_, role)| matches!(role, Role::Response { .. }))
-            .map(|(kind, _)| kind.good() + kind.failed)
-            .sum();
+        let responses = self.totals.measured_of(|role| matches!(role, Role::Response { .. }));
+        let ended = responses.good() + responses.failed;
         Some(counts_agree(
             "every arrival of the window ended, was refused, waited, or was cut off by the closing",
             ("due", schedule.due),

@@ -79,6 +79,11 @@ impl PointResult {
         let good: u64 = self.totals.transactions(&self.totals.measured).map(KindCounts::good).sum();
         if self.window.elapsed == 0 { 0.0 } else { good as f64 * 1e9 / self.window.elapsed as f64 }
     }
+
+    /// Whether every invariant holds; a point in which one does not is void.
+    pub fn holds(&self) -> bool {
+        self.invariants.iter().all(|invariant| invariant.holds)
+    }
 }
 
 /// One point, ready to run.
@@ -126,7 +131,8 @@ impl Underway {
     /// Hands out what is complete.
     fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
         for second in self.collector.drain(now) {
-            self.busiest = self.busiest.max(self.shared.headline_of(&second));
+            let good = self.shared.headline_of(&second.kinds).map(KindCounts::good).sum();
+            self.busiest = self.busiest.max(good);
             sink.event(&Event::Second(second))?;
         }
         self.tally.take(&self.reports);
@@ -391,7 +397,7 @@ impl Point<'_> {
         let broken_loop = if ended { crew.join() } else { None };
         let (rest, totals) = collector.finish();
         for second in rest {
-            busiest = busiest.max(shared.headline_of(&second));
+            busiest = busiest.max(shared.headline_of(&second.kinds).map(KindCounts::good).sum());
             sink.event(&Event::Second(second))?;
         }
         tally.take(&reports);

@@ -10,8 +10,10 @@ const OTHERS: u64 = 100;
 /// Makes room for `users` connections, up to what the system allows this process.
 pub(super) fn allow(users: u32) -> Result<(), RunError> {
     let needed = u64::from(users) + OTHERS;
+    // Who connects again holds the lost connection until the new one stands.
+    let wanted = needed + u64::from(users);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current.is_none_or(|current| current >= needed + u64::from(users)) {
+    if current.is_none_or(|current| current >= wanted) {
         return Ok(());
     }
     let refused = |why: &str| {
@@ -24,8 +26,6 @@ pub(super) fn allow(users: u32) -> Result<(), RunError> {
     if maximum.is_some_and(|maximum| maximum < needed) {
         return Err(refused(""));
     }
-    // Who connects again holds the lost connection until the new one stands.
-    let wanted = needed + u64::from(users);
     let raised = Rlimit { current: Some(maximum.map_or(wanted, |most| most.min(wanted))), maximum };
     setrlimit(Resource::Nofile, raised).map_err(|error| refused(&format!(" ({error})")))
 }

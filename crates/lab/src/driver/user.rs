@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kelvin_database::{Cancel, Engine, ErrorClass, Rows, Session, Statement};
-use kelvin_measure::event::Second;
+use kelvin_measure::event::KindCounts;
 use kelvin_measure::{Clock, Counters, Nanos, Outcome, Random, Recorder, Sample};
 use kelvin_observe::ThreadTimes;
 use kelvin_workload::{Stop, VirtualUser};
@@ -77,10 +77,9 @@ impl Shared {
         Ok(session)
     }
 
-    /// Good headline transactions of a second.
-    pub(super) fn headline_of(&self, second: &Second) -> u64 {
-        let headline = second.kinds.iter().zip(&self.headline).filter(|(_, counts)| **counts);
-        headline.map(|(kind, _)| kind.good()).sum()
+    /// Those series out of `kinds` that count for the headline.
+    pub(super) fn headline_of<'a>(&'a self, kinds: &'a [KindCounts]) -> impl Iterator<Item = &'a KindCounts> {
+        kinds.iter().zip(&self.headline).filter(|(_, counts)| **counts).map(|(kind, _)| kind)
     }
 
     /// Keeps what the calling thread, which ends now, had of the CPUs.

@@ -207,9 +207,6 @@ impl Load {
     /// Arrivals a second at which a search begins when nothing is said.
     pub const FIRST_RATE: f64 = 100.0;
 
-    /// Trials after which a search gives up.
-    pub const MOST_TRIALS: usize = Search::BUDGET;
-
     /// The points in the order in which they run: users, and arrivals a second in an open loop. A search makes
     /// its own, from the first of these on.
     pub fn points(&self) -> Vec<(u32, Option<f64>)> {

@@ -3,6 +3,7 @@
 
 pub mod host;
 mod process;
+pub mod sample;
 mod threads;
 
 pub use process::cpu_time;

@@ -37,7 +37,7 @@ const WHOLE: [(&str, &str, &str); 6] = [
 struct Cpus {
     file: Kept,
     /// The total first, then CPU by CPU: the number and its last times.
-    cpus: Vec<(Option<u32>, Times)>,
+    each: Vec<(Option<u32>, Times)>,
     counters: [Counter; 4],
 }
 
@@ -64,7 +64,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
         series.push((format!("host.cpu.{name}.busy"), "ratio", "share of CPU time neither idle nor iowait"));
     }
     series.extend(WHOLE.iter().map(|(name, unit, help)| ((*name).to_owned(), *unit, *help)));
-    registry.add(series, Cpus { file, cpus, counters: Default::default() });
+    registry.add(series, Cpus { file, each: cpus, counters: Default::default() });
 }
 
 impl Collector for Cpus {
@@ -75,21 +75,21 @@ impl Collector for Cpus {
         let mut next = 0;
         for line in lines(text) {
             if let Some((number, times)) = cpu(line) {
-                let Some(at) = self.cpus[next..].iter().position(|(cpu, _)| *cpu == number) else { continue };
-                for (_, missing) in &mut self.cpus[next..next + at] {
+                let Some(at) = self.each[next..].iter().position(|(cpu, _)| *cpu == number) else { continue };
+                for (_, missing) in &mut self.each[next..next + at] {
                     *missing = Times::default();
                 }
                 let at = next + at;
-                shares(&mut self.cpus[at].1, times, &mut out[at * WIDTH..(at + 1) * WIDTH]);
+                shares(&mut self.each[at].1, times, &mut out[at * WIDTH..(at + 1) * WIDTH]);
                 next = at + 1;
             } else {
                 whole.take(line);
             }
         }
-        for (_, missing) in &mut self.cpus[next..] {
+        for (_, missing) in &mut self.each[next..] {
             *missing = Times::default();
         }
-        let out = &mut out[self.cpus.len() * WIDTH..];
+        let out = &mut out[self.each.len() * WIDTH..];
         for (i, value) in whole.counters.into_iter().enumerate() {
             out[i] = figure(self.counters[i].rise(value)) / seconds;
         }

@@ -40,7 +40,7 @@ pub(super) struct Fields {
     file: Kept,
     /// Words before the name, as in "Node 0 MemFree: 12 kB".
     skip: usize,
-    fields: Vec<Field>,
+    wanted: Vec<Field>,
     now: Vec<Option<u64>>,
     counters: Vec<Counter>,
 }
@@ -76,7 +76,7 @@ impl Fields {
         let collector = Self {
             file,
             skip,
-            fields: kept,
+            wanted: kept,
             now: vec![None; count],
             counters: vec![Counter::default(); count],
         };
@@ -88,9 +88,9 @@ impl Collector for Fields {
     fn sample(&mut self, buffer: &mut Buffer, seconds: f64, out: &mut [f64]) {
         self.now.fill(None);
         if let Some(text) = self.file.read(buffer) {
-            parse(text, self.skip, &self.fields, &mut self.now);
+            parse(text, self.skip, &self.wanted, &mut self.now);
         }
-        for (i, field) in self.fields.iter().enumerate() {
+        for (i, field) in self.wanted.iter().enumerate() {
             out[i] = match field.kind {
                 Kind::Level(factor) => figure(self.now[i]) * factor,
                 Kind::Rate(factor) => figure(self.counters[i].strict(self.now[i])) * factor / seconds,

@@ -151,7 +151,7 @@ mod tests {
     fn each_cpu_has_its_frequency() {
         let mut found = Vec::new();
         parse(b"processor\t: 0\ncpu MHz\t\t: 2596.124\n\nprocessor\t: 3\ncpu MHz\t\t: 800.5\n", |cpu, f| {
-            found.push((cpu, f))
+            found.push((cpu, f));
         });
         assert_eq!(found, [(0, 2596.124), (3, 800.5)]);
     }

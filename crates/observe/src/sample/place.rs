@@ -78,9 +78,8 @@ impl Place {
             "btrfs" | "bcachefs" => {
                 let device = fs::metadata(source.path(&mount.source)).ok().map(|m| m.rdev());
                 let device = device.and_then(|d| name(source, (rustix::fs::major(d), rustix::fs::minor(d))));
-                match device {
-                    Some(device) => self.hold(source, device),
-                    None => {}
+                if let Some(device) = device {
+                    self.hold(source, device);
                 }
                 format!(
                     "{} may spread over more devices than the one it names ({})",

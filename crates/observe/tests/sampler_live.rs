@@ -59,9 +59,9 @@ fn a_busy_loop_shows_and_the_shares_add_up() {
     assert!(live.value("host.cpu.total.user").is_nan(), "the first sample only primes");
     assert!(live.value("host.memory.available") > 0.0);
     let ran = kelvin_observe::cpu_time();
-    burn(Duration::from_millis(1000));
+    burn(Duration::from_secs(1));
     let seconds = live.sample();
-    let ran = (kelvin_observe::cpu_time() - ran).as_secs_f64();
+    let ran = kelvin_observe::cpu_time().saturating_sub(ran).as_secs_f64();
     let shares = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
     let cpus: Vec<String> =
         live.sampler.series().iter().filter_map(|s| Some(s.name.strip_suffix(".user")?.to_owned())).collect();
@@ -128,7 +128,7 @@ fn cost_of_a_sample() {
         .map(|_| {
             let before = kelvin_observe::cpu_time();
             live.sample();
-            (kelvin_observe::cpu_time() - before).as_secs_f64() * 1e6
+            kelvin_observe::cpu_time().saturating_sub(before).as_secs_f64() * 1e6
         })
         .collect();
     costs.sort_by(f64::total_cmp);

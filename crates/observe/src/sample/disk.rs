@@ -24,17 +24,26 @@ fn missing(column: usize, counters: usize) -> bool {
     matches!(column, 12..18) && counters < 15 || matches!(column, 18 | 19) && counters < 17
 }
 
+/// Registers the devices and returns their names.
 pub(super) fn register(
     source: &Source,
     registry: &mut Registry,
     wanted: &[String],
     places: &[(String, Place)],
-) {
+) -> Vec<String> {
     let file = match source.open("/proc/diskstats") {
         Ok(file) => file,
-        Err(why) => return registry.absent("host.disk", why),
+        Err(why) => {
+            registry.absent("host.disk", why);
+            return Vec::new();
+        }
     };
-    let mut names = wanted.to_vec();
+    let mut names: Vec<String> = Vec::new();
+    for name in wanted.iter().map(|name| name.strip_prefix("/dev/").unwrap_or(name)) {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
     if names.is_empty() {
         // Loop devices without a file, among others, have no size.
         let sized =
@@ -52,7 +61,7 @@ pub(super) fn register(
         }
     }
     let text = source.text("/proc/diskstats").unwrap_or_default();
-    let (mut series, mut disks) = (Vec::new(), Vec::new());
+    let (mut series, mut disks, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for name in names {
         let line = lines(text.as_bytes()).filter_map(parse).find(|(found, ..)| *found == name.as_bytes());
         let Some((.., counters)) = line else {
@@ -69,12 +78,14 @@ pub(super) fn register(
                 series.push((full, unit, help));
             }
         }
+        kept.push(name.clone());
         disks.push(Disk { name: name.into_bytes(), before: None, slots, seen: false });
     }
     if disks.is_empty() {
         registry.absent("host.disk", "no block device with a size in /sys/block".into());
     }
     registry.add(series, Disks { file, disks });
+    kept
 }
 
 impl Collector for Disks {

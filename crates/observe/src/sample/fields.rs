@@ -57,7 +57,12 @@ impl Fields {
     ) {
         let file = match source.open(path) {
             Ok(file) => file,
-            Err(why) => return registry.absent(prefix, why),
+            Err(why) => {
+                // Of "cpu.usage", "cpu.user" … the group.
+                let group = fields.first().and_then(|field| field.name.split_once('.'));
+                let what = group.map_or(prefix.to_owned(), |(group, _)| format!("{prefix}.{group}"));
+                return registry.absent(&what, why);
+            }
         };
         let mut now = vec![None; fields.len()];
         let mut buffer = Buffer::new();

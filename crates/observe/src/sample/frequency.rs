@@ -128,10 +128,10 @@ struct Throttle {
 
 impl Collector for Throttle {
     fn sample(&mut self, buffer: &mut Buffer, seconds: f64, out: &mut [f64]) {
-        let (mut sum, mut known) = (0, false);
+        let (mut sum, mut known) = (0_u64, false);
         for (file, counter) in self.files.iter().zip(&mut self.counters) {
             if let Some(rise) = counter.strict(file.read(buffer).and_then(first_number)) {
-                sum += rise;
+                sum = sum.saturating_add(rise);
                 known = true;
             }
         }

@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use place::Place;
+pub use place::{Device, Place};
 use source::Buffer;
 pub use source::Source;
 
@@ -120,6 +120,7 @@ pub struct HostSampler {
     series: Vec<SeriesInfo>,
     absent: Vec<Absent>,
     places: Vec<(String, Place)>,
+    devices: Vec<Device>,
     parts: Vec<(Range<usize>, Box<dyn Collector>)>,
     buffer: Buffer,
 }
@@ -142,13 +143,14 @@ impl HostSampler {
         numa::register(source, found);
         let places: Vec<_> =
             config.paths.iter().map(|(role, path)| (role.clone(), Place::find(source, path))).collect();
-        disk::register(source, found, &config.disks, &places);
+        let names = disk::register(source, found, &config.disks, &places);
+        let devices = Device::all(source, names);
         network::register(source, found);
         cgroup::register(source, found, &config.cgroups);
         process::register(source, found, &config.processes);
         hardware::register(source, found);
         let Registry { series, absent, parts } = registry;
-        Self { series, absent, places, parts, buffer: Buffer::new() }
+        Self { series, absent, places, devices, parts, buffer: Buffer::new() }
     }
 
     /// The series, in the order of the values.
@@ -164,6 +166,11 @@ impl HostSampler {
     /// Where the configured paths lie, by role.
     pub fn places(&self) -> &[(String, Place)] {
         &self.places
+    }
+
+    /// The sampled block devices with what is mounted from them.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
     }
 
     /// Takes a sample `elapsed` after the one before. The first one primes the counters: its rates are unknown. What is

@@ -72,7 +72,7 @@ fn devices(source: &Source, registry: &mut Registry) {
     };
     let found = lines(text.as_bytes()).filter_map(device);
     let devices: Vec<_> = found
-        .filter(|(name, values)| values[1] + values[5] > 0 || real(name))
+        .filter(|(name, values)| values[1] > 0 || values[5] > 0 || real(name))
         .map(|(name, _)| (name.to_vec(), [Counter::default(); COLUMNS.len()], false))
         .collect();
     let mut series = Vec::new();

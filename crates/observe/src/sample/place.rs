@@ -25,6 +25,49 @@ pub struct Place {
     pub unknown: Option<String>,
 }
 
+/// A block device and what is mounted from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// The kernel's name.
+    pub name: String,
+    /// The mount points of file systems on it, on its partitions, or on volumes and arrays that it is part of, sorted.
+    pub mounts: Vec<String>,
+    /// The whole disks below it, sorted; the device itself where it is one.
+    pub disks: Vec<String>,
+}
+
+impl Device {
+    /// Looks the devices up.
+    pub(super) fn all(source: &Source, names: Vec<String>) -> Vec<Self> {
+        let text = source.text("/proc/self/mountinfo").unwrap_or_default();
+        let number = |text: &str| {
+            let (major, minor) = text.split_once(':')?;
+            Some((major.parse().ok()?, minor.parse().ok()?))
+        };
+        // Each mount with its device and all that is below it.
+        let mounts: Vec<(String, BTreeSet<String>)> = text
+            .lines()
+            .filter_map(Mount::parse)
+            .filter_map(|mount| {
+                let device = name(source, number(&mount.device)?)?;
+                let mut all = BTreeSet::from([device.clone()]);
+                descend(source, &device, 0, &mut |device, _| {
+                    all.insert(device.to_owned());
+                });
+                Some((mount.point, all))
+            })
+            .collect();
+        let device = |name: String| {
+            let held =
+                mounts.iter().filter(|(_, below)| below.contains(&name)).map(|(point, _)| point.clone());
+            let held: BTreeSet<String> = held.collect();
+            let disks = whole_disks(source, &name);
+            Self { name, mounts: held.into_iter().collect(), disks }
+        };
+        names.into_iter().map(device).collect()
+    }
+}
+
 impl Place {
     /// Finds it. The path must exist; nothing is written.
     pub fn find(source: &Source, path: &Path) -> Self {
@@ -96,9 +139,7 @@ impl Place {
     }
 
     fn hold(&mut self, source: &Source, device: String) {
-        let mut disks = BTreeSet::new();
-        below(source, &device, 0, &mut disks);
-        self.disks = disks.into_iter().collect();
+        self.disks = whole_disks(source, &device);
         self.device = Some(device);
     }
 }
@@ -119,27 +160,33 @@ fn name(source: &Source, (major, minor): (u32, u32)) -> Option<String> {
     Some(link.file_name()?.to_str()?.to_owned())
 }
 
-/// The whole disks below a device: a partition's disk, the parts of a volume or array, and theirs.
-fn below(source: &Source, device: &str, depth: u32, disks: &mut BTreeSet<String>) {
+/// The whole disks below a device, sorted; itself where it is one.
+fn whole_disks(source: &Source, device: &str) -> Vec<String> {
+    let mut disks = BTreeSet::new();
+    descend(source, device, 0, &mut |device, lowest| {
+        if lowest {
+            disks.insert(device.to_owned());
+        }
+    });
+    disks.into_iter().collect()
+}
+
+/// Shows a device and those below it, and whether there is none below: a partition's disk, the parts of a volume or
+/// array, and theirs.
+fn descend(source: &Source, device: &str, depth: u32, each: &mut dyn FnMut(&str, bool)) {
     // Deeper than any stack of volumes: a cycle, which only a broken tree has.
     if depth > 16 {
         return;
     }
-    let slaves = source.names(format!("/sys/class/block/{device}/slaves"));
-    for slave in &slaves {
-        below(source, slave, depth + 1, disks);
+    let mut below = source.names(format!("/sys/class/block/{device}/slaves"));
+    if below.is_empty() && source.path(format!("/sys/class/block/{device}/partition")).exists() {
+        let link = fs::read_link(source.path(format!("/sys/class/block/{device}"))).ok();
+        let disk = link.as_ref().and_then(|link| link.parent()?.file_name()?.to_str());
+        below.extend(disk.map(str::to_owned));
     }
-    if !slaves.is_empty() {
-        return;
-    }
-    let partition = source.path(format!("/sys/class/block/{device}/partition")).exists();
-    let parent = fs::read_link(source.path(format!("/sys/class/block/{device}"))).ok().filter(|_| partition);
-    let parent = parent.as_ref().and_then(|link| link.parent()?.file_name()?.to_str());
-    match parent {
-        Some(parent) => below(source, parent, depth + 1, disks),
-        None => {
-            disks.insert(device.to_owned());
-        }
+    each(device, below.is_empty());
+    for device in below {
+        descend(source, &device, depth + 1, each);
     }
 }
 
@@ -208,6 +255,16 @@ mod tests {
         assert_eq!(data.disks, ["nvme0n1", "vdb"]);
         assert_eq!((data.mount_point.as_deref(), data.kind.as_deref()), (Some("/data"), Some("xfs")));
         assert_eq!(data.unknown, None);
+    }
+
+    #[test]
+    fn a_disk_shows_what_is_mounted_from_it() {
+        let root = tree();
+        let names = ["nvme0n1", "nvme0n1p1", "vdb", "dm-0"].map(str::to_owned).to_vec();
+        let devices = Device::all(&Source::at(root.path()), names);
+        let mounts: Vec<_> = devices.iter().map(|device| device.mounts.join(" ")).collect();
+        assert_eq!(mounts, ["/ /data", "/", "/data", "/data"]);
+        assert_eq!(devices[3].disks, ["nvme0n1", "vdb"]);
     }
 
     #[test]

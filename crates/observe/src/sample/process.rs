@@ -158,7 +158,7 @@ impl Watched {
             work.ids.extend(words(text).filter_map(|word| u32::try_from(number(word)?).ok()));
         }
         let (mut used, mut bytes) = ([0; 4], [0; 2]);
-        let (mut threads, mut resident, mut count) = (0, 0, 0_u64);
+        let (mut threads, mut resident, mut count) = (0_u64, 0_u64, 0_u64);
         for i in 0..work.ids.len() {
             let id = work.ids[i];
             let Some(now) = work.read(buffer, &self.root, id, None, "stat").and_then(stat) else {
@@ -173,8 +173,8 @@ impl Watched {
                 [now.user, now.system, now.minor_faults, now.major_faults],
                 &mut used,
             );
-            threads += now.threads;
-            resident += now.resident_pages;
+            threads = threads.saturating_add(now.threads);
+            resident = resident.saturating_add(now.resident_pages);
             count += 1;
             if self.io {
                 let names: [&[u8]; 2] = [b"read_bytes", b"write_bytes"];

@@ -89,12 +89,14 @@ impl Buffer {
         Self(vec![0; 64 << 10])
     }
 
-    /// Opens a file, reads it and closes it: for what is too many to keep open.
+    /// Opens a file, reads it and closes it: for what is too many to keep open. The file must be one of those that the
+    /// kernel writes in one piece of less than a page, as all of a process but its maps are: they need one reading.
     pub(super) fn open(&mut self, path: &Path) -> Option<&[u8]> {
-        self.fill(&File::open(path).ok()?)
+        let length = File::open(path).ok()?.read_at(&mut self.0, 0).ok()?;
+        Some(&self.0[..length])
     }
 
-    pub(super) fn fill(&mut self, file: &File) -> Option<&[u8]> {
+    fn fill(&mut self, file: &File) -> Option<&[u8]> {
         let mut length = 0;
         loop {
             if length == self.0.len() {

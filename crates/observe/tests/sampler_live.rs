@@ -90,6 +90,8 @@ fn what_the_client_writes_shows_with_it() {
     let mut writer = &file;
     std::io::Write::write_all(&mut writer, &vec![7; 4 << 20]).unwrap();
     file.sync_all().unwrap();
+    // Long enough to be worth a reading of the process.
+    std::thread::sleep(Duration::from_millis(300));
     let seconds = live.sample();
     std::fs::remove_file(&path).unwrap();
     // The other tests of this binary are the same process, so that there may be more. A tmpfs writes to no device.
@@ -127,7 +129,8 @@ fn cost_of_a_sample() {
     let mut costs: Vec<f64> = (0..300)
         .map(|_| {
             let before = kelvin_observe::cpu_time();
-            live.sample();
+            // Said to be a second later, so that processes are read every time.
+            live.sampler.sample(Duration::from_secs(1), &mut live.values);
             kelvin_observe::cpu_time().saturating_sub(before).as_secs_f64() * 1e6
         })
         .collect();
@@ -142,6 +145,7 @@ fn cost_of_a_sample() {
         println!("absent: {}: {}", absent.what, absent.why);
     }
     println!("{:?}", live.sampler.places());
+    live.sample();
     std::thread::sleep(Duration::from_secs(1));
     live.sample();
     for (series, value) in live.sampler.series().iter().zip(&live.values) {
@@ -208,4 +212,21 @@ fn iostat_says_the_same() {
         }
     }
     assert!(far.is_empty(), "{far:?} differ by more than 2 %");
+}
+
+#[test]
+fn many_samples_cost_no_more_than_their_budget_for_processes() {
+    // Made in one thread and used in another, as the sampler is meant to be.
+    let mut live = std::thread::spawn(|| Live::new(&client())).join().unwrap();
+    let name = "host.process.client.resident";
+    // Samples a microsecond apart cannot each pay for a reading.
+    let mut read = 0;
+    for _ in 0..50 {
+        live.sampler.sample(Duration::from_micros(1), &mut live.values);
+        read += usize::from(!live.value(name).is_nan());
+    }
+    assert!(read <= 1, "{read} readings in 50 microseconds");
+    // An interval of ten seconds does, and its figures are means over all of it.
+    live.sampler.sample(Duration::from_secs(10), &mut live.values);
+    assert!(!live.value(name).is_nan());
 }

@@ -42,7 +42,8 @@ pub struct Config {
     /// Paths whose device matters, each with its role: `("data", …)`, `("wal", …)`. Their devices and the disks below
     /// are sampled even when `disks` does not name them.
     pub paths: Vec<(String, PathBuf)>,
-    /// Processes to sample.
+    /// Processes to sample. One with many threads or children is read less often than once a sample, so that it costs
+    /// half a per cent of a CPU at most: the intervals between are unknown.
     pub processes: Vec<Process>,
     /// Control groups (version 2) to sample besides this process's own, each with its name in the series: a directory,
     /// absolute, or a path below the hierarchy's root as `/proc/PID/cgroup` shows it.

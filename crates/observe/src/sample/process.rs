@@ -16,9 +16,11 @@ use super::source::{Buffer, Kept, Source};
 use super::tasks::{Table, delay, numbered, stat, values};
 use super::{Collector, Process, Registry};
 
-/// Beyond so many threads and children the switches are not read, and unknown: `status` costs the kernel ten
-/// microseconds each.
-const MOST_STATUSES: usize = 256;
+/// The share of a CPU that reading one process with its threads and children may cost. A child costs the kernel some 35
+/// microseconds: three hundred read every second would cost one per cent, and ten times so at ten samples a second. So a
+/// process is read only once enough time has passed to pay for what the last reading cost; the intervals between are
+/// unknown, and the next figures are the means since the last reading.
+const BUDGET: f64 = 0.005;
 
 const SERIES: [(&str, &str, &str); 12] = [
     ("cpu.user", "s/s", "CPUs used in user code"),
@@ -49,6 +51,9 @@ struct Watched {
     /// Clock ticks a second, bytes a page.
     tick: f64,
     page: f64,
+    /// Seconds since the last reading, and CPU seconds that it took; none before the first.
+    owed: f64,
+    cost: Option<f64>,
     work: Work,
 }
 
@@ -113,6 +118,8 @@ fn watch(source: &Source, registry: &mut Registry, process: &Process, prefix: &s
         slots,
         tick: rustix::param::clock_ticks_per_second() as f64,
         page: rustix::param::page_size() as f64,
+        owed: 0.0,
+        cost: None,
         work: Work {
             path: String::with_capacity(256),
             space: vec![MaybeUninit::uninit(); 16 << 10],
@@ -130,6 +137,14 @@ fn watch(source: &Source, registry: &mut Registry, process: &Process, prefix: &s
 
 impl Collector for Watched {
     fn sample(&mut self, buffer: &mut Buffer, seconds: f64, out: &mut [f64]) {
+        if seconds > 0.0 {
+            self.owed += seconds;
+        }
+        if self.cost.is_some_and(|cost| self.owed == 0.0 || self.owed * BUDGET < cost) {
+            return;
+        }
+        let seconds = std::mem::take(&mut self.owed);
+        let begun = cpu_seconds();
         let mut figures = [f64::NAN; SERIES.len()];
         if self.stat.read(buffer).and_then(stat).is_some() {
             self.processes(buffer, seconds, &mut figures);
@@ -142,7 +157,14 @@ impl Collector for Watched {
                 out[slot] = figure;
             }
         }
+        self.cost = Some(cpu_seconds() - begun);
     }
+}
+
+/// CPU time of this thread.
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 impl Watched {
@@ -212,7 +234,6 @@ impl Watched {
             work.births.clear();
         }
         let (mut waited, mut switched) = ([0], [0; 2]);
-        let few = work.ids.len() <= MOST_STATUSES;
         for i in 0..work.ids.len() {
             let id = work.ids[i];
             let born = work.births.get(i).copied().flatten();
@@ -223,9 +244,7 @@ impl Watched {
                 work.delays.account(id, born, [now], &mut waited);
             }
             let names: [&[u8]; 2] = [b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches"];
-            if few
-                && let Some(now) =
-                    work.read(buffer, &self.root, id, of, "status").and_then(|t| values(t, names))
+            if let Some(now) = work.read(buffer, &self.root, id, of, "status").and_then(|t| values(t, names))
             {
                 work.switches.account(id, born, now, &mut switched);
             }
@@ -233,9 +252,7 @@ impl Watched {
         if work.delays.close() {
             figures[7] = waited[0] as f64 / 1e9 / seconds;
         }
-        if !few {
-            work.switches.clear();
-        } else if work.switches.close() {
+        if work.switches.close() {
             figures[8] = switched[0] as f64 / seconds;
             figures[9] = switched[1] as f64 / seconds;
         }

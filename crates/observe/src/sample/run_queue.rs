@@ -44,7 +44,7 @@ impl Collector for RunQueue {
     fn sample(&mut self, buffer: &mut Buffer, seconds: f64, out: &mut [f64]) {
         let text = self.file.read(buffer).unwrap_or_default();
         let mut found = lines(text).filter_map(parse).peekable();
-        let (mut run, mut delay) = (0.0, 0.0);
+        let (mut run, mut delay, mut known) = (0.0, 0.0, false);
         for (i, (cpu, runs, delays)) in self.cpus.iter_mut().enumerate() {
             while found.next_if(|(number, ..)| number < cpu).is_some() {}
             let now = found.next_if(|(number, ..)| number == cpu);
@@ -56,12 +56,12 @@ impl Collector for RunQueue {
             if !self.totals_only {
                 out[2 + i] = figure(delayed) / 1e9 / seconds;
             }
-            if i == 0 && delayed.is_none() {
-                delay = f64::NAN;
-            }
+            known |= delayed.is_some();
         }
-        out[0] = delay / 1e9 / seconds;
-        out[1] = ratio(delay, run + delay);
+        if known {
+            out[0] = delay / 1e9 / seconds;
+            out[1] = ratio(delay, run + delay);
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! thread. Of children (a postmaster's) only the first thread's delays and switches are counted, which is all there is
 //! in a PostgreSQL backend. What a child did between its last reading and its end is lost.
 //!
-//! Source: `Documentation/filesystems/proc.rst`, "stat", "status", "io"; `sched-stats.rst`, "/proc/<pid>/schedstat".
+//! Source: `Documentation/filesystems/proc.rst`, "stat", "status", "io"; `sched-stats.rst`, `/proc/<pid>/schedstat`.
 
 use std::fmt::Write as _;
 use std::fs::File;

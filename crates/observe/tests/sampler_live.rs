@@ -156,17 +156,27 @@ fn cost_of_a_sample() {
 /// `cargo test -p kelvin-observe --test sampler_live -- --ignored --nocapture iostat`, with sysstat installed.
 #[test]
 #[ignore = "needs sysstat and some seconds"]
-#[allow(clippy::print_stdout)]
 fn iostat_says_the_same() {
-    let live = Live::new(&client());
+    // The two read some time apart, a moment on a quiet machine, and on a shared disk others may write in it: that can
+    // only add to the difference, so the best of some attempts counts.
+    let far: Vec<_> = (0..4).map(|_| beside_iostat()).collect();
+    assert!(far.iter().any(Vec::is_empty), "{far:?} differ by more than 2 %");
+}
+
+/// The columns in which the sampler and iostat differ over five seconds.
+#[allow(clippy::print_stdout)]
+fn beside_iostat() -> Vec<&'static str> {
+    let mut live = Live::new(&client());
     let disk = live.sampler.places()[0].1.disks[0].clone();
-    drop(live);
     let mut iostat = Command::new("iostat");
     let iostat = iostat.args(["-x", "-y", "-k", "-o", "JSON", "--dec=2", &disk, "5", "1"]).env("LC_ALL", "C");
     let iostat = iostat.stdout(std::process::Stdio::piped()).spawn().unwrap();
-    // iostat reads when it has started; so does the sampler, a moment later. The load runs longer than both.
-    std::thread::sleep(Duration::from_millis(10));
-    let mut live = Live::new(&client());
+    // iostat has read when it sleeps, a moment ago. The load begins after that and ends before the end.
+    let stat = format!("/proc/{}/stat", iostat.id());
+    while !std::fs::read_to_string(&stat).unwrap().contains("(iostat) S") {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    live.sample();
     let path = std::env::temp_dir().join(format!("kelvin-iostat-{}", std::process::id()));
     let start = Instant::now();
     let file = std::fs::File::create(&path).unwrap();
@@ -211,7 +221,7 @@ fn iostat_says_the_same() {
             far.push(key);
         }
     }
-    assert!(far.is_empty(), "{far:?} differ by more than 2 %");
+    far
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The sampler on the machine that runs the tests.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
-//! What the host is. Every run stores this beside its figures, because a figure without its machine cannot be
-//! compared with anything.
+//! What the host is and what it does. Every run stores what it is beside its figures, because a figure without its
+//! machine cannot be compared with anything; [`sample`] shows what it did while they were made.
 
 pub mod host;
 mod process;
+pub mod sample;
 mod threads;
 
 pub use process::cpu_time;

@@ -16,7 +16,7 @@ pub struct ThreadTimes {
 /// The times of every thread of this process, in the order of their numbers; none where the kernel keeps no
 /// scheduling statistics. Reads one small file a thread: some microseconds each.
 ///
-/// Source: `Documentation/scheduler/sched-stats.rst` of the kernel, "/proc/<pid>/schedstat".
+/// Source: `Documentation/scheduler/sched-stats.rst` of the kernel, `/proc/<pid>/schedstat`.
 pub fn threads() -> Option<Vec<ThreadTimes>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc/self/task").ok()?.flatten() {

@@ -65,23 +65,31 @@ impl Filesystem {
     }
 }
 
-struct Mount {
-    point: String,
-    kind: String,
-    options: String,
-    source: String,
+/// A mount as `/proc/self/mountinfo` shows it.
+pub(crate) struct Mount {
+    /// "major:minor".
+    pub(crate) device: String,
+    /// What of the file system is mounted: "/" but for bind mounts and the like.
+    pub(crate) root: String,
+    pub(crate) point: String,
+    pub(crate) kind: String,
+    pub(crate) options: String,
+    pub(crate) source: String,
 }
 
 impl Mount {
     /// A line of /proc/self/mountinfo: id, parent, major:minor, root, mount point, options, optional fields,
     /// a hyphen, type, source, options of the file system.
-    fn parse(line: &str) -> Option<Self> {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
         let (before, after) = line.split_once(" - ")?;
-        let mut before = before.split(' ').skip(4);
+        let mut before = before.split(' ').skip(2);
+        let (device, root) = (before.next()?, before.next()?);
         let (point, options) = (before.next()?, before.next()?);
         let mut after = after.split(' ');
         let (kind, source, more) = (after.next()?, after.next()?, after.next().unwrap_or(""));
         Some(Self {
+            device: device.into(),
+            root: unescape(root),
             point: unescape(point),
             kind: kind.into(),
             options: if more.is_empty() { options.into() } else { format!("{options},{more}") },

@@ -1,7 +1,7 @@
 //! The host's fingerprint: hardware, kernel, and the settings that decide a figure.
 
 mod cpu;
-mod filesystem;
+pub(crate) mod filesystem;
 mod memory;
 
 use std::fs;

@@ -1,0 +1,138 @@
+//! Which node's memory was handed out: `/sys/devices/system/node/nodeN/`.
+//!
+//! Remote ratio: Δother_node / Δ(local_node + other_node), allocations of pages on a node by CPUs of another.
+//!
+//! Source: `Documentation/admin-guide/numastat.rst`.
+
+use super::bytes::{keyed, lines, number, words};
+use super::counter::{Counter, figure, ratio};
+use super::fields::{Field, Fields, Kind};
+use super::source::{Buffer, Kept, Source};
+use super::{Collector, Registry};
+
+const DIRECTORY: &str = "/sys/devices/system/node";
+const KEYS: [(&str, &str); 6] = [
+    ("numa_hit", "pages had from the node that was wanted"),
+    ("numa_miss", "pages had from here though another node was wanted"),
+    ("numa_foreign", "pages wanted from here and had from another node"),
+    ("interleave_hit", "pages interleaved as intended"),
+    ("local_node", "pages handed to a CPU of this node"),
+    ("other_node", "pages handed to a CPU of another node"),
+];
+const LOCAL: usize = 4;
+const OTHER: usize = 5;
+const REMOTE: &str = "pages handed to a CPU of another node, as a share of all";
+
+const LEVELS: [Field; 4] = [
+    Field {
+        key: "MemFree",
+        name: "free",
+        unit: "B",
+        help: "memory unused on this node",
+        kind: Kind::Level(1024.0),
+    },
+    Field {
+        key: "MemUsed",
+        name: "used",
+        unit: "B",
+        help: "memory used on this node",
+        kind: Kind::Level(1024.0),
+    },
+    Field {
+        key: "HugePages_Total",
+        name: "huge_pages.total",
+        unit: "1",
+        help: "huge pages set aside on this node",
+        kind: Kind::Level(1.0),
+    },
+    Field {
+        key: "HugePages_Free",
+        name: "huge_pages.free",
+        unit: "1",
+        help: "huge pages unused on this node",
+        kind: Kind::Level(1.0),
+    },
+];
+
+struct Numa {
+    nodes: Vec<(Kept, [Counter; 6])>,
+}
+
+pub(super) fn register(source: &Source, registry: &mut Registry) {
+    let found = source.numbered(DIRECTORY, "node");
+    let nodes =
+        found.iter().filter_map(|&n| Some((n, source.open(format!("{DIRECTORY}/node{n}/numastat")).ok()?)));
+    let (numbers, nodes): (Vec<u32>, Vec<_>) =
+        nodes.map(|(n, file)| (n, (file, <[Counter; 6]>::default()))).unzip();
+    if nodes.is_empty() {
+        return registry
+            .absent("host.numa", format!("no node has a numastat in {DIRECTORY}: a kernel without NUMA"));
+    }
+    let mut series = vec![("host.numa.total.remote_ratio".to_owned(), "ratio", REMOTE)];
+    for n in &numbers {
+        series.extend(KEYS.iter().map(|(key, help)| (format!("host.numa.{n}.{key}"), "1/s", *help)));
+        series.push((format!("host.numa.{n}.remote_ratio"), "ratio", REMOTE));
+    }
+    registry.add(series, Numa { nodes });
+    for n in numbers {
+        Fields::register(
+            source,
+            registry,
+            &format!("{DIRECTORY}/node{n}/meminfo"),
+            2,
+            &format!("host.numa.{n}"),
+            &LEVELS,
+        );
+    }
+}
+
+impl Collector for Numa {
+    fn sample(&mut self, buffer: &mut Buffer, seconds: f64, out: &mut [f64]) {
+        let (total, rest) = out.split_at_mut(1);
+        let (mut local, mut other) = (0.0, 0.0);
+        for ((file, counters), out) in self.nodes.iter_mut().zip(rest.chunks_exact_mut(KEYS.len() + 1)) {
+            let now = file.read(buffer).map(parse).unwrap_or_default();
+            let mut rises = [f64::NAN; KEYS.len()];
+            for i in 0..KEYS.len() {
+                rises[i] = figure(counters[i].rise(now[i]));
+                out[i] = rises[i] / seconds;
+            }
+            out[KEYS.len()] = ratio(rises[OTHER], rises[LOCAL] + rises[OTHER]);
+            local += rises[LOCAL];
+            other += rises[OTHER];
+        }
+        total[0] = ratio(other, local + other);
+    }
+}
+
+fn parse(text: &[u8]) -> [Option<u64>; KEYS.len()] {
+    let mut values = [None; KEYS.len()];
+    for line in lines(text) {
+        let Some((key, rest)) = keyed(line) else { continue };
+        if let Some(at) = KEYS.iter().position(|(name, _)| name.as_bytes() == key) {
+            values[at] = words(rest).next().and_then(number);
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_read() {
+        let text =
+            b"numa_hit 10\nnuma_miss 2\nnuma_foreign 3\ninterleave_hit 4\nlocal_node 5\nother_node 6\n";
+        assert_eq!(parse(text), [10, 2, 3, 4, 5, 6].map(Some));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(text in "((numa_hit|other_node|\\PC) ?[0-9]{0,22}\n?){0,10}", raw: Vec<u8>) {
+            let _ = (parse(text.as_bytes()), parse(&raw));
+        }
+    }
+}

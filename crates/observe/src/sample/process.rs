@@ -1,0 +1,287 @@
+//! What given processes use: `/proc/PID/`.
+//!
+//! Counters of a process are of all its threads in `stat` and `io`; delays and switches the kernel counts thread by
+//! thread. Of children (a postmaster's) only the first thread's delays and switches are counted, which is all there is
+//! in a PostgreSQL backend. What a child did between its last reading and its end is lost.
+//!
+//! Source: `Documentation/filesystems/proc.rst`, "stat", "status", "io"; `sched-stats.rst`, `/proc/<pid>/schedstat`.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+use super::bytes::{number, words};
+use super::source::{Buffer, Kept, Source};
+use super::tasks::{Table, delay, numbered, stat, values};
+use super::{Collector, Process, Registry};
+
+/// The share of a CPU that reading one process with its threads and children may cost. A child costs the kernel some 35
+/// microseconds: three hundred read every second would cost one per cent, and ten times so at ten samples a second. So a
+/// process is read only once enough time has passed to pay for what the last reading cost; the intervals between are
+/// unknown, and the next figures are the means since the last reading.
+const BUDGET: f64 = 0.005;
+
+const SERIES: [(&str, &str, &str); 12] = [
+    ("cpu.user", "s/s", "CPUs used in user code"),
+    ("cpu.system", "s/s", "CPUs used in the kernel"),
+    ("faults.minor", "1/s", "page faults that needed no reading"),
+    ("faults.major", "1/s", "page faults that had to read"),
+    ("threads", "1", "threads now"),
+    ("resident", "B", "memory mapped and present now; pages shared among processes count for each"),
+    ("processes", "1", "processes now"),
+    ("run_delay", "s/s", "time that threads waited for a CPU: how many did, on average"),
+    ("switches.voluntary", "1/s", "context switches of threads that waited for something"),
+    ("switches.involuntary", "1/s", "context switches of threads that could have gone on"),
+    ("read_bytes", "B/s", "read from devices"),
+    ("write_bytes", "B/s", "written for devices, when made dirty"),
+];
+
+struct Watched {
+    pid: u32,
+    children: bool,
+    root: String,
+    /// Kept open, so that they cannot become another process's.
+    stat: Kept,
+    list: Option<Kept>,
+    threads: File,
+    io: bool,
+    delays: bool,
+    slots: [Option<usize>; SERIES.len()],
+    /// Clock ticks a second, bytes a page.
+    tick: f64,
+    page: f64,
+    /// Seconds since the last reading, and CPU seconds that it took; none before the first.
+    owed: f64,
+    cost: Option<f64>,
+    work: Work,
+}
+
+/// What is used again in every sample.
+struct Work {
+    path: String,
+    space: Vec<MaybeUninit<u8>>,
+    ids: Vec<u32>,
+    /// When each of `ids` began, where that was read.
+    births: Vec<Option<u64>>,
+    stats: Table<4>,
+    delays: Table<1>,
+    switches: Table<2>,
+    ios: Table<2>,
+}
+
+pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Process]) {
+    for process in processes {
+        let prefix = format!("host.process.{}", process.name);
+        if let Err(why) = watch(source, registry, process, &prefix) {
+            registry.absent(&prefix, why);
+        }
+    }
+}
+
+fn watch(source: &Source, registry: &mut Registry, process: &Process, prefix: &str) -> Result<(), String> {
+    let pid = process.pid;
+    let stat = source.open(format!("/proc/{pid}/stat"))?;
+    let threads =
+        File::open(source.path(format!("/proc/{pid}/task"))).map_err(|e| format!("/proc/{pid}/task: {e}"))?;
+    let list = source.open(format!("/proc/{pid}/task/{pid}/children"));
+    if let (true, Err(why)) = (process.children, &list) {
+        registry.absent(&format!("{prefix}: children"), format!("{why}; only the process itself is counted"));
+    }
+    let io = source.open(format!("/proc/{pid}/io"));
+    let delays = source.open(format!("/proc/{pid}/schedstat"));
+    let mut slots = [None; SERIES.len()];
+    let mut series = Vec::new();
+    for (i, (name, unit, help)) in SERIES.into_iter().enumerate() {
+        let name = format!("{prefix}.{name}");
+        let missing = match i {
+            7 => delays.as_ref().err(),
+            10 | 11 => io.as_ref().err(),
+            _ => None,
+        };
+        if let Some(why) = missing {
+            registry.absent(&name, why.clone());
+        } else {
+            slots[i] = Some(series.len());
+            series.push((name, unit, help));
+        }
+    }
+    let watched = Watched {
+        pid,
+        children: process.children && list.is_ok(),
+        root: source.path("/proc").to_string_lossy().into_owned(),
+        stat,
+        list: list.ok().filter(|_| process.children),
+        threads,
+        io: io.is_ok(),
+        delays: delays.is_ok(),
+        slots,
+        tick: rustix::param::clock_ticks_per_second() as f64,
+        page: rustix::param::page_size() as f64,
+        owed: 0.0,
+        cost: None,
+        work: Work {
+            path: String::with_capacity(256),
+            space: vec![MaybeUninit::uninit(); 16 << 10],
+            ids: Vec::with_capacity(1024),
+            births: Vec::with_capacity(1024),
+            stats: Table::new(),
+            delays: Table::new(),
+            switches: Table::new(),
+            ios: Table::new(),
+        },
+    };
+    registry.add(series, watched);
+    Ok(())
+}
+
+impl Collector for Watched {
+    fn sample(&mut self, buffer: &mut Buffer, seconds: f64, out: &mut [f64]) {
+        if seconds > 0.0 {
+            self.owed += seconds;
+        }
+        if self.cost.is_some_and(|cost| self.owed == 0.0 || self.owed * BUDGET < cost) {
+            return;
+        }
+        let seconds = std::mem::take(&mut self.owed);
+        let begun = cpu_seconds();
+        let mut figures = [f64::NAN; SERIES.len()];
+        if self.stat.read(buffer).and_then(stat).is_some() {
+            self.processes(buffer, seconds, &mut figures);
+            self.threads(buffer, seconds, &mut figures);
+        } else {
+            self.work.clear();
+        }
+        for (slot, figure) in self.slots.into_iter().zip(figures) {
+            if let Some(slot) = slot {
+                out[slot] = figure;
+            }
+        }
+        self.cost = Some(cpu_seconds() - begun);
+    }
+}
+
+/// CPU time of this thread.
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+impl Watched {
+    /// What is counted by process.
+    fn processes(&mut self, buffer: &mut Buffer, seconds: f64, figures: &mut [f64; SERIES.len()]) {
+        let work = &mut self.work;
+        work.ids.clear();
+        work.ids.push(self.pid);
+        work.births.clear();
+        if let Some(list) = &self.list {
+            // Without the list the children would come back as new ones.
+            let Some(text) = list.read(buffer) else { return work.clear() };
+            work.ids.extend(words(text).filter_map(|word| u32::try_from(number(word)?).ok()));
+        }
+        let (mut used, mut bytes) = ([0; 4], [0; 2]);
+        let (mut threads, mut resident, mut count) = (0_u64, 0_u64, 0_u64);
+        for i in 0..work.ids.len() {
+            let id = work.ids[i];
+            let Some(now) = work.read(buffer, &self.root, id, None, "stat").and_then(stat) else {
+                work.births.push(None);
+                continue;
+            };
+            let born = Some(now.born);
+            work.births.push(born);
+            work.stats.account(
+                id,
+                born,
+                [now.user, now.system, now.minor_faults, now.major_faults],
+                &mut used,
+            );
+            threads = threads.saturating_add(now.threads);
+            resident = resident.saturating_add(now.resident_pages);
+            count += 1;
+            if self.io {
+                let names: [&[u8]; 2] = [b"read_bytes", b"write_bytes"];
+                if let Some(now) =
+                    work.read(buffer, &self.root, id, None, "io").and_then(|text| values(text, names))
+                {
+                    work.ios.account(id, born, now, &mut bytes);
+                }
+            }
+        }
+        if work.stats.close() {
+            let scales = [1.0 / self.tick, 1.0 / self.tick, 1.0, 1.0];
+            for ((figure, used), scale) in figures.iter_mut().zip(used).zip(scales) {
+                *figure = used as f64 * scale / seconds;
+            }
+        }
+        figures[4] = threads as f64;
+        figures[5] = resident as f64 * self.page;
+        figures[6] = count as f64;
+        if work.ios.close() {
+            figures[10] = bytes[0] as f64 / seconds;
+            figures[11] = bytes[1] as f64 / seconds;
+        }
+    }
+
+    /// What is counted by thread: of the process all its threads, of its children the first.
+    fn threads(&mut self, buffer: &mut Buffer, seconds: f64, figures: &mut [f64; SERIES.len()]) {
+        let work = &mut self.work;
+        if !self.children {
+            if numbered(&self.threads, &mut work.space, &mut work.ids).is_none() {
+                work.delays.clear();
+                work.switches.clear();
+                return;
+            }
+            work.births.clear();
+        }
+        let (mut waited, mut switched) = ([0], [0; 2]);
+        for i in 0..work.ids.len() {
+            let id = work.ids[i];
+            let born = work.births.get(i).copied().flatten();
+            let of = (!self.children).then_some(self.pid);
+            if self.delays
+                && let Some(now) = work.read(buffer, &self.root, id, of, "schedstat").and_then(delay)
+            {
+                work.delays.account(id, born, [now], &mut waited);
+            }
+            let names: [&[u8]; 2] = [b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches"];
+            if let Some(now) = work.read(buffer, &self.root, id, of, "status").and_then(|t| values(t, names))
+            {
+                work.switches.account(id, born, now, &mut switched);
+            }
+        }
+        if work.delays.close() {
+            figures[7] = waited[0] as f64 / 1e9 / seconds;
+        }
+        if work.switches.close() {
+            figures[8] = switched[0] as f64 / seconds;
+            figures[9] = switched[1] as f64 / seconds;
+        }
+    }
+}
+
+impl Work {
+    /// A file of a process, or of a thread of the process `of`.
+    fn read<'a>(
+        &mut self,
+        buffer: &'a mut Buffer,
+        root: &str,
+        id: u32,
+        of: Option<u32>,
+        file: &str,
+    ) -> Option<&'a [u8]> {
+        self.path.clear();
+        match of {
+            Some(process) => write!(self.path, "{root}/{process}/task/{id}/{file}"),
+            None => write!(self.path, "{root}/{id}/{file}"),
+        }
+        .ok()?;
+        buffer.open(Path::new(&self.path))
+    }
+
+    fn clear(&mut self) {
+        self.stats.clear();
+        self.delays.clear();
+        self.switches.clear();
+        self.ios.clear();
+    }
+}

@@ -1,0 +1,225 @@
+//! Processes and threads that come and go: which there are, and what those that stayed did.
+
+use std::fs::File;
+use std::mem::MaybeUninit;
+
+use super::bytes::{lines, number, words};
+
+/// How many rounds someone may be missing before being forgotten. The kernel's lists are not atomic: one that ends
+/// while they are read can hide another, which must not come back as new with all of its life.
+const PATIENCE: u64 = 16;
+
+/// The last counters of processes or threads by number.
+pub(super) struct Table<const N: usize> {
+    /// Sorted by number.
+    entries: Vec<Entry<N>>,
+    round: u64,
+    /// When the youngest began that was seen, and that was seen before this round.
+    youngest: u64,
+    youngest_before: u64,
+}
+
+struct Entry<const N: usize> {
+    id: u32,
+    /// The round in which it was seen last.
+    round: u64,
+    born: Option<u64>,
+    counters: [u64; N],
+}
+
+impl<const N: usize> Table<N> {
+    pub(super) fn new() -> Self {
+        Self { entries: Vec::with_capacity(256), round: 0, youngest: 0, youngest_before: 0 }
+    }
+
+    /// Adds what `id` did since it was seen last to `sum`. One that is new has done everything since then, unless it
+    /// began (`born`, in any unit) before another that was seen: then it was hidden, and its past is of no interval. One
+    /// that counts less than before is another of the same number.
+    pub(super) fn account(&mut self, id: u32, born: Option<u64>, now: [u64; N], sum: &mut [u64; N]) {
+        self.youngest = self.youngest.max(born.unwrap_or(0));
+        let hidden = born.is_some_and(|born| born < self.youngest_before);
+        let before = match self.entries.binary_search_by_key(&id, |entry| entry.id) {
+            Ok(at) => {
+                let entry = &mut self.entries[at];
+                entry.round = self.round;
+                let before = std::mem::replace(&mut entry.counters, now);
+                let same = entry.born == born && before.iter().zip(now).all(|(before, now)| *before <= now);
+                entry.born = born;
+                if same { before } else { [0; N] }
+            }
+            Err(at) => {
+                self.entries.insert(at, Entry { id, round: self.round, born, counters: now });
+                if hidden { now } else { [0; N] }
+            }
+        };
+        for ((sum, now), before) in sum.iter_mut().zip(now).zip(before) {
+            *sum = sum.saturating_add(now - before);
+        }
+    }
+
+    /// Ends the round. What those who are gone did since their last reading is lost with them. Whether there was a round
+    /// before this one: the sums of the first are of whole lives.
+    pub(super) fn close(&mut self) -> bool {
+        self.entries.retain(|entry| entry.round + PATIENCE > self.round);
+        self.youngest_before = self.youngest;
+        self.round += 1;
+        self.round > 1
+    }
+
+    /// Forgets everything, so that the next round is a first one.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        (self.round, self.youngest, self.youngest_before) = (0, 0, 0);
+    }
+}
+
+/// The numbered entries of an open directory, such as `/proc/PID/task`, into `found`. None when it cannot be read: the
+/// process is gone.
+pub(super) fn numbered(directory: &File, space: &mut [MaybeUninit<u8>], found: &mut Vec<u32>) -> Option<()> {
+    found.clear();
+    rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(0)).ok()?;
+    let mut entries = rustix::fs::RawDir::new(directory, space);
+    while let Some(entry) = entries.next() {
+        let id = number(entry.ok()?.file_name().to_bytes()).and_then(|n| u32::try_from(n).ok());
+        found.extend(id);
+    }
+    (!found.is_empty()).then_some(())
+}
+
+/// What `/proc/PID/stat` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stat {
+    /// Clock ticks in user code and in the kernel.
+    pub(super) user: u64,
+    pub(super) system: u64,
+    pub(super) minor_faults: u64,
+    pub(super) major_faults: u64,
+    pub(super) threads: u64,
+    pub(super) resident_pages: u64,
+    /// Clock ticks between the boot and its beginning.
+    pub(super) born: u64,
+}
+
+/// Reads it. The name stands in parentheses and may hold anything, parentheses and blanks too.
+pub(super) fn stat(text: &[u8]) -> Option<Stat> {
+    let end = text.iter().rposition(|&b| b == b')')?;
+    let mut values = [0; 22];
+    // The first is a letter; some of the others can be below zero, none of those that are wanted.
+    let mut words = words(&text[end + 1..]);
+    for value in &mut values {
+        *value = number(words.next()?).unwrap_or(0);
+    }
+    Some(Stat {
+        minor_faults: values[7],
+        major_faults: values[9],
+        user: values[11],
+        system: values[12],
+        threads: values[17],
+        resident_pages: values[21],
+        born: values[19],
+    })
+}
+
+/// The time that a thread waited for a CPU, in nanoseconds: the second number of its `schedstat`.
+pub(super) fn delay(text: &[u8]) -> Option<u64> {
+    number(words(text).nth(1)?)
+}
+
+/// The values of lines "name: value", all of which must be there.
+pub(super) fn values<const N: usize>(text: &[u8], names: [&[u8]; N]) -> Option<[u64; N]> {
+    let mut found = [None; N];
+    for line in lines(text) {
+        for (found, name) in found.iter_mut().zip(names) {
+            if let Some(rest) = line.strip_prefix(name).and_then(|rest| rest.strip_prefix(b":")) {
+                *found = words(rest).next().and_then(number);
+            }
+        }
+    }
+    let all = found.iter().all(Option::is_some);
+    all.then(|| found.map(Option::unwrap_or_default))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn who_stays_comes_and_goes_is_counted_once() {
+        let mut table = Table::<1>::new();
+        let mut round = |seen: &[(u32, u64)]| {
+            let mut sum = [0];
+            for (id, value) in seen {
+                table.account(*id, Some(u64::from(*id)), [*value], &mut sum);
+            }
+            (table.close(), sum[0])
+        };
+        assert_eq!(round(&[(1, 100), (2, 50)]), (false, 150));
+        assert_eq!(round(&[(1, 110), (2, 55), (3, 7)]), (true, 10 + 5 + 7));
+        assert_eq!(round(&[(1, 110), (3, 8)]), (true, 1));
+        // 2 was hidden for a round; 3 is another one of the same number.
+        assert_eq!(round(&[(1, 111), (2, 56), (3, 2)]), (true, 1 + 1 + 2));
+    }
+
+    #[test]
+    fn who_was_hidden_does_not_bring_the_past_along() {
+        let mut table = Table::<1>::new();
+        let mut sum = [0];
+        table.account(5, Some(50), [7], &mut sum);
+        table.close();
+        sum = [0];
+        table.account(4, Some(40), [1000], &mut sum);
+        table.account(6, Some(50), [3], &mut sum);
+        assert_eq!(sum, [3]);
+        // After long absence 5 is forgotten, and another may bear its number.
+        for _ in 0..=PATIENCE {
+            table.close();
+        }
+        sum = [0];
+        table.account(5, Some(90), [8], &mut sum);
+        assert_eq!(sum, [8]);
+    }
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let text = b"42 (a) S (b) c) S 1 42 42 0 -1 4194560 11 0 12 0 13 14 0 0 20 0 5 0 100 4096 77 1 1";
+        let expected = Stat {
+            user: 13,
+            system: 14,
+            minor_faults: 11,
+            major_faults: 12,
+            threads: 5,
+            resident_pages: 77,
+            born: 100,
+        };
+        assert_eq!(stat(text), Some(expected));
+        assert_eq!(stat(b"42 (x) S 1"), None);
+        assert_eq!(delay(b"100 200 3\n"), Some(200));
+        assert_eq!(
+            values(b"rchar: 1\nread_bytes: 5\nwrite_bytes: 6\n", [b"read_bytes", b"write_bytes"]),
+            Some([5, 6])
+        );
+        assert_eq!(values(b"read_bytes: 5\n", [b"read_bytes", b"write_bytes"]), None);
+    }
+
+    #[test]
+    fn the_threads_of_this_process_are_found() {
+        let directory = File::open("/proc/self/task").unwrap();
+        let mut found = Vec::new();
+        let mut space = vec![MaybeUninit::uninit(); 4096];
+        for _ in 0..2 {
+            numbered(&directory, &mut space, &mut found).unwrap();
+            assert!(found.contains(&(crate::thread_id() as u32)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(text in "([0-9]{0,22}|\\PC|\\(|\\)| |read_bytes:){0,40}", raw: Vec<u8>) {
+            for text in [text.as_bytes(), &raw] {
+                let _ = (stat(text), delay(text), values(text, [b"read_bytes"]));
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The sampler on the machine that runs the tests.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use kelvin_observe::sample::{Config, HostSampler, Process};
+
+struct Live {
+    sampler: HostSampler,
+    values: Vec<f64>,
+    last: Instant,
+}
+
+impl Live {
+    fn new(config: &Config) -> Self {
+        let sampler = HostSampler::new(config);
+        let values = vec![f64::NAN; sampler.series().len()];
+        let mut live = Self { sampler, values, last: Instant::now() };
+        live.sample();
+        live
+    }
+
+    /// Returns the length of the interval.
+    fn sample(&mut self) -> f64 {
+        let elapsed = self.last.elapsed();
+        self.last = Instant::now();
+        self.sampler.sample(elapsed, &mut self.values);
+        elapsed.as_secs_f64()
+    }
+
+    fn value(&self, name: &str) -> f64 {
+        let at = self.sampler.series().iter().position(|series| series.name == name);
+        self.values[at.unwrap_or_else(|| panic!("no series {name}: {:?}", self.sampler.absent()))]
+    }
+}
+
+fn client() -> Config {
+    Config {
+        paths: vec![("data".into(), PathBuf::from("."))],
+        processes: vec![Process { name: "client".into(), pid: std::process::id(), children: false }],
+        ..Config::default()
+    }
+}
+
+fn burn(time: Duration) {
+    let start = Instant::now();
+    let mut sum = 0_u64;
+    while start.elapsed() < time {
+        for i in 0..10_000 {
+            sum = std::hint::black_box(sum.wrapping_add(i));
+        }
+    }
+}
+
+#[test]
+fn a_busy_loop_shows_and_the_shares_add_up() {
+    let mut live = Live::new(&client());
+    assert!(live.value("host.cpu.total.user").is_nan(), "the first sample only primes");
+    assert!(live.value("host.memory.available") > 0.0);
+    let ran = kelvin_observe::cpu_time();
+    burn(Duration::from_secs(1));
+    let seconds = live.sample();
+    let ran = kelvin_observe::cpu_time().saturating_sub(ran).as_secs_f64();
+    let shares = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+    let cpus: Vec<String> =
+        live.sampler.series().iter().filter_map(|s| Some(s.name.strip_suffix(".user")?.to_owned())).collect();
+    for cpu in cpus.iter().filter(|name| name.starts_with("host.cpu.")) {
+        let sum: f64 = shares.iter().map(|share| live.value(&format!("{cpu}.{share}"))).sum();
+        assert!((sum - 1.0).abs() < 0.02, "{cpu}: {sum}");
+    }
+    // What the process used by its own clock is what the sampler saw of it, to the kernel's tick on either side.
+    let used =
+        (live.value("host.process.client.cpu.user") + live.value("host.process.client.cpu.system")) * seconds;
+    assert!((used - ran).abs() < 0.05 + 0.1 * ran, "{used} s seen of {ran} s");
+    // And it must be among the busy shares of all CPUs.
+    let threads = std::thread::available_parallelism().unwrap().get() as f64;
+    let busy = live.value("host.cpu.total.busy");
+    assert!(busy * seconds * threads > 0.5 * ran, "{busy} busy of {threads} CPUs, {ran} s of it here");
+    assert!(live.value("host.process.client.resident") > 1e5);
+    assert!(live.value("host.process.client.threads") >= 2.0);
+    assert!(live.value("host.context_switches") > 0.0);
+}
+
+#[test]
+fn what_the_client_writes_shows_with_it() {
+    let mut live = Live::new(&client());
+    let path = std::env::temp_dir().join(format!("kelvin-sampler-{}", std::process::id()));
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = &file;
+    std::io::Write::write_all(&mut writer, &vec![7; 4 << 20]).unwrap();
+    file.sync_all().unwrap();
+    // Long enough to be worth a reading of the process.
+    std::thread::sleep(Duration::from_millis(300));
+    let seconds = live.sample();
+    std::fs::remove_file(&path).unwrap();
+    // The other tests of this binary are the same process, so that there may be more. A tmpfs writes to no device.
+    let temporary = kelvin_observe::host::Filesystem::of(&std::env::temp_dir()).unwrap();
+    if temporary.kind != "tmpfs" {
+        let written = live.value("host.process.client.write_bytes") * seconds;
+        assert!(written >= f64::from(4 << 20), "{written}");
+    }
+}
+
+#[test]
+fn every_series_has_one_name_and_every_absence_a_reason() {
+    let live = Live::new(&client());
+    let mut names: Vec<_> = live.sampler.series().iter().map(|s| s.name.clone()).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    for series in live.sampler.series() {
+        assert!(series.name.starts_with("host.") && !series.name.contains(' '), "{series:?}");
+        assert!(!series.help.is_empty() && !series.unit.is_empty(), "{series:?}");
+    }
+    assert!(live.sampler.absent().iter().all(|absent| !absent.what.is_empty() && absent.why.len() > 10));
+}
+
+/// `cargo test -p kelvin-observe --test sampler_live -- --ignored --nocapture cost`
+#[test]
+#[ignore = "measures"]
+#[allow(clippy::print_stdout)]
+fn cost_of_a_sample() {
+    let parent = std::env::var("KELVIN_TEST_PID").ok().and_then(|pid| pid.parse().ok());
+    let mut config = client();
+    config.processes.extend(parent.map(|pid| Process { name: "server".into(), pid, children: true }));
+    let mut live = Live::new(&config);
+    let mut costs: Vec<f64> = (0..300)
+        .map(|_| {
+            let before = kelvin_observe::cpu_time();
+            // Said to be a second later, so that processes are read every time.
+            live.sampler.sample(Duration::from_secs(1), &mut live.values);
+            kelvin_observe::cpu_time().saturating_sub(before).as_secs_f64() * 1e6
+        })
+        .collect();
+    costs.sort_by(f64::total_cmp);
+    println!(
+        "{} series; CPU per sample: median {:.0} µs, p95 {:.0} µs",
+        live.values.len(),
+        costs[150],
+        costs[285]
+    );
+    for absent in live.sampler.absent() {
+        println!("absent: {}: {}", absent.what, absent.why);
+    }
+    println!("{:?}", live.sampler.places());
+    live.sample();
+    std::thread::sleep(Duration::from_secs(1));
+    live.sample();
+    for (series, value) in live.sampler.series().iter().zip(&live.values) {
+        println!("{} {value:.3} {}", series.name, series.unit);
+    }
+}
+
+/// `cargo test -p kelvin-observe --test sampler_live -- --ignored --nocapture iostat`, with sysstat installed.
+#[test]
+#[ignore = "needs sysstat and some seconds"]
+fn iostat_says_the_same() {
+    // The two read some time apart, a moment on a quiet machine, and on a shared disk others may write in it: that can
+    // only add to the difference, so the best of some attempts counts.
+    let far: Vec<_> = (0..4).map(|_| beside_iostat()).collect();
+    assert!(far.iter().any(Vec::is_empty), "{far:?} differ by more than 2 %");
+}
+
+/// The columns in which the sampler and iostat differ over five seconds.
+#[allow(clippy::print_stdout)]
+fn beside_iostat() -> Vec<&'static str> {
+    let mut live = Live::new(&client());
+    let disk = live.sampler.places()[0].1.disks[0].clone();
+    let mut iostat = Command::new("iostat");
+    let iostat = iostat.args(["-x", "-y", "-k", "-o", "JSON", "--dec=2", &disk, "5", "1"]).env("LC_ALL", "C");
+    let iostat = iostat.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    // iostat has read when it sleeps, a moment ago. The load begins after that and ends before the end.
+    let stat = format!("/proc/{}/stat", iostat.id());
+    while !std::fs::read_to_string(&stat).unwrap().contains("(iostat) S") {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    live.sample();
+    let path = std::env::temp_dir().join(format!("kelvin-iostat-{}", std::process::id()));
+    let start = Instant::now();
+    let file = std::fs::File::create(&path).unwrap();
+    let block = vec![7; 256 << 10];
+    while start.elapsed() < Duration::from_millis(4500) {
+        std::os::unix::fs::FileExt::write_all_at(&file, &block, 0).unwrap();
+        file.sync_data().unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep((live.last + Duration::from_secs(5)).saturating_duration_since(Instant::now()));
+    live.sample();
+    let output = iostat.wait_with_output().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.contains("disk_device")).unwrap();
+    let theirs = |key: &str| -> f64 {
+        let rest = line.split_once(&format!("\"{key}\":")).unwrap().1.trim_start();
+        rest[..rest.find([',', '}']).unwrap()].trim().parse().unwrap()
+    };
+    let mut far = Vec::new();
+    for (ours, key) in [
+        ("r_s", "r/s"),
+        ("rkb_s", "rkB/s"),
+        ("r_await", "r_await"),
+        ("rareq_sz", "rareq-sz"),
+        ("w_s", "w/s"),
+        ("wkb_s", "wkB/s"),
+        ("wrqm_s", "wrqm/s"),
+        ("wrqm", "wrqm"),
+        ("w_await", "w_await"),
+        ("wareq_sz", "wareq-sz"),
+        ("d_s", "d/s"),
+        ("f_s", "f/s"),
+        ("f_await", "f_await"),
+        ("aqu_sz", "aqu-sz"),
+        ("util", "util"),
+    ] {
+        let (ours, theirs) = (live.value(&format!("host.disk.{disk}.{ours}")), theirs(key));
+        println!("{key:10} {ours:12.3} {theirs:12.3}");
+        // What happened in the milliseconds between the two readings differs on a shared disk.
+        if (ours - theirs).abs() > 0.05 + 0.02 * theirs {
+            far.push(key);
+        }
+    }
+    far
+}
+
+#[test]
+fn many_samples_cost_no_more_than_their_budget_for_processes() {
+    // Made in one thread and used in another, as the sampler is meant to be.
+    let mut live = std::thread::spawn(|| Live::new(&client())).join().unwrap();
+    let name = "host.process.client.resident";
+    // Samples a microsecond apart cannot each pay for a reading.
+    let mut read = 0;
+    for _ in 0..50 {
+        live.sampler.sample(Duration::from_micros(1), &mut live.values);
+        read += usize::from(!live.value(name).is_nan());
+    }
+    assert!(read <= 1, "{read} readings in 50 microseconds");
+    // An interval of ten seconds does, and its figures are means over all of it.
+    live.sampler.sample(Duration::from_secs(10), &mut live.values);
+    assert!(!live.value(name).is_nan());
+}

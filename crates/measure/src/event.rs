@@ -4,6 +4,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::invariant::Invariant;
+use crate::observation::Observation;
 use crate::{Histogram, Nanos};
 
 /// The parts of a run, in their order. A run of several points repeats `Connect` to `Stop` for each.
@@ -504,6 +505,8 @@ pub enum Event {
         /// The outcome.
         line: CheckLine,
     },
+    /// Something was seen of the host or the database.
+    Observed(Observation),
     /// A sweep over users was fitted.
     Scalability(Scalability),
     /// A search for the highest rate ended.

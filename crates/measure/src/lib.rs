@@ -10,6 +10,7 @@ mod collector;
 pub mod event;
 mod histogram;
 pub mod invariant;
+pub mod observation;
 mod random;
 mod recorder;
 

@@ -1,10 +1,12 @@
 //! What the host is and what it does. Every run stores what it is beside its figures, because a figure without its
-//! machine cannot be compared with anything; [`sample`] shows what it did while they were made.
+//! machine cannot be compared with anything; [`sample`] shows what it did while they were made, and [`watch`] lets it, the
+//! database and others be watched side by side, on the run's clock.
 
 pub mod host;
 mod process;
 pub mod sample;
 mod threads;
+pub mod watch;
 
 pub use process::cpu_time;
 pub use threads::{ThreadTimes, thread_id, thread_times, threads};

@@ -6,6 +6,7 @@ use kelvin_measure::event::{
     Arrivals, AuditLine, CheckLine, ErrorCount, Event, MaximumRate, Phase, Scalability, Status, Window,
 };
 use kelvin_measure::invariant::Invariant;
+use kelvin_measure::observation::Observation;
 use serde::Deserialize;
 
 /// The event's tag, as its JSON has it.
@@ -22,6 +23,7 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::Audit { .. } => "audit",
         Event::Invariant { .. } => "invariant",
         Event::Check { .. } => "check",
+        Event::Observed(_) => "observed",
         Event::Scalability(_) => "scalability",
         Event::MaximumRate(_) => "maximum-rate",
         Event::Finished { .. } => "finished",
@@ -47,6 +49,7 @@ enum Body {
     Audit { point: u32, lines: Vec<Line> },
     Invariant { point: u32, invariant: Invariant },
     Check { phase: Phase, line: CheckLine },
+    Observed(Observation),
     Scalability(Scalability),
     MaximumRate(MaximumRate),
     Finished { status: Status, error: Option<String> },
@@ -95,6 +98,7 @@ impl From<Body> for Event {
             }
             Body::Invariant { point, invariant } => Self::Invariant { point, invariant },
             Body::Check { phase, line } => Self::Check { phase, line },
+            Body::Observed(seen) => Self::Observed(seen),
             Body::Scalability(fit) => Self::Scalability(fit),
             Body::MaximumRate(found) => Self::MaximumRate(found),
             Body::Finished { status, error } => Self::Finished { status, error },

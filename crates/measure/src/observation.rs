@@ -1,0 +1,278 @@
+//! What was seen of host and database while a run went on, on the run's own clock.
+//!
+//! An observer names its metrics once ([`Observer`]) and then sends [`Reading`]s; sessions of the database come as
+//! [`Waits`] over a dictionary of [`WaitGroup`]s; what has a beginning and an end is an [`Occurrence`]. All of it is
+//! part of the run's event stream, so that the live view, the store and the findings read the same thing.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+
+/// One figure that an observer reads again and again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Stable, dotted: "host.cpu.total.user", "postgres.wal.bytes". A remote host's have its address before them:
+    /// "db1:9100/host.cpu.total.user".
+    pub name: String,
+    /// "ratio" (of 1), "1/s", "B/s", "kB/s", "B", "ms", "kB", "s/s", "MHz", "%" or "1".
+    pub unit: String,
+    /// One line that says what it is.
+    pub help: String,
+}
+
+/// What an observer could not see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Absent {
+    /// The metrics' common prefix, or what is missing in words.
+    pub what: String,
+    /// Why, and what would make it visible.
+    pub why: String,
+}
+
+/// Where something of the database lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceOf {
+    /// "data", "wal" or "temp".
+    pub role: String,
+    /// The directory.
+    pub path: String,
+    /// The block device by the name that its metrics have (`host.disk.DEVICE.…`); none when there is none.
+    pub device: Option<String>,
+    /// Where the file system is mounted.
+    pub mount: String,
+    /// Its type, such as "ext4".
+    pub filesystem: String,
+}
+
+/// An observer and its metrics. One that finds more while it watches sends another of these for the new ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observer {
+    /// Who: "host", "postgres", "sqlite", or a scraped URL without a password.
+    pub source: String,
+    /// Index of the first metric among those of the run.
+    pub first: u32,
+    /// The metrics, in the order of the values of its readings.
+    pub metrics: Vec<Metric>,
+    /// What it could not see.
+    #[serde(default)]
+    pub absent: Vec<Absent>,
+    /// Where the database's files lie, where that is known.
+    #[serde(default)]
+    pub places: Vec<PlaceOf>,
+}
+
+/// Values of one observer at one moment. A rate covers the time since the reading before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// When, on the run's clock.
+    pub at: Nanos,
+    /// Index of the first metric.
+    pub first: u32,
+    /// One value a metric; NaN (null in JSON) where it is unknown.
+    #[serde(deserialize_with = "numbers")]
+    pub values: Vec<f32>,
+}
+
+/// JSON has no number for what is none, and writes null.
+fn numbers<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
+    let values: Vec<Option<f32>> = Deserialize::deserialize(deserializer)?;
+    Ok(values.into_iter().map(|value| value.unwrap_or(f32::NAN)).collect())
+}
+
+/// What a session was doing, as far as sessions are told apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct WaitGroup {
+    /// The kind of process: "client backend", "checkpointer", "walwriter", "autovacuum worker".
+    pub backend: String,
+    /// The class of what it waited for as the database names it ("Lock", "LWLock", "IO", "Client", …), "CPU" when it
+    /// waited for nothing that the database knows of, "Idle in transaction" when it waited for its client's next
+    /// statement within a transaction.
+    pub class: String,
+    /// The wait event, such as "WALSync"; empty where there is none.
+    pub event: String,
+    /// The statement's identifier; none where the database does not say.
+    pub query: Option<i64>,
+}
+
+/// How often sessions were seen in which state. Idle sessions and the observers' own are not in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// When the last look was taken, on the run's clock.
+    pub at: Nanos,
+    /// Looks taken since the event before, evenly spaced.
+    pub looks: u32,
+    /// Index of a [`WaitGroup`] and the sessions seen in it, summed over the looks: divided by `looks` it is the
+    /// average number of sessions in that state.
+    pub seen: Vec<(u32, u32)>,
+    /// Sessions seen waiting for a row that another one holds, by relation, summed over `lock_looks` looks.
+    #[serde(default)]
+    pub rows: Vec<(String, u32)>,
+    /// Looks at the locks.
+    #[serde(default)]
+    pub lock_looks: u32,
+}
+
+/// What happened in the database beside the load and has a beginning and an end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Occurrence {
+    /// Which one: the same number comes again when it has ended.
+    pub id: u32,
+    /// "checkpoint", "autovacuum", "autoanalyze" or "restart".
+    pub kind: String,
+    /// What of: "requested" or "timed" for a checkpoint, the relation for a vacuum.
+    pub subject: String,
+    /// When it began, on the run's clock.
+    pub from: Nanos,
+    /// When it ended; none while it goes on.
+    pub to: Option<Nanos>,
+    /// Figures by name, with the unit in the name ("buffers", "write_ms", "sync_ms").
+    #[serde(default)]
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// A node of a statement's plan that reads a relation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scan {
+    /// "Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Heap Scan".
+    pub node: String,
+    /// The relation.
+    pub relation: String,
+    /// The index, for scans of one.
+    pub index: Option<String>,
+}
+
+/// How the database would run a statement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// SHA-256 over nodes, relations and indexes in their order, as 16 hexadecimal digits: costs and rows are not in
+    /// it, so that it changes when the way changes.
+    pub hash: String,
+    /// The plan as the database prints it.
+    pub text: String,
+    /// What it reads.
+    pub scans: Vec<Scan>,
+}
+
+/// What one statement came to over a point's window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatementTotals {
+    /// Its identifier by the database.
+    pub query: i64,
+    /// Its text without its constants.
+    pub text: String,
+    /// Executions.
+    pub calls: u64,
+    /// Time in execution, in milliseconds.
+    pub total_ms: f64,
+    /// Rows returned or affected.
+    pub rows: u64,
+    /// Pages found in the database's own buffers.
+    pub blocks_hit: u64,
+    /// Pages that were not.
+    pub blocks_read: u64,
+    /// Bytes of log written by it; none where the database does not count them.
+    pub wal_bytes: Option<u64>,
+    /// Its plan; none where it could not be had.
+    pub plan: Option<Plan>,
+}
+
+/// Before or after the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// Before the users connect.
+    Before,
+    /// After they have ended.
+    After,
+}
+
+/// A table or index.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Relation {
+    /// Schema and name.
+    pub name: String,
+    /// "table" or "index".
+    pub kind: String,
+    /// The table of an index.
+    pub table: Option<String>,
+    /// Bytes on disk of its main fork; for tables with what is stored out of line.
+    pub bytes: u64,
+    /// Live rows, as the database estimates them.
+    pub rows: Option<u64>,
+    /// Rows that are dead and not yet removed.
+    pub dead_rows: Option<u64>,
+    /// Sequential scans (tables) so far.
+    pub sequential_scans: Option<u64>,
+    /// Index scans so far.
+    pub index_scans: Option<u64>,
+    /// Whether it has statistics for the planner; none where that could not be seen.
+    pub analyzed: Option<bool>,
+    /// Share of its bytes that a rewrite would give back, estimated; none where it could not be.
+    pub bloat: Option<f64>,
+}
+
+/// Something that was seen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "seen", rename_all = "kebab-case")]
+pub enum Observation {
+    /// An observer and its metrics.
+    Observer(Observer),
+    /// Values.
+    Reading(Reading),
+    /// States of sessions that were seen for the first time: `first` is the index of the first of them.
+    WaitGroups {
+        /// Index of the first.
+        first: u32,
+        /// The states.
+        groups: Vec<WaitGroup>,
+    },
+    /// What sessions were doing.
+    Waits(Waits),
+    /// Something with a beginning and an end.
+    Occurrence(Occurrence),
+    /// What the statements came to over a point's window.
+    Statements {
+        /// Which point of the run.
+        point: u32,
+        /// The ones that took the most time, the longest first.
+        statements: Vec<StatementTotals>,
+        /// Time in execution of all statements of this database, in milliseconds.
+        total_ms: f64,
+    },
+    /// Tables and indexes.
+    Relations {
+        /// Before or after the load.
+        when: When,
+        /// The largest first.
+        relations: Vec<Relation>,
+        /// Bytes of the whole database.
+        database_bytes: u64,
+    },
+    /// Every setting of the database that a finding asks for, whether at its default or not, by name. Sizes are in
+    /// bytes, times in milliseconds, switches "on" or "off".
+    Settings {
+        /// Value by name.
+        values: BTreeMap<String, String>,
+    },
+    /// A source fell silent or could not be read any more.
+    Lost(Absent),
+}
+
+impl Observation {
+    /// Its tag, as its JSON has it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Observer(_) => "observer",
+            Self::Reading(_) => "reading",
+            Self::WaitGroups { .. } => "wait-groups",
+            Self::Waits(_) => "waits",
+            Self::Occurrence(_) => "occurrence",
+            Self::Statements { .. } => "statements",
+            Self::Relations { .. } => "relations",
+            Self::Settings { .. } => "settings",
+            Self::Lost(_) => "lost",
+        }
+    }
+}

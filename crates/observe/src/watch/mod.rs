@@ -1,0 +1,189 @@
+//! Watching while a run goes on: each [`Watcher`] in a thread of its own, all of their observations in one stream on
+//! the run's clock.
+//!
+//! [`Watch::start`] makes the watchers' connections before the users', so that a server that places connections by
+//! their order places the users as it would without us. What they see waits in a channel until whoever holds the
+//! event sink takes it ([`Watch::take`]); [`Watch::finish`] lets each look once more and ends them.
+
+mod feed;
+mod host;
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use kelvin_measure::event::Phase;
+use kelvin_measure::observation::{Absent, Observation};
+use kelvin_measure::{Clock, Nanos};
+
+pub use feed::Feed;
+pub use host::HostWatcher;
+
+/// Observations that may wait to be taken; a reader that is so far behind has stopped, and the oldest thing to do is
+/// to keep the load's own memory.
+const MOST_WAITING: usize = 100_000;
+
+/// How long a watcher may take for its last look before it is left behind.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where a run stands, for watchers that take stock at the window's edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stage {
+    /// Which point of the run.
+    pub point: u32,
+    /// The phase that began.
+    pub phase: Phase,
+}
+
+/// One thing that is watched.
+pub trait Watcher: Send {
+    /// What it is, for messages: "host", "postgres sessions".
+    fn name(&self) -> String;
+
+    /// Time from one look to the next.
+    fn interval(&self) -> Duration;
+
+    /// Names its metrics, before the first look.
+    fn begin(&mut self, feed: &mut Feed);
+
+    /// Looks. An error is told once ([`Observation::Lost`]) and the watcher asked again at its next turn.
+    fn look(&mut self, feed: &mut Feed) -> Result<(), String>;
+
+    /// A phase of the run began. Called between looks, within milliseconds of it.
+    fn stage(&mut self, _stage: Stage, _feed: &mut Feed) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The load has ended: the last words.
+    fn end(&mut self, _feed: &mut Feed) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+enum Order {
+    Stage(Stage),
+    End,
+}
+
+struct Hand {
+    orders: mpsc::Sender<Order>,
+    thread: JoinHandle<()>,
+}
+
+/// Watchers at work.
+pub struct Watch {
+    hands: Vec<Hand>,
+    seen: Receiver<Observation>,
+}
+
+impl Watch {
+    /// Starts a thread for each watcher.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn start(watchers: Vec<Box<dyn Watcher>>, clock: &Clock) -> std::io::Result<Self> {
+        let (sender, seen) = mpsc::sync_channel(MOST_WAITING);
+        let counts = Arc::new(feed::Counts::default());
+        let mut hands = Vec::with_capacity(watchers.len());
+        for watcher in watchers {
+            let (orders, received) = mpsc::channel();
+            let feed = Feed::new(SyncSender::clone(&sender), clock.clone(), Arc::clone(&counts));
+            let thread = std::thread::Builder::new()
+                .name("watcher".into())
+                .stack_size(512 * 1024)
+                .spawn(move || work(watcher, feed, &received))?;
+            hands.push(Hand { orders, thread });
+        }
+        Ok(Self { hands, seen })
+    }
+
+    /// Tells every watcher that a phase began.
+    pub fn stage(&self, stage: Stage) {
+        for hand in &self.hands {
+            // One that has ended hears nothing more.
+            let _ended = hand.orders.send(Order::Stage(stage));
+        }
+    }
+
+    /// What was seen and not taken yet, in the order in which it was seen by each watcher.
+    pub fn take(&self) -> impl Iterator<Item = Observation> + '_ {
+        // A bound, so that watchers cannot hold their reader.
+        self.seen.try_iter().take(MOST_WAITING)
+    }
+
+    /// Ends the watchers, waits for their last words (up to ten seconds, in which `each` gets what they say), and
+    /// names those that did not end.
+    ///
+    /// # Errors
+    /// That of `each`; the watchers end all the same.
+    pub fn finish<E>(self, mut each: impl FnMut(Observation) -> Result<(), E>) -> Result<(), E> {
+        for hand in &self.hands {
+            let _ended = hand.orders.send(Order::End);
+        }
+        let deadline = std::time::Instant::now() + PATIENCE;
+        let mut result = Ok(());
+        let mut take = |observation| {
+            if result.is_ok() {
+                result = each(observation);
+            }
+        };
+        while std::time::Instant::now() < deadline {
+            let all_ended = self.hands.iter().all(|hand| hand.thread.is_finished());
+            match self.seen.recv_timeout(Duration::from_millis(5)) {
+                Ok(observation) => take(observation),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) if all_ended => break,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        self.seen.try_iter().for_each(&mut take);
+        for hand in self.hands.iter().filter(|hand| !hand.thread.is_finished()) {
+            let name = hand.thread.thread().name().unwrap_or("watcher").to_owned();
+            let why = format!("it did not end within {} s", PATIENCE.as_secs());
+            take(Observation::Lost(Absent { what: name, why }));
+        }
+        result
+    }
+}
+
+/// A watcher's life: looks at even times, told of phases in between.
+fn work(mut watcher: Box<dyn Watcher>, mut feed: Feed, orders: &Receiver<Order>) {
+    let interval = watcher.interval().as_nanos() as Nanos;
+    let name = watcher.name();
+    let mut silent = false;
+    let mut judge = |result: Result<(), String>, feed: &mut Feed| match result {
+        Ok(()) => silent = false,
+        // A server that is down would say so ten times a second.
+        Err(_) if silent => {}
+        Err(why) => {
+            silent = true;
+            feed.send(Observation::Lost(Absent { what: name.clone(), why }));
+        }
+    };
+    watcher.begin(&mut feed);
+    let mut due = feed.now();
+    loop {
+        let now = feed.now();
+        if now >= due {
+            let looked = watcher.look(&mut feed);
+            judge(looked, &mut feed);
+            // A look that took longer than the interval skips the turns it has missed.
+            let now = feed.now();
+            due += interval * ((now.saturating_sub(due)) / interval + 1);
+            continue;
+        }
+        match orders.recv_timeout(Duration::from_nanos(due - now)) {
+            Ok(Order::Stage(stage)) => {
+                let told = watcher.stage(stage, &mut feed);
+                judge(told, &mut feed);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => {
+                let ended = watcher.end(&mut feed);
+                judge(ended, &mut feed);
+                return;
+            }
+        }
+    }
+}

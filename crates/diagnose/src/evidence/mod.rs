@@ -1,0 +1,280 @@
+//! What is known of a run, ready to be asked about a point's measured window.
+
+mod context;
+mod point;
+mod seen;
+mod sessions;
+
+use std::collections::BTreeMap;
+
+use kelvin_measure::event::Event;
+use kelvin_measure::observation::{
+    Absent, Observation, Occurrence, PlaceOf, Relation, StatementTotals, When,
+};
+use kelvin_measure::{Nanos, event::Phase};
+use kelvin_store::StoredRun;
+
+pub use context::Context;
+pub use point::{PointEvidence, Span};
+pub use seen::Seen;
+use seen::Values;
+pub use sessions::Active;
+use sessions::Sessions;
+
+/// Everything that a run's events have told so far.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// What was known before the run began.
+    pub context: Context,
+    points: BTreeMap<u32, PointEvidence>,
+    values: Values,
+    sessions: Sessions,
+    occurrences: BTreeMap<u32, Occurrence>,
+    statements: BTreeMap<u32, (Vec<StatementTotals>, f64)>,
+    before: Option<(Vec<Relation>, u64)>,
+    after: Option<(Vec<Relation>, u64)>,
+    settings: BTreeMap<String, String>,
+    places: Vec<PlaceOf>,
+    absent: Vec<Absent>,
+    lost: Vec<Absent>,
+    latest: Nanos,
+    finished: bool,
+    /// The newest complete run of the same workload on the same target before this one, when there is one.
+    pub earlier: Option<Box<Evidence>>,
+}
+
+impl Evidence {
+    /// Nothing but what is known before the first event.
+    pub fn new(context: Context) -> Self {
+        Self { context, ..Self::default() }
+    }
+
+    /// The evidence of a stored run.
+    ///
+    /// # Errors
+    /// When the stored run is damaged.
+    pub fn of(run: &StoredRun) -> kelvin_store::Result<Self> {
+        let mut evidence = Self::new(Context::of(run.id, &run.info));
+        for event in run.events() {
+            evidence.event(&event?);
+        }
+        Ok(evidence)
+    }
+
+    /// Takes an event.
+    pub fn event(&mut self, event: &Event) {
+        match event {
+            Event::Phase { point, phase, at, users, planned } => {
+                self.latest = self.latest.max(*at);
+                if !matches!(phase, Phase::Build | Phase::CheckBefore | Phase::CheckAfter) {
+                    self.point_mut(*point).phase(*phase, *at, *users, *planned);
+                }
+            }
+            Event::Second(second) => self.point_mut(second.point).second(second),
+            Event::Arrivals(arrivals) => self.point_mut(arrivals.point).arrivals.push(*arrivals),
+            Event::Errors(errors) => self.point_mut(errors.point).errors.push(errors.clone()),
+            Event::Window(window) => self.point_mut(window.point).window = Some(window.clone()),
+            Event::Audit { point, lines } => self.point_mut(*point).audit.clone_from(lines),
+            Event::Invariant { point, invariant } => {
+                self.point_mut(*point).invariants.push(invariant.clone());
+            }
+            Event::Note { point, second, text } => {
+                self.point_mut(*point).notes.push((*second, text.clone()));
+            }
+            Event::Observed(observation) => self.observed(observation),
+            Event::Finished { .. } => self.finished = true,
+            _ => {}
+        }
+    }
+
+    fn observed(&mut self, observation: &Observation) {
+        match observation {
+            Observation::Observer(observer) => {
+                self.absent.extend_from_slice(&observer.absent);
+                self.places.extend_from_slice(&observer.places);
+                self.values.declare(observer);
+            }
+            Observation::Reading(reading) => {
+                self.latest = self.latest.max(reading.at);
+                self.values.reading(reading);
+            }
+            Observation::WaitGroups { first, groups } => self.sessions.declare(*first, groups),
+            Observation::Waits(waits) => {
+                self.latest = self.latest.max(waits.at);
+                self.sessions.take(waits);
+            }
+            Observation::Occurrence(occurrence) => {
+                self.occurrences.insert(occurrence.id, occurrence.clone());
+            }
+            Observation::Statements { point, statements, total_ms } => {
+                self.statements.insert(*point, (statements.clone(), *total_ms));
+            }
+            Observation::Relations { when, relations, database_bytes } => {
+                let place = match when {
+                    When::Before => &mut self.before,
+                    When::After => &mut self.after,
+                };
+                *place = Some((relations.clone(), *database_bytes));
+            }
+            Observation::Settings { values } => {
+                self.settings.extend(values.iter().map(|(k, v)| (k.clone(), v.clone())));
+            }
+            Observation::Lost(absent) => self.lost.push(absent.clone()),
+        }
+    }
+
+    fn point_mut(&mut self, point: u32) -> &mut PointEvidence {
+        let series = &self.context.series;
+        self.points.entry(point).or_insert_with(|| PointEvidence::new(point, series))
+    }
+
+    /// The points whose window has opened, in their order.
+    pub fn points(&self) -> impl Iterator<Item = &PointEvidence> {
+        self.points.values().filter(|point| point.open.is_some())
+    }
+
+    /// One point.
+    pub fn point(&self, point: u32) -> Option<&PointEvidence> {
+        self.points.get(&point)
+    }
+
+    /// A point's measured window on the run's clock, up to now while it is open.
+    pub fn window(&self, point: u32) -> Option<Span> {
+        let point = self.points.get(&point)?;
+        let from = point.open?;
+        let to = point.window.as_ref().map(|w| from + w.elapsed).or(point.stopped).unwrap_or(self.latest);
+        (to > from).then_some(Span { from, to })
+    }
+
+    /// A point's ramp-up; none without one.
+    pub fn ramp_up(&self, point: u32) -> Option<Span> {
+        let point = self.points.get(&point)?;
+        Some(Span { from: point.ramp?, to: point.open? }).filter(|span| span.to > span.from)
+    }
+
+    /// Whether the run has ended.
+    pub fn finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Names of the metrics that begin and end so, in their order.
+    pub fn names<'a>(&'a self, prefix: &'a str, suffix: &'a str) -> impl Iterator<Item = &'a str> {
+        self.values.names().filter(move |name| {
+            name.len() >= prefix.len() + suffix.len() && name.starts_with(prefix) && name.ends_with(suffix)
+        })
+    }
+
+    /// The unit of a metric.
+    pub fn unit(&self, name: &str) -> Option<&str> {
+        self.values.metric(name).map(|metric| metric.unit.as_str())
+    }
+
+    /// The values of a metric over a stretch of time, each with the stretch that it covers, cut to it; unknown ones
+    /// are left out.
+    pub fn seen(&self, name: &str, span: Span) -> Vec<Seen> {
+        self.values.seen(name, span)
+    }
+
+    /// Mean of a metric over a point's window, weighted by the time that each value covers; none where less than half
+    /// of the window is known.
+    pub fn mean(&self, point: u32, name: &str) -> Option<f64> {
+        self.mean_over(name, self.window(point)?)
+    }
+
+    /// The same over any stretch of time.
+    pub fn mean_over(&self, name: &str, span: Span) -> Option<f64> {
+        let seen = self.seen(name, span);
+        let known: f64 = seen.iter().map(Seen::seconds).sum();
+        let sum: f64 = seen.iter().map(|s| s.value * s.seconds()).sum();
+        (known > 0.0 && known >= span.seconds() / 2.0).then(|| sum / known)
+    }
+
+    /// The largest value within a point's window.
+    pub fn largest(&self, point: u32, name: &str) -> Option<f64> {
+        let seen = self.seen(name, self.window(point)?);
+        seen.into_iter().map(|s| s.value).reduce(f64::max)
+    }
+
+    /// The newest known value of a metric, whenever it was read.
+    pub fn newest(&self, name: &str) -> Option<f64> {
+        self.values.newest(name)
+    }
+
+    /// What the sessions were doing in a point's window: of backends for which `of` holds.
+    pub fn active(&self, point: u32, of: impl Fn(&kelvin_measure::observation::WaitGroup) -> bool) -> Active {
+        self.window(point).map_or_else(Active::default, |span| self.sessions.active(span, of))
+    }
+
+    /// Average number of sessions that waited for a row in a point's window, by relation, the most first.
+    pub fn row_waits(&self, point: u32) -> Vec<(String, f64)> {
+        self.window(point).map_or_else(Vec::new, |span| self.sessions.rows(span))
+    }
+
+    /// Average number of sessions in each state for which `of` holds, over time: the end of each stretch on the run's
+    /// clock with (group, sessions).
+    pub fn sessions_over_time(
+        &self,
+    ) -> impl Iterator<Item = (Nanos, Vec<(&kelvin_measure::observation::WaitGroup, f64)>)> {
+        self.sessions.over_time()
+    }
+
+    /// What happened in the database, of one kind, with any part of it within the stretch of time.
+    pub fn occurrences<'a>(&'a self, kind: &'a str, span: Span) -> impl Iterator<Item = &'a Occurrence> {
+        self.all_occurrences()
+            .filter(move |o| o.kind == kind && o.from < span.to && o.to.is_none_or(|to| to >= span.from))
+    }
+
+    /// Everything that happened in the database, in the order of its numbers.
+    pub fn all_occurrences(&self) -> impl Iterator<Item = &Occurrence> {
+        self.occurrences.values()
+    }
+
+    /// The top statements of a point, the longest first, and the time of all in milliseconds.
+    pub fn statements(&self, point: u32) -> Option<(&[StatementTotals], f64)> {
+        self.statements.get(&point).map(|(statements, total)| (statements.as_slice(), *total))
+    }
+
+    /// Tables and indexes, the largest first, and the bytes of the whole database.
+    pub fn relations(&self, when: When) -> Option<(&[Relation], u64)> {
+        let relations = match when {
+            When::Before => &self.before,
+            When::After => &self.after,
+        };
+        relations.as_ref().map(|(relations, bytes)| (relations.as_slice(), *bytes))
+    }
+
+    /// A setting of the database, in bytes, milliseconds, or "on" and "off".
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(String::as_str)
+    }
+
+    /// The same as a number.
+    pub fn setting_number(&self, name: &str) -> Option<f64> {
+        self.setting(name)?.parse().ok()
+    }
+
+    /// Every setting that is known.
+    pub fn settings(&self) -> &BTreeMap<String, String> {
+        &self.settings
+    }
+
+    /// Where "data" or "wal" lies, when the database is on this host.
+    pub fn place(&self, role: &str) -> Option<&PlaceOf> {
+        self.places.iter().find(|place| place.role == role)
+    }
+
+    /// Every place that is known.
+    pub fn places(&self) -> &[PlaceOf] {
+        &self.places
+    }
+
+    /// What could not be seen.
+    pub fn absent(&self) -> &[Absent] {
+        &self.absent
+    }
+
+    /// What fell silent.
+    pub fn lost(&self) -> &[Absent] {
+        &self.lost
+    }
+}

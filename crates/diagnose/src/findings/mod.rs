@@ -1,0 +1,34 @@
+//! The findings, one file each.
+
+use crate::{Evidence, Finding};
+
+/// A finding as it is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    /// Its stable name.
+    pub id: &'static str,
+    /// The question that it answers.
+    pub question: &'static str,
+    /// Looks at the evidence. Whatever the evidence lacks is no finding.
+    pub look: fn(&Evidence) -> Vec<Finding>,
+}
+
+/// Every finding that is known, in the order of a reader's questions.
+const KNOWN: &[About] = &[];
+
+/// Every finding that is known.
+pub fn all() -> &'static [About] {
+    KNOWN
+}
+
+/// What the evidence shows, the most severe first, otherwise in the order of [`all`].
+pub fn find(evidence: &Evidence) -> Vec<Finding> {
+    let mut found: Vec<Finding> = KNOWN.iter().flat_map(|about| (about.look)(evidence)).collect();
+    found.sort_by_key(|finding| finding.severity);
+    found
+}
+
+/// What keeps two runs from being compared as if they differed in nothing but the factor under study.
+pub fn compared(_first: &Evidence, _second: &Evidence) -> Vec<Finding> {
+    Vec::new()
+}

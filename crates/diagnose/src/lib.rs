@@ -1,0 +1,16 @@
+//! What a run's observations say of its figures.
+//!
+//! [`Evidence`] takes a run's events, live or from the store, and answers questions about a point's measured window.
+//! Each finding is one file in `findings/`: a question, what answers it, the threshold and where that comes from, and
+//! what to do next. [`verdict`](verdict()) names what limits the throughput, or says what would decide it. Nothing
+//! here knows a database or a clock: the same events give the same answer every time.
+
+mod evidence;
+mod finding;
+mod findings;
+mod verdict;
+
+pub use evidence::{Active, Context, Evidence, PointEvidence, Seen, Span};
+pub use finding::{Fact, Finding, Severity};
+pub use findings::{About, all, compared, find};
+pub use verdict::{Outcome, Share, Verdict, Witness, verdict};

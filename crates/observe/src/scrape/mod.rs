@@ -1,0 +1,179 @@
+//! Hosts and databases elsewhere: any Prometheus endpoint, asked once an interval, its figures under the names that
+//! the samplers here give to theirs, with the endpoint before them: `db1:9100/host.cpu.total.user`.
+//!
+//! Understood are `node_exporter`, `postgres_exporter` and Intel's `pcm-sensor-server` (pcm-exporter), one or several
+//! behind one endpoint. What they tell and nobody here has a name for is left out and counted.
+
+mod endpoint;
+mod figures;
+mod hardware;
+mod node;
+mod page;
+mod postgres;
+pub mod text;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use kelvin_measure::Nanos;
+use kelvin_measure::observation::{Absent, Metric, Observation, Observer, Reading};
+
+use crate::watch::{Feed, Watcher};
+use endpoint::Endpoint;
+pub use endpoint::UrlError;
+use figures::{Figure, Figures};
+use page::Page;
+
+/// Scrapes an endpoint at an interval.
+#[derive(Debug)]
+pub struct ScrapeWatcher {
+    endpoint: Endpoint,
+    interval: Duration,
+    mapping: Mapping,
+    declared: Declared,
+    last: Option<Nanos>,
+    /// Whether it was told what is left out.
+    told: bool,
+}
+
+impl ScrapeWatcher {
+    /// A watcher of `url`: `[http://|https://][user:password@]host[:port][/path]`, where the path is `/metrics` unless
+    /// given. The password goes to the endpoint and nowhere else. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// When it is no such URL.
+    pub fn new(url: &str, interval: Duration) -> Result<Self, UrlError> {
+        Ok(Self {
+            endpoint: Endpoint::parse(url)?,
+            interval,
+            mapping: Mapping::default(),
+            declared: Declared::default(),
+            last: None,
+            told: false,
+        })
+    }
+
+    fn scrape(&mut self, feed: &mut Feed) -> Result<(), String> {
+        let asked = feed.now();
+        let text = match self.endpoint.get() {
+            Ok(text) => text,
+            Err(why) => {
+                // What the counters did over the gap belongs to no interval.
+                self.mapping.figures.clear();
+                self.last = None;
+                return Err(why);
+            }
+        };
+        // Exporters read their counters between the question and the answer.
+        let at = asked.midpoint(feed.now());
+        let seconds = self.last.map_or(f64::NAN, |last| Duration::from_nanos(at - last).as_secs_f64());
+        self.last = Some(at);
+        let place = self.endpoint.shown().to_owned();
+        let (figures, (all, unused)) = self
+            .mapping
+            .take(&text, seconds)
+            .map_err(|error| format!("{place} did not answer in Prometheus' text format: {error}"))?;
+        if figures.is_empty() {
+            return Err(format!(
+                "{place}: none of its {all} figures has a name known here: it should be a node_exporter, a \
+                 postgres_exporter or a pcm-sensor-server"
+            ));
+        }
+        let new = self.declared.new_ones(&figures);
+        let absent = (!std::mem::replace(&mut self.told, true) && unused > 0).then(|| Absent {
+            what: self.endpoint.label().to_owned(),
+            why: format!("{unused} of its {all} figures have no counterpart here and are left out"),
+        });
+        if !new.is_empty() || absent.is_some() {
+            let label = self.endpoint.label();
+            let metrics = new.iter().map(|figure| Metric {
+                name: format!("{label}/{}", figure.name),
+                unit: figure.unit.into(),
+                help: figure.help.into(),
+            });
+            let observer = Observer {
+                source: place,
+                first: 0,
+                metrics: metrics.collect(),
+                absent: absent.into_iter().collect(),
+                places: Vec::new(),
+            };
+            let names = new.iter().map(|figure| figure.name.clone()).collect();
+            let first = feed.declare(observer);
+            self.declared.add(first, names);
+        }
+        for reading in self.declared.readings(at, &figures) {
+            feed.send(Observation::Reading(reading));
+        }
+        Ok(())
+    }
+}
+
+impl Watcher for ScrapeWatcher {
+    fn name(&self) -> String {
+        self.endpoint.shown().to_owned()
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    fn begin(&mut self, _feed: &mut Feed) {
+        // The first look names the metrics: what there are is known by asking.
+    }
+
+    fn look(&mut self, feed: &mut Feed) -> Result<(), String> {
+        self.scrape(feed)
+    }
+}
+
+/// From a text to figures.
+#[derive(Debug, Default)]
+struct Mapping {
+    figures: Figures,
+    disks: node::Disks,
+}
+
+impl Mapping {
+    /// The figures, and how many there were in the text and how many of them were of no use.
+    fn take(&mut self, text: &str, seconds: f64) -> Result<(Vec<Figure>, (usize, usize)), text::Malformed> {
+        let page = Page::parse(text)?;
+        self.figures.begin(seconds);
+        node::map(&page, &mut self.figures, &mut self.disks);
+        postgres::map(&page, &mut self.figures);
+        hardware::map(&page, &mut self.figures);
+        Ok((self.figures.end(), page.count()))
+    }
+}
+
+/// What was announced: blocks of metrics, each with the index of its first.
+#[derive(Debug, Default)]
+struct Declared {
+    blocks: Vec<(u32, usize)>,
+    places: HashMap<String, (usize, usize)>,
+}
+
+impl Declared {
+    fn new_ones<'a>(&self, figures: &'a [Figure]) -> Vec<&'a Figure> {
+        figures.iter().filter(|figure| !self.places.contains_key(&figure.name)).collect()
+    }
+
+    fn add(&mut self, first: u32, names: Vec<String>) {
+        let block = self.blocks.len();
+        self.blocks.push((first, names.len()));
+        self.places.extend(names.into_iter().enumerate().map(|(i, name)| (name, (block, i))));
+    }
+
+    /// One for each block; what was not found this time is unknown.
+    fn readings(&self, at: Nanos, figures: &[Figure]) -> Vec<Reading> {
+        let mut readings: Vec<Reading> =
+            self.blocks.iter().map(|&(first, count)| Reading { at, first, values: vec![f32::NAN; count] }).collect();
+        for figure in figures {
+            if let Some(&(block, i)) = self.places.get(&figure.name) {
+                readings[block].values[i] = figure.value as f32;
+            }
+        }
+        readings.retain(|reading| !reading.values.is_empty());
+        readings
+    }
+}

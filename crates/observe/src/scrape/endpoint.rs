@@ -54,7 +54,8 @@ impl Endpoint {
             path => path.to_owned(),
         };
         // A password may hold an "@" that nobody escaped; a host holds none.
-        let (user, label) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+        let (user, label) =
+            authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
         let host = label.rsplit_once(':').map_or(label, |(host, port)| {
             if port.bytes().all(|b| b.is_ascii_digit()) { host } else { label }
         });
@@ -65,7 +66,9 @@ impl Endpoint {
             None => None,
             Some(user) => {
                 let Some(user) = decoded(user) else {
-                    return fail("a % in the user's name or password is not followed by two hexadecimal digits");
+                    return fail(
+                        "a % in the user's name or password is not followed by two hexadecimal digits",
+                    );
                 };
                 let mut value = HeaderValue::try_from(format!("Basic {}", base64(&user)))
                     .map_err(|_| UrlError("the user's name or password cannot be sent".into()))?;
@@ -127,13 +130,14 @@ fn agent(tls: bool) -> ureq::Agent {
         .proxy(None)
         .max_redirects(3)
         .max_idle_connections(1)
-        .max_idle_age(Duration::from_secs(300))
+        .max_idle_age(Duration::from_mins(5))
         .user_agent("kelvin");
     if tls {
         // The system's authorities: exporters inside a company have certificates of its own.
         let system = rustls_native_certs::load_native_certs().certs;
         let roots: Vec<_> = system.iter().map(|one| Certificate::from_der(one).to_owned()).collect();
-        config = config.tls_config(TlsConfig::builder().root_certs(RootCerts::new_with_certs(&roots)).build());
+        config =
+            config.tls_config(TlsConfig::builder().root_certs(RootCerts::new_with_certs(&roots)).build());
     }
     config.build().new_agent()
 }
@@ -186,7 +190,9 @@ mod tests {
         assert_eq!(of("http://[::1]:9100/"), plain("http://[::1]:9100/metrics", "[::1]:9100"));
         assert_eq!(of("http://db1/a?b=c#d"), plain("http://db1/a?b=c", "db1"));
         assert_eq!(Endpoint::parse("http://db1/a?token=c").unwrap().shown(), "http://db1/a");
-        for bad in ["", "http://", "ftp://db1", "http://:9100", "http://u:p@", "http://a b/", "http://u:%zz@h"] {
+        for bad in
+            ["", "http://", "ftp://db1", "http://:9100", "http://u:p@", "http://a b/", "http://u:%zz@h"]
+        {
             assert!(Endpoint::parse(bad).is_err(), "{bad}");
         }
     }
@@ -198,7 +204,10 @@ mod tests {
         assert_eq!(of(url).2, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
         let endpoint = Endpoint::parse(url).unwrap();
         let shown = format!("{endpoint:?} {} {} {}", endpoint.url, endpoint.label(), endpoint.shown());
-        assert!(!shown.contains("sesame") && !shown.contains("Aladdin") && !shown.contains("QWxh"), "{shown}");
+        assert!(
+            !shown.contains("sesame") && !shown.contains("Aladdin") && !shown.contains("QWxh"),
+            "{shown}"
+        );
         assert_eq!(base64(b"f"), "Zg==");
         assert_eq!(base64(b"foobar"), "Zm9vYmFy");
         let error = Endpoint::parse("gopher://u:secret@h").unwrap_err();

@@ -52,7 +52,13 @@ impl Figures {
     }
 
     /// A figure as it is.
-    pub(super) fn level(&mut self, name: impl Into<String>, unit: &'static str, help: &'static str, value: f64) {
+    pub(super) fn level(
+        &mut self,
+        name: impl Into<String>,
+        unit: &'static str,
+        help: &'static str,
+        value: f64,
+    ) {
         self.found.push(Figure { name: name.into(), unit, help, value });
     }
 

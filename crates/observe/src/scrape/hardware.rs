@@ -43,7 +43,7 @@ pub(super) fn map(page: &Page<'_>, figures: &mut Figures) {
     .into_iter()
     .enumerate()
     {
-        let Some(sample) = page.all(there).find(is_system) else { continue };
+        let Some(sample) = page.all(there).find(|sample| is_system(sample)) else { continue };
         let rise = figures.rise(there.to_owned(), sample.value);
         figures.level(here, "1/s", help, rise / seconds);
         if let Some(slot) = rises.get_mut(i) {
@@ -57,6 +57,6 @@ pub(super) fn map(page: &Page<'_>, figures: &mut Figures) {
 }
 
 /// Of the whole host, not of a socket or a thread.
-fn is_system(sample: &&Sample<'_>) -> bool {
+fn is_system(sample: &Sample<'_>) -> bool {
     sample.label("aggregate") == "system"
 }

@@ -46,13 +46,15 @@ const SHARES: [(&str, &str); 8] = [
 const IDLE: usize = 3;
 const WAITING: usize = 4;
 
+/// The kernel's times of a CPU may fall a little, that of waiting for devices above all; node_exporter hides such falls.
 fn cpus(page: &Page<'_>, figures: &mut Figures) {
     let mut rises: BTreeMap<u32, [f64; SHARES.len()]> = BTreeMap::new();
     for sample in page.all("node_cpu_seconds_total") {
         let Ok(cpu) = sample.label("cpu").parse() else { continue };
         let mode = sample.label("mode");
         let Some(at) = SHARES.iter().position(|(name, _)| *name == mode) else { continue };
-        rises.entry(cpu).or_insert([0.0; SHARES.len()])[at] = rise_of_time(figures, &format!("cpu {cpu} {mode}"), sample.value);
+        rises.entry(cpu).or_insert([0.0; SHARES.len()])[at] =
+            figures.rise(format!("cpu {cpu} {mode}"), sample.value);
     }
     let mut total = [0.0; SHARES.len()];
     for each in rises.values() {
@@ -72,32 +74,36 @@ fn cpus(page: &Page<'_>, figures: &mut Figures) {
             figures.level(format!("host.cpu.{name}.{mode}"), "ratio", help, share(*rise));
         }
         let busy = 1.0 - share(rises[IDLE]) - share(rises[WAITING]);
-        figures.level(format!("host.cpu.{name}.busy"), "ratio", "share of CPU time neither idle nor iowait", busy);
+        figures.level(
+            format!("host.cpu.{name}.busy"),
+            "ratio",
+            "share of CPU time neither idle nor iowait",
+            busy,
+        );
     }
     // Part of user and nice, in which it is contained already.
     let mut guests: BTreeMap<u32, f64> = BTreeMap::new();
     for sample in page.all("node_cpu_guest_seconds_total") {
         let Ok(cpu) = sample.label("cpu").parse() else { continue };
         let mode = sample.label("mode");
-        *guests.entry(cpu).or_default() += rise_of_time(figures, &format!("cpu {cpu} guest {mode}"), sample.value);
+        *guests.entry(cpu).or_default() += figures.rise(format!("cpu {cpu} guest {mode}"), sample.value);
     }
     const GUEST: &str = "share of CPU time in guests, part of user";
     let mut sum = 0.0;
     for (cpu, guest) in &guests {
         let all: f64 = rises.get(cpu).map_or(f64::NAN, |rises| rises.iter().sum());
         sum += if all.is_finite() { *guest } else { 0.0 };
-        figures.level(format!("host.cpu.{cpu}.guest"), "ratio", GUEST, if all > 0.0 { guest / all } else { f64::NAN });
+        figures.level(
+            format!("host.cpu.{cpu}.guest"),
+            "ratio",
+            GUEST,
+            if all > 0.0 { guest / all } else { f64::NAN },
+        );
     }
     if !guests.is_empty() {
         let all: f64 = total.iter().sum();
         figures.level("host.cpu.total.guest", "ratio", GUEST, if all > 0.0 { sum / all } else { f64::NAN });
     }
-}
-
-/// The kernel's times of a CPU may fall a little, that of waiting for devices above all: then they did not rise.
-/// node_exporter hides falls of up to three seconds itself; more is a restart.
-fn rise_of_time(figures: &mut Figures, counter: &str, value: f64) -> f64 {
-    figures.rise(counter.to_owned(), value)
 }
 
 type Plain = (&'static str, &'static str, &'static str, &'static str);
@@ -123,12 +129,36 @@ const RATES: [Plain; 10] = [
 
 /// The same of pressure stalls, which are seconds in a second.
 const PRESSURES: [(&str, &str, &str); 6] = [
-    ("node_pressure_cpu_waiting_seconds_total", "host.pressure.cpu.some", "share of time in which a task waited for a CPU"),
-    ("node_pressure_memory_waiting_seconds_total", "host.pressure.memory.some", "share of time in which a task waited for memory"),
-    ("node_pressure_memory_stalled_seconds_total", "host.pressure.memory.full", "share of time in which all tasks waited for memory"),
-    ("node_pressure_io_waiting_seconds_total", "host.pressure.io.some", "share of time in which a task waited for a device"),
-    ("node_pressure_io_stalled_seconds_total", "host.pressure.io.full", "share of time in which all tasks waited for a device"),
-    ("node_pressure_irq_stalled_seconds_total", "host.pressure.irq.full", "share of time in which interrupts held all tasks up"),
+    (
+        "node_pressure_cpu_waiting_seconds_total",
+        "host.pressure.cpu.some",
+        "share of time in which a task waited for a CPU",
+    ),
+    (
+        "node_pressure_memory_waiting_seconds_total",
+        "host.pressure.memory.some",
+        "share of time in which a task waited for memory",
+    ),
+    (
+        "node_pressure_memory_stalled_seconds_total",
+        "host.pressure.memory.full",
+        "share of time in which all tasks waited for memory",
+    ),
+    (
+        "node_pressure_io_waiting_seconds_total",
+        "host.pressure.io.some",
+        "share of time in which a task waited for a device",
+    ),
+    (
+        "node_pressure_io_stalled_seconds_total",
+        "host.pressure.io.full",
+        "share of time in which all tasks waited for a device",
+    ),
+    (
+        "node_pressure_irq_stalled_seconds_total",
+        "host.pressure.irq.full",
+        "share of time in which interrupts held all tasks up",
+    ),
 ];
 
 fn plain(page: &Page<'_>, figures: &mut Figures) {
@@ -143,7 +173,11 @@ fn plain(page: &Page<'_>, figures: &mut Figures) {
         }
     }
     for (there, here, help) in [
-        ("node_procs_running", "host.tasks.running", "tasks that run or could run now, the exporter among them"),
+        (
+            "node_procs_running",
+            "host.tasks.running",
+            "tasks that run or could run now, the exporter among them",
+        ),
         ("node_procs_blocked", "host.tasks.blocked", "tasks that wait for a device now"),
     ] {
         if let Some(value) = page.one(there) {
@@ -244,7 +278,8 @@ fn nodes(page: &Page<'_>, figures: &mut Figures) {
             }
         }
     }
-    let ratio = |[local, other]: [f64; 2]| if local + other > 0.0 { other / (local + other) } else { f64::NAN };
+    let ratio =
+        |[local, other]: [f64; 2]| if local + other > 0.0 { other / (local + other) } else { f64::NAN };
     let mut total = [0.0; 2];
     for (node, each) in &handed {
         total = [total[0] + each[0], total[1] + each[1]];
@@ -300,7 +335,8 @@ fn disks(page: &Page<'_>, figures: &mut Figures, before: &mut Disks) {
         let now = counters.map(Option::unwrap_or_default);
         let last = before.insert(device.clone(), now).filter(|last| !replaced(last, &now));
         // A gap has no interval, and the counters before it are no beginning of one.
-        let values = last.filter(|_| figures.seconds() > 0.0).map(|last| columns(&last, &now, figures.seconds()));
+        let values =
+            last.filter(|_| figures.seconds() > 0.0).map(|last| columns(&last, &now, figures.seconds()));
         for (i, (column, unit, help)) in COLUMNS.into_iter().enumerate() {
             if !missing(i, count) {
                 let value = values.map_or(f64::NAN, |values| values[i]);
@@ -325,11 +361,21 @@ const NETWORK: [Plain; 8] = [
 fn network(page: &Page<'_>, figures: &mut Figures) {
     for (there, here, unit, help) in NETWORK {
         for sample in page.all(there) {
-            figures.rate(format!("host.network.{}.{here}", sample.label("device")), unit, help, sample.value, 1.0);
+            figures.rate(
+                format!("host.network.{}.{here}", sample.label("device")),
+                unit,
+                help,
+                sample.value,
+                1.0,
+            );
         }
     }
     for (there, here, help) in [
-        ("node_softnet_dropped_total", "host.network.soft.drops", "packets dropped because a CPU's queue was full"),
+        (
+            "node_softnet_dropped_total",
+            "host.network.soft.drops",
+            "packets dropped because a CPU's queue was full",
+        ),
         (
             "node_softnet_times_squeezed_total",
             "host.network.soft.squeezes",

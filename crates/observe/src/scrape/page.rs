@@ -55,8 +55,7 @@ impl<'a> Page<'a> {
 
     /// How many figures there are, and how many of them nobody used.
     pub(super) fn count(&self) -> (usize, usize) {
-        let used: usize =
-            self.by_name.values().flatten().filter(|entry| entry.used.get()).count();
+        let used: usize = self.by_name.values().flatten().filter(|entry| entry.used.get()).count();
         (self.count, self.count - used)
     }
 }

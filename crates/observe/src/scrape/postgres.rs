@@ -28,38 +28,68 @@ const DATABASE: [Counter; 12] = [
 
 /// Of each database, and zero for ever when `track_io_timing` is off.
 const TIMES: [Counter; 2] = [
-    (&["pg_stat_database_blk_read_time"], "blocks.read_ms", "ms/s", "time in reads of blocks, of all sessions"),
-    (&["pg_stat_database_blk_write_time"], "blocks.write_ms", "ms/s", "time in writes of blocks, of all sessions"),
+    (
+        &["pg_stat_database_blk_read_time"],
+        "blocks.read_ms",
+        "ms/s",
+        "time in reads of blocks, of all sessions",
+    ),
+    (
+        &["pg_stat_database_blk_write_time"],
+        "blocks.write_ms",
+        "ms/s",
+        "time in writes of blocks, of all sessions",
+    ),
 ];
 
 /// Of the server.
 const SERVER: [Counter; 16] = [
     (
-        &["pg_stat_checkpointer_num_timed_total", "pg_stat_bgwriter_checkpoints_timed_total", "pg_stat_bgwriter_checkpoints_timed"],
+        &[
+            "pg_stat_checkpointer_num_timed_total",
+            "pg_stat_bgwriter_checkpoints_timed_total",
+            "pg_stat_bgwriter_checkpoints_timed",
+        ],
         "checkpoints.timed",
         "1/s",
         "checkpoints that the time was up for",
     ),
     (
-        &["pg_stat_checkpointer_num_requested_total", "pg_stat_bgwriter_checkpoints_req_total", "pg_stat_bgwriter_checkpoints_req"],
+        &[
+            "pg_stat_checkpointer_num_requested_total",
+            "pg_stat_bgwriter_checkpoints_req_total",
+            "pg_stat_bgwriter_checkpoints_req",
+        ],
         "checkpoints.requested",
         "1/s",
         "checkpoints that something asked for, the size of the log above all",
     ),
     (
-        &["pg_stat_checkpointer_buffers_written_total", "pg_stat_bgwriter_buffers_checkpoint_total", "pg_stat_bgwriter_buffers_checkpoint"],
+        &[
+            "pg_stat_checkpointer_buffers_written_total",
+            "pg_stat_bgwriter_buffers_checkpoint_total",
+            "pg_stat_bgwriter_buffers_checkpoint",
+        ],
         "checkpoints.buffers",
         "1/s",
         "buffers written by checkpoints",
     ),
     (
-        &["pg_stat_checkpointer_write_time_total", "pg_stat_bgwriter_checkpoint_write_time_total", "pg_stat_bgwriter_checkpoint_write_time"],
+        &[
+            "pg_stat_checkpointer_write_time_total",
+            "pg_stat_bgwriter_checkpoint_write_time_total",
+            "pg_stat_bgwriter_checkpoint_write_time",
+        ],
         "checkpoints.write_ms",
         "ms/s",
         "time in writing of checkpoints, told at their end",
     ),
     (
-        &["pg_stat_checkpointer_sync_time_total", "pg_stat_bgwriter_checkpoint_sync_time_total", "pg_stat_bgwriter_checkpoint_sync_time"],
+        &[
+            "pg_stat_checkpointer_sync_time_total",
+            "pg_stat_bgwriter_checkpoint_sync_time_total",
+            "pg_stat_bgwriter_checkpoint_sync_time",
+        ],
         "checkpoints.sync_ms",
         "ms/s",
         "time in syncing of checkpoints, told at their end",
@@ -97,7 +127,12 @@ const SERVER: [Counter; 16] = [
     (&["pg_stat_wal_wal_records"], "wal.records", "1/s", "records written to the log"),
     (&["pg_stat_wal_wal_fpi"], "wal.full_page_images", "1/s", "whole pages written to the log"),
     (&["pg_stat_wal_wal_bytes"], "wal.bytes", "B/s", "written to the log"),
-    (&["pg_stat_wal_wal_buffers_full"], "wal.buffers_full", "1/s", "writes because the log's buffers were full"),
+    (
+        &["pg_stat_wal_wal_buffers_full"],
+        "wal.buffers_full",
+        "1/s",
+        "writes because the log's buffers were full",
+    ),
     (&["pg_stat_wal_wal_write"], "wal.writes", "1/s", "writes of the log's buffers"),
     (&["pg_stat_wal_wal_sync"], "wal.syncs", "1/s", "syncs of the log"),
 ];
@@ -150,7 +185,8 @@ fn rate(page: &Page<'_>, figures: &mut Figures, counter: &Counter, may_be_off: b
     let Some(there) = names.iter().find(|name| page.all(name).next().is_some()) else { return };
     let (mut total, mut counted) = (f64::NAN, false);
     for sample in page.all(there) {
-        let rise = figures.rise(format!("{here} {} {}", sample.label("server"), sample.label("datname")), sample.value);
+        let rise = figures
+            .rise(format!("{here} {} {}", sample.label("server"), sample.label("datname")), sample.value);
         counted |= sample.value > 0.0;
         // A database made in this interval is not known yet; the others are.
         if rise.is_finite() {

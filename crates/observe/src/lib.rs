@@ -5,6 +5,7 @@
 pub mod host;
 mod process;
 pub mod sample;
+pub mod scrape;
 mod threads;
 pub mod watch;
 

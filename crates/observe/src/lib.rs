@@ -5,6 +5,7 @@
 pub mod host;
 mod process;
 pub mod sample;
+pub mod sqlite;
 mod threads;
 pub mod watch;
 

@@ -6,6 +6,7 @@ pub mod host;
 mod process;
 pub mod sample;
 pub mod scrape;
+pub mod sqlite;
 mod threads;
 pub mod watch;
 

@@ -123,7 +123,6 @@ impl Watch {
         }
         let deadline = std::time::Instant::now() + PATIENCE;
         let mut result = Ok(());
-        let mut all_said = false;
         let mut take = |observation| {
             if result.is_ok() {
                 result = each(observation);
@@ -133,17 +132,14 @@ impl Watch {
             let all_ended = self.hands.iter().all(|hand| hand.thread.is_finished());
             match self.seen.recv_timeout(Duration::from_millis(5)) {
                 Ok(observation) => take(observation),
-                // Their feeds are gone, though their threads may take another moment to end.
-                Err(RecvTimeoutError::Disconnected) => {
-                    all_said = true;
-                    break;
-                }
+                // All of them have let go of their feeds: they end, whether or not the system has noticed yet.
+                Err(RecvTimeoutError::Disconnected) => return result,
                 Err(RecvTimeoutError::Timeout) if all_ended => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
         self.seen.try_iter().for_each(&mut take);
-        for hand in self.hands.iter().filter(|hand| !all_said && !hand.thread.is_finished()) {
+        for hand in self.hands.iter().filter(|hand| !hand.thread.is_finished()) {
             let name = hand.thread.thread().name().unwrap_or("watcher").to_owned();
             let why = format!("it did not end within {} s", PATIENCE.as_secs());
             take(Observation::Lost(Absent { what: name, why }));

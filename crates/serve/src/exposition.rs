@@ -54,17 +54,18 @@ impl Collector for State {
 
 type Labels<'a> = Vec<(&'a str, String)>;
 
-/// Labels with their values written as the format wants them, which `prometheus-client` leaves to its caller.
 fn labels<'a, const N: usize>(pairs: [(&'a str, &str); N]) -> Labels<'a> {
-    pairs.iter().map(|(key, value)| (*key, escaped(value))).collect()
+    pairs.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
 }
 
+/// A help text as the format wants it, which `prometheus-client` leaves to its caller; it sees to the labels.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\\' => escaped.push_str("\\\\"),
-            '"' => escaped.push_str("\\\""),
+            // A quote would be written in another way in each format.
+            '"' => escaped.push('\''),
             '\n' => escaped.push_str("\\n"),
             c => escaped.push(c),
         }
@@ -268,7 +269,7 @@ impl Page<'_> {
             }
             // Two of the same name would make Prometheus refuse the page.
             if told.insert((family.clone(), &named.labels)) {
-                let of = named.labels.iter().map(|(key, value)| (*key, escaped(value))).collect();
+                let of = named.labels.iter().map(|(key, value)| (*key, value.clone())).collect();
                 families.entry(family).or_insert_with(|| (named, help, Vec::new())).2.push((of, value));
             }
         }

@@ -51,9 +51,9 @@ impl Latency {
         self.sum += histogram.sum() as f64 / 1e9;
     }
 
-    /// Upper bounds in seconds and the counts between them; the last bound is infinity as `prometheus-client` has it.
+    /// Upper bounds in seconds and the counts between them; the last bound is infinity.
     pub(crate) fn buckets(&self) -> Vec<(f64, u64)> {
-        let bounds = BOUNDS.iter().map(|&nanos| nanos as f64 / 1e9).chain([f64::MAX]);
+        let bounds = BOUNDS.iter().map(|&nanos| nanos as f64 / 1e9).chain([f64::INFINITY]);
         bounds.zip(self.counts).collect()
     }
 }

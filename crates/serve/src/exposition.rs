@@ -95,14 +95,18 @@ impl Page<'_> {
 
     fn gauges(&mut self, family: Family<'_>, samples: &[(Labels<'_>, f64)]) -> Result<(), Error> {
         self.family(family, MetricType::Gauge, |family| {
-            samples.iter().try_for_each(|(labels, value)| family.encode_family(labels)?.encode_gauge(value))
+            samples.iter().try_for_each(|(labels, value)| match labels.as_slice() {
+                [] => family.encode_gauge(value),
+                _ => family.encode_family(labels)?.encode_gauge(value),
+            })
         })
     }
 
     fn counters(&mut self, family: Family<'_>, samples: &[(Labels<'_>, u64)]) -> Result<(), Error> {
         self.family(family, MetricType::Counter, |family| {
-            samples.iter().try_for_each(|(labels, value)| {
-                family.encode_family(labels)?.encode_counter::<NoLabelSet, u64, f64>(value, None)
+            samples.iter().try_for_each(|(labels, value)| match labels.as_slice() {
+                [] => family.encode_counter::<NoLabelSet, u64, f64>(value, None),
+                _ => family.encode_family(labels)?.encode_counter::<NoLabelSet, u64, f64>(value, None),
             })
         })
     }

@@ -20,6 +20,39 @@ const SOURCES: [&str; 3] = ["host.", "postgres.", "sqlite."];
 /// The host on which kelvin runs, as the label has it.
 const HERE: &str = "local";
 
+/// The columns of iostat in whole words: a `d` at the end of a name would be days.
+const DISK: [(&str, &str); 20] = [
+    ("r_s", "reads"),
+    ("rkb_s", "read"),
+    ("rrqm_s", "reads_merged"),
+    ("rrqm", "reads_merged"),
+    ("r_await", "read_await"),
+    ("rareq_sz", "read_size"),
+    ("w_s", "writes"),
+    ("wkb_s", "written"),
+    ("wrqm_s", "writes_merged"),
+    ("wrqm", "writes_merged"),
+    ("w_await", "write_await"),
+    ("wareq_sz", "write_size"),
+    ("d_s", "discards"),
+    ("dkb_s", "discarded"),
+    ("drqm_s", "discards_merged"),
+    ("drqm", "discards_merged"),
+    ("d_await", "discard_await"),
+    ("dareq_sz", "discard_size"),
+    ("f_s", "flushes"),
+    ("f_await", "flush_await"),
+];
+
+/// Ends of a name that mean something to Prometheus which no gauge is, and what stands for them.
+const RESERVED: [(&str, &str); 5] = [
+    ("_total", "_all"),
+    ("_count", "_number"),
+    ("_sum", "_added"),
+    ("_bucket", "_share"),
+    ("_info", "_known"),
+];
+
 /// The metric for an observer's `name` in `unit` (see `kelvin_measure::observation::Metric`).
 pub(crate) fn named(name: &str, unit: &str) -> Named {
     let (host, name) = split_host(name);
@@ -46,7 +79,8 @@ pub(crate) fn named(name: &str, unit: &str) -> Named {
         // A network device's name may have dots of its own.
         ["host", kind @ ("disk" | "network"), device @ .., last] if !device.is_empty() => {
             labels.push(("device", device.join(".")));
-            joined(&["host", kind], &[last])
+            let word = DISK.iter().find(|(column, _)| *kind == "disk" && column == last);
+            joined(&["host", kind], &[word.map_or(*last, |(_, word)| *word)])
         }
         ["host", "memory_bandwidth", domain] => {
             labels.push(("domain", (*domain).to_owned()));
@@ -64,10 +98,10 @@ pub(crate) fn named(name: &str, unit: &str) -> Named {
     let (unit, factor, said): (_, _, &[&str]) = match unit {
         "ratio" => (Some("ratio"), 1.0, &["_ratio"]),
         "%" => (Some("ratio"), 0.01, &["_ratio"]),
-        "1/s" => (Some("per_second"), 1.0, &["_s"]),
+        "1/s" => (Some("per_second"), 1.0, &[]),
         "B/s" => (Some("bytes_per_second"), 1.0, &["_bytes"]),
         // As iostat has it: 1024 bytes.
-        "kB/s" => (Some("bytes_per_second"), 1024.0, &["kb_s", "_kb"]),
+        "kB/s" => (Some("bytes_per_second"), 1024.0, &["_kb"]),
         "B" => (Some("bytes"), 1.0, &["_bytes"]),
         "kB" => (Some("bytes"), 1024.0, &["_bytes", "_kb"]),
         "s" => (Some("seconds"), 1.0, &["_seconds"]),
@@ -78,7 +112,13 @@ pub(crate) fn named(name: &str, unit: &str) -> Named {
         _ => (None, 1.0, &[]),
     };
     // A unit that the name says already is not said again.
-    let name = said.iter().find_map(|end| rest.strip_suffix(end)).unwrap_or(&rest).to_owned();
+    let mut name = said.iter().find_map(|end| rest.strip_suffix(end)).unwrap_or(&rest).to_owned();
+    if unit.is_none()
+        && let Some((end, instead)) = RESERVED.iter().find(|(end, _)| name.ends_with(end))
+    {
+        name.truncate(name.len() - end.len());
+        name.push_str(instead);
+    }
     Named { name, unit, factor, labels }
 }
 
@@ -140,10 +180,14 @@ mod tests {
                 "s/s",
                 "kelvin_host_process_cpu_user_seconds_per_second{host=local,process=server}",
             ),
-            ("host.disk.nvme0n1.r_s", "1/s", "kelvin_host_disk_r_per_second{host=local,device=nvme0n1}"),
-            ("host.disk.dm-0.wkb_s", "kB/s", "kelvin_host_disk_w_bytes_per_second{host=local,device=dm-0}"),
-            ("host.disk.vda.w_await", "ms", "kelvin_host_disk_w_await_seconds{host=local,device=vda}"),
-            ("host.disk.vda.wareq_sz", "kB", "kelvin_host_disk_wareq_sz_bytes{host=local,device=vda}"),
+            ("host.disk.nvme0n1.r_s", "1/s", "kelvin_host_disk_reads_per_second{host=local,device=nvme0n1}"),
+            (
+                "host.disk.dm-0.wkb_s",
+                "kB/s",
+                "kelvin_host_disk_written_bytes_per_second{host=local,device=dm-0}",
+            ),
+            ("host.disk.vda.w_await", "ms", "kelvin_host_disk_write_await_seconds{host=local,device=vda}"),
+            ("host.disk.vda.wareq_sz", "kB", "kelvin_host_disk_write_size_bytes{host=local,device=vda}"),
             ("host.disk.vda.util", "%", "kelvin_host_disk_util_ratio{host=local,device=vda}"),
             ("host.disk.vda.aqu_sz", "1", "kelvin_host_disk_aqu_sz{host=local,device=vda}"),
             (
@@ -152,6 +196,7 @@ mod tests {
                 "kelvin_host_network_rx_bytes_per_second{host=local,device=eth0.100}",
             ),
             ("host.network.soft.drops", "1/s", "kelvin_host_network_soft_drops_per_second{host=local}"),
+            ("host.memory.huge_pages.total", "1", "kelvin_host_memory_huge_pages_all{host=local}"),
             ("host.numa.1.huge_pages.free", "1", "kelvin_host_numa_huge_pages_free{host=local,node=1}"),
             (
                 "host.cgroup.server.v1.memory.high_events",

@@ -66,7 +66,7 @@ fn observers_are_told_in_base_units_and_the_unknown_is_not() {
     let mut run = Run::start();
     run.second();
     let page = run.scrape();
-    assert!(page.contains("# UNIT kelvin_host_disk_w_bytes_per_second bytes_per_second\n"), "{page}");
+    assert!(page.contains("# UNIT kelvin_host_disk_written_bytes_per_second bytes_per_second\n"), "{page}");
     assert!(page.contains("# TYPE kelvin_sqlite_wal_bytes gauge\n"), "{page}");
     // No sample twice, which Prometheus would refuse.
     let samples: Vec<&str> =

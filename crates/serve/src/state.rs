@@ -265,3 +265,92 @@ impl State {
 fn is_fresh(at: Instant, now: Instant) -> bool {
     now.saturating_duration_since(at) < FRESH
 }
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::event::KindCounts;
+    use kelvin_measure::observation::Metric;
+
+    use super::*;
+
+    fn state() -> State {
+        let mut state = State::default();
+        state.begin(RunInfo {
+            headline: "NOPM".into(),
+            series: vec![Series::transaction("New-Order", true), Series::transaction("Payment", false)],
+            ..RunInfo::default()
+        });
+        state
+    }
+
+    fn second(second: i64, part: Part, committed: u64) -> Event {
+        let kind = |committed| KindCounts { committed, ..KindCounts::default() };
+        Event::Second(Second { point: 0, second, part, kinds: vec![kind(committed), kind(1000)] })
+    }
+
+    #[test]
+    fn the_headline_is_of_the_window_of_the_point_alone() {
+        let (mut state, now) = (state(), Instant::now());
+        state.event(&second(-1, Part::RampUp, 500), now);
+        assert_eq!(state.headline(), None);
+        state.event(&second(0, Part::Measured, 10), now);
+        state.event(&second(1, Part::Measured, 20), now);
+        // A sample that came late.
+        state.event(&second(0, Part::Measured, 3), now);
+        state.event(&second(2, Part::Tail, 500), now);
+        assert_eq!(state.headline(), Some(33.0 * 60.0 / 2.0));
+        state.event(&Event::Phase { point: 1, phase: Phase::Connect, at: 0, users: 8, planned: None }, now);
+        assert_eq!(state.headline(), None);
+        assert_eq!(state.counts[&(0, "measured")].committed, 33);
+    }
+
+    #[test]
+    fn what_is_old_or_belongs_to_nobody_is_not_told() {
+        let (mut state, now) = (state(), Instant::now());
+        let metric = Metric { name: "host.forks".into(), unit: "1/s".into(), help: String::new() };
+        let observer = Observer { first: 3, metrics: vec![metric], ..Observer::default() };
+        let seen = |observation| Event::Observed(observation);
+        state.event(&seen(Observation::Observer(observer)), now);
+        // Values of nobody before and after the one that is known.
+        state.event(
+            &seen(Observation::Reading(Reading { at: 0, first: 2, values: vec![1.0, 2.0, 3.0] })),
+            now,
+        );
+        let value = |at| state.observations(at).map(|(_, _, value)| value).collect::<Vec<_>>();
+        assert_eq!(value(now), [2.0]);
+        assert_eq!(value(now + FRESH), [0.0; 0]);
+        let waits = Waits { looks: 2, seen: vec![(0, 3), (9, 1)], ..Waits::default() };
+        let group = WaitGroup { class: "CPU".into(), ..WaitGroup::default() };
+        state.event(&seen(Observation::WaitGroups { first: 0, groups: vec![group] }), now);
+        state.event(&seen(Observation::Waits(waits)), now);
+        assert_eq!(state.sessions(now), BTreeMap::from([(("", "CPU", ""), 1.5)]));
+        assert!(state.sessions(now + FRESH).is_empty());
+        // An index that no run deals out takes no memory.
+        let first = u32::MAX;
+        state.event(&seen(Observation::WaitGroups { first, groups: vec![WaitGroup::default()] }), now);
+        state.event(&seen(Observation::Observer(Observer { first, ..Observer::default() })), now);
+        assert!(state.groups.len() == 1 && state.metrics.len() == 4);
+    }
+
+    #[test]
+    fn a_connection_that_failed_is_an_error_of_no_transaction() {
+        let (mut state, now) = (state(), Instant::now());
+        let error = |kind, count| {
+            Event::Errors(ErrorCount {
+                point: 0,
+                second: 0,
+                kind,
+                class: "connection".into(),
+                code: String::new(),
+                message: String::new(),
+                retried: true,
+                count,
+            })
+        };
+        state.event(&error(None, 2), now);
+        state.event(&error(Some(1), 3), now);
+        state.event(&error(None, 4), now);
+        let counts: Vec<_> = state.errors.iter().map(|((kind, ..), count)| (kind.as_str(), *count)).collect();
+        assert_eq!(counts, [("Payment", 3), ("connecting", 6)]);
+    }
+}

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use kelvin_measure::event::{Event, Phase, Status};
 use kelvin_measure::observation::{Observation, Reading};
 use kelvin_serve::MetricsEndpoint;
-use support::{Run, ask, body, get, queries};
+use support::{Run, ask, body, dashboard, get, queries};
 
 #[test]
 fn the_figures_are_those_of_the_events() {
@@ -75,6 +75,7 @@ fn observers_are_told_in_base_units_and_the_unknown_is_not() {
     // And no observer's metric left out for having the name of another.
     let observed = samples.iter().filter(|s| s.contains("host=\"local\"")).count();
     let unknown = f32::NAN;
+    assert_eq!(observed, run.metrics);
     assert!(observed > 150, "{observed}");
     run.sink.event(&Event::Observed(Observation::Reading(Reading {
         at: 0,
@@ -169,5 +170,37 @@ fn the_dashboard_asks_for_what_there_is() {
         for name in names {
             assert!(told.contains(name), "{name} of {query} is told by nobody");
         }
+    }
+}
+
+#[test]
+fn the_dashboard_is_put_together_as_grafana_wants_it() {
+    let dashboard = dashboard();
+    assert!(dashboard["schemaVersion"].as_u64() >= Some(36) && dashboard["uid"].is_string());
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    let variables: BTreeSet<&str> =
+        variables.iter().map(|variable| variable["name"].as_str().unwrap()).collect();
+    assert_eq!(variables, BTreeSet::from(["datasource", "instance", "job"]));
+    let (mut ids, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    for panel in dashboard["panels"].as_array().unwrap() {
+        let title = panel["title"].as_str().unwrap();
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{title}: its id is taken");
+        let at = |field: &str| panel["gridPos"][field].as_u64().unwrap();
+        assert!(at("w") > 0 && at("x") + at("w") <= 24, "{title}: wider than the page");
+        for x in at("x")..at("x") + at("w") {
+            for y in at("y")..at("y") + at("h") {
+                assert!(taken.insert((x, y)), "{title} lies over another panel");
+            }
+        }
+        if panel["type"] == "row" {
+            continue;
+        }
+        assert_eq!(panel["datasource"]["uid"], "${datasource}", "{title}");
+        assert!(panel["fieldConfig"]["defaults"]["unit"].is_string(), "{title}: figures without a unit");
+        let targets = panel["targets"].as_array().unwrap();
+        let letters: BTreeSet<&str> =
+            targets.iter().map(|target| target["refId"].as_str().unwrap()).collect();
+        assert!(!targets.is_empty() && letters.len() == targets.len(), "{title}");
+        assert!(targets.iter().all(|target| target["legendFormat"].as_str().unwrap() != ""), "{title}");
     }
 }

@@ -53,7 +53,7 @@ impl Prometheus {
 
     /// The result of a query: one element a series.
     fn query(&self, query: &str) -> Vec<Value> {
-        let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = query.bytes().fold(String::new(), |text, byte| text + &format!("%{byte:02X}"));
         let answer =
             get(self.address, &format!("/api/v1/query?query={encoded}"), "Accept-Encoding: identity\r\n");
         // A long answer comes in chunks.

@@ -42,7 +42,8 @@ const SQLITE: [(&str, &str); 6] = [
 pub struct Run {
     pub endpoint: MetricsEndpoint,
     pub sink: MetricsSink,
-    metrics: usize,
+    /// How many metrics the observers have.
+    pub metrics: usize,
     second: i64,
 }
 
@@ -221,12 +222,16 @@ pub fn body(answer: &str) -> String {
     answer.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
+/// The dashboard for Grafana.
+pub fn dashboard() -> serde_json::Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/grafana/kelvin.json");
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
 /// The dashboard's queries, with those of its annotations.
 pub fn queries() -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/grafana/kelvin.json");
-    let dashboard: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let mut found = Vec::new();
-    collect(&dashboard, &mut found);
+    collect(&dashboard(), &mut found);
     assert!(found.len() > 40, "{found:?}");
     found
 }

@@ -110,8 +110,12 @@ fn connect(engine: &dyn Engine) -> Result<(Box<dyn Session>, i64, Rights, Life)>
          SET jit = off; SET max_parallel_workers_per_gather = 0; SET default_transaction_isolation = 'read committed'",
         PATIENCE.as_millis()
     ))?;
-    // Only superusers may; others' looks are told apart by their comment.
-    let _not_allowed = session.run("SET pg_stat_statements.track = 'none'");
+    // Only superusers may; others' looks are told apart by their comment. Where it is not loaded the name would be taken
+    // for a setting of one's own.
+    let _not_allowed = session.query(
+        "/* kelvin observer */ SELECT set_config('pg_stat_statements.track', 'none', false) \
+         WHERE current_setting('pg_stat_statements.max', true) IS NOT NULL",
+    );
     let rows = session.query(sql::WHO)?;
     let version = rows.int(0, 0)?;
     let rights = Rights { all_stats: rows.int(0, 1)? == 1, all_settings: rows.int(0, 2)? == 1 };

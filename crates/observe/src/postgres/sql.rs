@@ -33,18 +33,25 @@ pub(super) fn sessions(version: i64) -> String {
     )
 }
 
-/// For each session that waits for a row, the relation: the one of its own tuple lock (who waits for a row's
-/// transaction holds it, who waits behind that one waits for it), else the only table that its transaction has written
-/// to, else none.
+/// How many sessions wait for rows of which relation. A session waits for the transaction that holds the row, or behind
+/// another one that does. The relation is that of its own tuple lock, which most hold or wait for; who has followed the
+/// row to a newer version holds none, and is placed by its statement's text, by the only table that its transaction has
+/// written to, or by others who wait for the same transaction.
 pub(super) fn row_waiters() -> String {
     format!(
-        "{MARK} WITH held AS MATERIALIZED (SELECT locktype, database, relation, pid, mode, granted FROM pg_lock_status()), \
-         waiting AS (SELECT DISTINCT pid FROM held WHERE NOT granted AND locktype IN ('transactionid', 'tuple')), \
-         named AS (SELECT pid, coalesce( \
+        "{MARK} WITH held AS MATERIALIZED (SELECT locktype, database, relation, transactionid::text AS xact, pid, mode, granted \
+          FROM pg_lock_status()), \
+         waiting AS (SELECT pid, max(xact) AS xact FROM held WHERE NOT granted AND locktype IN ('transactionid', 'tuple') \
+          GROUP BY pid), \
+         placed AS (SELECT pid, xact, coalesce( \
           (SELECT min(relation) FROM held WHERE held.pid = waiting.pid AND locktype = 'tuple' AND database = {HERE}), \
+          (SELECT to_regclass((regexp_match(query, '^\\s*(?:update|delete\\s+from|insert\\s+into)\\s+(?:only\\s+)?((?:\\w+\\.)?\\w+)', 'i'))[1])::oid \
+           FROM pg_stat_get_activity(waiting.pid) WHERE datid = {HERE}), \
           (SELECT CASE WHEN count(DISTINCT relation) = 1 THEN min(relation) END FROM held JOIN pg_class ON pg_class.oid = relation \
-           WHERE held.pid = waiting.pid AND locktype = 'relation' AND database = {HERE} AND relkind IN ('r', 'p') \
-           AND mode IN ('RowExclusiveLock', 'RowShareLock'))) AS relation FROM waiting) \
+           WHERE held.pid = waiting.pid AND locktype = 'relation' AND database = {HERE} AND relkind = 'r' \
+           AND mode IN ('RowExclusiveLock', 'RowShareLock'))) AS relation FROM waiting), \
+         named AS (SELECT coalesce(relation, (SELECT CASE WHEN count(DISTINCT other.relation) = 1 THEN min(other.relation) END \
+          FROM placed AS other WHERE other.xact = placed.xact)) AS relation FROM placed) \
          SELECT coalesce(nspname || '.' || relname, 'unknown relation'), count(*) FROM named \
          LEFT JOIN pg_class ON pg_class.oid = named.relation LEFT JOIN pg_namespace ON pg_namespace.oid = relnamespace \
          GROUP BY 1"

@@ -114,7 +114,7 @@ impl Statements {
 /// The view and what is tracked, or why there is none.
 fn find(session: &mut dyn Session, create: bool) -> Result<std::result::Result<(Source, String), String>> {
     let rows = session.query(&format!(
-        "{MARK} SELECT coalesce(current_setting('pg_stat_statements.track', true), ''), \
+        "{MARK} SELECT coalesce((SELECT reset_val FROM pg_settings WHERE name = 'pg_stat_statements.track'), ''), \
          EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements'), \
          EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')"
     ))?;

@@ -132,8 +132,9 @@ impl Watch {
             let all_ended = self.hands.iter().all(|hand| hand.thread.is_finished());
             match self.seen.recv_timeout(Duration::from_millis(5)) {
                 Ok(observation) => take(observation),
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) if all_ended => break,
+                Err(_) if all_ended => break,
+                // They have let go of the channel, and still close what they hold.
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(Duration::from_millis(1)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -168,8 +168,13 @@ fn the_log_its_checkpoints_and_the_queue_are_seen_as_they_are() {
     let checkpoints = watched.checkpoints();
     let (count, restarts) = (checkpoints.len() as f64, f64::from(watched.restarts));
     assert!(restarts >= 2.0, "the load was too small: {restarts}");
-    assert!(count >= restarts && count <= restarts + 1.0, "{count} checkpoints, {restarts} restarts");
-    assert!((watched.integral("sqlite.checkpoints") - count).abs() < 1.01);
+    let counted = watched.integral("sqlite.checkpoints");
+    assert!((counted - restarts).abs() <= 2.0, "{counted} checkpoints counted, {restarts} restarts");
+    // A watcher that had no CPU for a while counts what it has missed, but cannot say when it was.
+    assert!(
+        count >= 0.8 * restarts - 1.0 && count <= restarts + 1.0,
+        "{count} checkpoints, {restarts} restarts"
+    );
     for one in &checkpoints {
         let took = (one.to.unwrap() - one.from) as f64 / 1e9;
         assert!(one.kind == "checkpoint" && took < watched.took.as_secs_f64(), "{one:?}");

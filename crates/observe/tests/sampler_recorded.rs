@@ -295,6 +295,55 @@ fn nodes_far_and_near() {
 }
 
 #[test]
+fn bandwidth_and_placement() {
+    let tree = Tree::new();
+    let monitors = |first: &str, second: &str| {
+        tree.write("sys/fs/resctrl/mon_data/mon_L3_00/mbm_total_bytes", first);
+        tree.write("sys/fs/resctrl/mon_data/mon_L3_01/mbm_total_bytes", second);
+        // Of other kinds, which are not asked.
+        tree.write("sys/fs/resctrl/mon_data/mon_L3_00/llc_occupancy", "4096\n");
+        tree.write("sys/fs/resctrl/mon_data/mon_L3_01/mbm_local_bytes", "1\n");
+    };
+    monitors("1000\n", "5000\n");
+    tree.write("sys/devices/system/node/node0/numastat", "local_node 1\n")
+        .write("sys/devices/system/node/node1/numastat", "local_node 1\n");
+    let process = |pid: u32, near: u32, far: u32| {
+        tree.write(&format!("proc/{pid}/stat"), &format!("{pid} (x) S 1{}\n", " 0".repeat(30)));
+        let text = format!("7f00 default heap anon=9 dirty=9 N0={near} N1={far} kernelpagesize_kB=4\n");
+        tree.write(&format!("proc/{pid}/numa_maps"), &text);
+    };
+    process(100, 30, 0);
+    process(101, 0, 10);
+    tree.write("proc/100/task/100/children", "101 ");
+    let config = Config {
+        processes: vec![Process { name: "server".into(), pid: 100, children: true }],
+        ..Config::default()
+    };
+    let mut sampler = tree.sampler(&config);
+    assert!(sampler.absent("host.hardware").contains("no performance unit"));
+    sampler.sample(1.0);
+    sampler.check(&[("host.process.server.numa.0", 0.75), ("host.process.server.numa.1", 0.25)]);
+    monitors("9000\n", "7000\n");
+    process(101, 30, 20);
+    sampler.sample(2.0);
+    sampler.check(&[
+        ("host.memory_bandwidth.0", 4000.0),
+        ("host.memory_bandwidth.1", 1000.0),
+        ("host.memory_bandwidth.total", 5000.0),
+        // Read every ten seconds at most.
+        ("host.process.server.numa.0", f64::NAN),
+    ]);
+    monitors("Unavailable\n", "9000\n");
+    sampler.sample(9.0);
+    sampler.check(&[
+        ("host.memory_bandwidth.0", f64::NAN),
+        ("host.memory_bandwidth.1", 2000.0 / 9.0),
+        ("host.memory_bandwidth.total", f64::NAN),
+        ("host.process.server.numa.0", 0.75),
+    ]);
+}
+
+#[test]
 fn a_group_with_limits_and_a_server_with_children() {
     let tree = Tree::new();
     tree.write("proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")

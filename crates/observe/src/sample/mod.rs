@@ -7,6 +7,7 @@
 //! Formulas of the devices are those of `iostat -x` (sysstat), of the pressures `Documentation/accounting/psi.rst`, of
 //! the rest the `Documentation/` of the kernel that the file of each collector names.
 
+mod bandwidth;
 mod bytes;
 mod cgroup;
 mod counter;
@@ -19,6 +20,9 @@ mod iostat;
 mod memory;
 mod network;
 mod numa;
+mod numa_maps;
+mod pace;
+mod perf;
 mod place;
 mod pressure;
 mod process;
@@ -150,7 +154,9 @@ impl HostSampler {
         network::register(source, found);
         cgroup::register(source, found, &config.cgroups);
         process::register(source, found, &config.processes);
-        hardware::register(source, found);
+        hardware::register(source, found, &config.processes);
+        bandwidth::register(source, found);
+        numa_maps::register(source, found, &config.processes);
         let Registry { series, absent, parts } = registry;
         Self { series, absent, places, devices, parts, buffer: Buffer::new() }
     }

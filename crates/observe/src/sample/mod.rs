@@ -10,6 +10,7 @@
 mod bandwidth;
 mod bytes;
 mod cgroup;
+mod cgroup_v1;
 mod counter;
 mod cpu;
 mod disk;
@@ -50,8 +51,9 @@ pub struct Config {
     /// Processes to sample. One with many threads or children is read less often than once a sample, so that it costs
     /// half a per cent of a CPU at most: the intervals between are unknown.
     pub processes: Vec<Process>,
-    /// Control groups (version 2) to sample besides this process's own, each with its name in the series: a directory,
-    /// absolute, or a path below the hierarchy's root as `/proc/PID/cgroup` shows it.
+    /// Control groups to sample besides this process's own, each with its name in the series: a directory, absolute, or
+    /// a path below the hierarchy's root as `/proc/PID/cgroup` shows it. In version 1 it is the group of that name in
+    /// each controller's hierarchy.
     pub cgroups: Vec<(String, PathBuf)>,
     /// Leave out the series of single CPUs; those of their total stay.
     pub totals_only: bool,

@@ -237,3 +237,23 @@ fn after_a_gap_the_next_rate_is_unknown_and_the_one_after_it_known() {
     assert!(values[0].is_nan() && values[1] > 0.0 && values[2].is_nan() && values[3] > 0.0, "{values:?}");
     assert_eq!(seen.lost.len(), 1);
 }
+
+/// `cargo test --release -p kelvin-observe --test scrape -- --ignored --nocapture cost`
+#[test]
+#[ignore = "measures"]
+#[allow(clippy::print_stdout)]
+fn cost_of_a_scrape() {
+    let (_exporter, port) = node_exporter();
+    let before = kelvin_observe::cpu_time();
+    let seen = watch(
+        vec![scrape(&format!("127.0.0.1:{port}"), Duration::from_millis(100))],
+        Duration::from_secs(10),
+    );
+    let used = kelvin_observe::cpu_time().saturating_sub(before).as_secs_f64();
+    let looks = seen.values.values().map(Vec::len).max().unwrap_or(0);
+    println!(
+        "{} series, {looks} scrapes, CPU per scrape {:.0} µs",
+        seen.values.len(),
+        used / looks as f64 * 1e6
+    );
+}

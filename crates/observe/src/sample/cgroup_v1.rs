@@ -183,6 +183,11 @@ impl Hierarchies {
                     held.io = true;
                     match (source.open(file(IO_FILES[0])), source.open(file(IO_FILES[1]))) {
                         (Ok(bytes), Ok(counts)) => {
+                            let text = bytes.read(&mut Buffer::new()).map(|text| sum(text, b"Write"));
+                            if text.flatten().is_none() {
+                                let why = "the kernel counts nothing there yet: it does where the controller has a limit to keep";
+                                registry.absent(&format!("{prefix}.io"), why.into());
+                            }
                             let series = IO
                                 .iter()
                                 .map(|(.., name, unit, help)| (format!("{prefix}.io.{name}"), *unit, *help));

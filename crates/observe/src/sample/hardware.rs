@@ -15,8 +15,11 @@ use super::{Collector, Process, Registry};
 
 const UNITS: &str = "/sys/bus/event_source/devices";
 
-/// More descriptors than this for one purpose could be missing for the users' connections.
-const MOST_DESCRIPTORS: usize = 512;
+/// How many files may be open for this: the users' connections need some too.
+fn most_files() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit / 4).unwrap_or(usize::MAX))
+}
 
 const SERIES: [(&str, &str, &str); 4] = [
     ("instructions", "1/s", "instructions retired"),
@@ -44,8 +47,13 @@ pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Pr
             .absent("host.hardware", "the files are another host's: only their own kernel counts".into());
     }
     let cpus = source.numbered("/sys/devices/system/cpu", "cpu");
-    if cpus.len() * SERIES.len() > MOST_DESCRIPTORS {
-        let why = format!("{} CPUs would take {} open files", cpus.len(), cpus.len() * SERIES.len());
+    let most = most_files();
+    if cpus.len() * SERIES.len() > most {
+        let why = format!(
+            "{} CPUs would take {} open files, and a quarter of those allowed is {most}: raise `ulimit -n`",
+            cpus.len(),
+            cpus.len() * SERIES.len()
+        );
         registry.absent("host.hardware", why);
     } else {
         let places: Vec<Whom> = cpus.into_iter().map(Whom::Cpu).collect();
@@ -55,7 +63,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Pr
     }
     for process in processes {
         let places: Vec<Whom> = tasks(source, process).into_iter().map(Whom::Task).collect();
-        if places.len() * SERIES.len() <= MOST_DESCRIPTORS {
+        if places.len() * SERIES.len() <= most {
             add(source, registry, &format!("host.process.{}.hardware", process.name), &places);
         }
     }

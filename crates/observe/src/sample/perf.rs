@@ -190,8 +190,8 @@ mod tests {
             std::hint::spin_loop();
         }
         let (found, ran) = (faults.rise().unwrap(), clock.rise().unwrap());
-        // Huge pages may have answered one of the two, where they are always on.
-        assert!(found >= 2.0 * pages as f64 || found > 8.0 && huge_pages_are_always_on(), "{found}");
+        // The allocator has some pages from before; huge pages may answer all, where they are always on.
+        assert!(found >= 1.8 * pages as f64 || found > 8.0 && huge_pages_are_always_on(), "{found}");
         assert!(ran > 1e6, "{ran} ns");
     }
 

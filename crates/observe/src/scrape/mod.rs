@@ -392,20 +392,26 @@ mod tests {
                 2 * n,
             )
         };
-        let (found, _) = second(&text(1_000_000, 100), &text(5_000_000, 500));
+        let (found, _) = second(&text(1_000_000, 100), &text(3_200_000, 540));
         check(
             &found,
             &[
-                ("host.memory_bandwidth.total", 300.0),
-                ("host.memory_bandwidth.0", 300.0),
-                ("host.hardware.instructions", 300.0),
-                ("host.hardware.cycles", 100.0),
-                ("host.hardware.llc_misses", 100.0),
+                // 440 of each in its own 2.2 seconds.
+                ("host.memory_bandwidth.total", 600.0),
+                ("host.memory_bandwidth.0", 600.0),
+                ("host.hardware.instructions", 600.0),
+                ("host.hardware.cycles", 200.0),
+                ("host.hardware.llc_misses", 200.0),
                 ("host.hardware.ipc", 3.0),
             ],
         );
-        let (found, _) = second(&text(1_000_000, 100), &text(1_000_000, 500));
-        check(&found, &[("host.memory_bandwidth.total", f64::NAN), ("host.hardware.instructions", f64::NAN)]);
+        for microseconds in [1_000_000, 1_000_400] {
+            let (found, _) = second(&text(1_000_000, 100), &text(microseconds, 500));
+            check(
+                &found,
+                &[("host.memory_bandwidth.total", f64::NAN), ("host.hardware.instructions", f64::NAN)],
+            );
+        }
     }
 
     #[test]

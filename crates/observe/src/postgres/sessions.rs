@@ -11,6 +11,7 @@ use kelvin_measure::observation::{Absent, Metric, Observation, Observer, Occurre
 use super::checkpoints::Checkpoints;
 use super::link::{Life, Link, Once};
 use super::locks::Locks;
+use super::log::Log;
 use super::vacuums::Vacuums;
 use super::waits::Counted;
 use super::{Plan, sql};
@@ -34,6 +35,8 @@ pub(super) struct Sessions {
     counted: Counted,
     locks: Locks,
     checkpoints: Checkpoints,
+    /// The server's log, where it can be read.
+    log: Option<Log>,
     vacuums: Vacuums,
     sums: Sums,
     /// Index of our metrics.
@@ -49,8 +52,11 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn new(link: Link, plan: &Plan) -> Self {
+    pub(super) fn new(link: Link, plan: &Plan, log: Option<Log>) -> Self {
+        let mut checkpoints = Checkpoints::default();
+        checkpoints.has_log(log.is_some());
         Self {
+            log,
             interval: Duration::from_secs(1) / plan.looks,
             life: link.life.clone(),
             link,
@@ -58,7 +64,7 @@ impl Sessions {
             ask: Once::default(),
             counted: Counted::default(),
             locks: Locks::default(),
-            checkpoints: Checkpoints::default(),
+            checkpoints,
             vacuums: Vacuums::default(),
             sums: Sums::default(),
             first: 0,
@@ -164,6 +170,10 @@ impl Sessions {
         let busy = counted.map_err(|error| error.to_string())?;
         self.counted.looked(feed);
         self.vacuums.looked(previous, feed);
+        for line in self.log.as_mut().map(Log::read).unwrap_or_default() {
+            let told = self.checkpoints.logged(&line, previous, now, &mut || feed.occurrence());
+            feed.send(Observation::Occurrence(told));
+        }
         if self.checkpoints.look(busy, previous, now) {
             self.read_checkpoints(feed)?;
         }
@@ -201,6 +211,8 @@ impl Sessions {
         self.send(feed);
         let at = self.looked.unwrap_or_else(|| feed.now());
         self.checkpoints.lost();
+        // The next life may write elsewhere.
+        self.log = None;
         self.vacuums.lost(at, feed);
     }
 

@@ -1,5 +1,7 @@
 //! A real PostgreSQL under watch.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod postgres_support;
 
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! Shares of waits against an independent sampling: a PL/pgSQL loop that looks at `pg_stat_activity` a hundred times a
 //! second within the server.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod postgres_support;
 
 use std::collections::HashMap;

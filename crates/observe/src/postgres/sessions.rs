@@ -88,11 +88,11 @@ impl Sessions {
             let rows = session.query(
                 "/* kelvin observer */ SELECT current_setting('track_activities'), \
                  coalesce(current_setting('compute_query_id', true), ''), \
-                 EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')",
+                 current_setting('pg_stat_statements.max', true) IS NOT NULL",
             )?;
             Ok((rows.text(0, 0)? == "on", rows.text(0, 1)?.to_owned(), rows.int(0, 2)? == 1))
         });
-        if let Ok((tracked, query_id, extension)) = asked {
+        if let Ok((tracked, query_id, preloaded)) = asked {
             if !tracked {
                 add("states of sessions", "track_activities is off; set it on");
             }
@@ -104,7 +104,7 @@ impl Sessions {
                     );
                 }
                 "off" => add("statements of sessions", "compute_query_id is off; set it to auto or on"),
-                "auto" if !extension => add(
+                "auto" if !preloaded => add(
                     "statements of sessions",
                     "compute_query_id is auto, which means off unless pg_stat_statements is preloaded; set it to on",
                 ),

@@ -62,7 +62,7 @@ fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
     }
     assert!((3..=5).contains(&lock_looks), "{lock_looks}");
     assert_eq!(rows.keys().collect::<Vec<_>>(), [&"public.stock"]);
-    assert!(rows["public.stock"] > lock_looks, "{rows:?} in {lock_looks} looks");
+    assert!(2 * rows["public.stock"] >= 3 * lock_looks, "{rows:?} in {lock_looks} looks");
     let active = watching.metric("postgres.sessions.active");
     assert!(active.iter().filter(|(_, value)| (2.5..=3.2).contains(value)).count() >= 2, "{active:?}");
     let idle = watching.metric("postgres.sessions.idle_in_transaction");

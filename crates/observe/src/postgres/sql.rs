@@ -34,7 +34,8 @@ pub(super) fn sessions(version: i64) -> String {
     )
 }
 
-/// How many sessions wait for rows of which relation. A session waits for the transaction that holds the row, or behind
+/// How many sessions wait for rows of which relation: those that say so, and those that the lock table has in its queues. (A
+/// session that has got its lock and not yet a processor is in no queue any more.) A session waits for the transaction that holds the row, or behind
 /// another one that does. The relation is that of its own tuple lock, which most hold or wait for; who has followed the
 /// row to a newer version holds none, and is placed by its statement's text, by the only table that its transaction has
 /// written to, or by others who wait for the same transaction.
@@ -42,12 +43,14 @@ pub(super) fn row_waiters() -> String {
     format!(
         "{MARK} WITH held AS MATERIALIZED (SELECT locktype, database, relation, transactionid::text AS xact, pid, mode, granted \
           FROM pg_lock_status()), \
-         waiting AS (SELECT pid, max(xact) AS xact FROM held WHERE NOT granted AND locktype IN ('transactionid', 'tuple') \
+         waiting AS (SELECT pid, max(xact) AS xact, max(query) AS query FROM ( \
+          SELECT pid, NULL AS xact, CASE WHEN datid = {HERE} THEN query END AS query FROM pg_stat_activity \
+           WHERE wait_event_type = 'Lock' AND wait_event IN ('transactionid', 'tuple') \
+          UNION ALL SELECT pid, xact, NULL FROM held WHERE NOT granted AND locktype IN ('transactionid', 'tuple')) AS any_of \
           GROUP BY pid), \
          placed AS (SELECT pid, xact, coalesce( \
           (SELECT min(relation) FROM held WHERE held.pid = waiting.pid AND locktype = 'tuple' AND database = {HERE}), \
-          (SELECT to_regclass((regexp_match(query, '^\\s*(?:update|delete\\s+from|insert\\s+into)\\s+(?:only\\s+)?((?:\\w+\\.)?\\w+)', 'i'))[1])::oid \
-           FROM pg_stat_get_activity(waiting.pid) WHERE datid = {HERE}), \
+          to_regclass((regexp_match(query, '^\\s*(?:update|delete\\s+from|insert\\s+into)\\s+(?:only\\s+)?((?:\\w+\\.)?\\w+)', 'i'))[1])::oid, \
           (SELECT CASE WHEN count(DISTINCT relation) = 1 THEN min(relation) END FROM held JOIN pg_class ON pg_class.oid = relation \
            WHERE held.pid = waiting.pid AND locktype = 'relation' AND database = {HERE} AND relkind = 'r' \
            AND mode IN ('RowExclusiveLock', 'RowShareLock'))) AS relation FROM waiting), \

@@ -80,8 +80,15 @@ impl Sessions {
         if !self.link.rights.all_stats {
             add(
                 "sessions of other roles, checkpointer, walwriter, background writer and autovacuum workers",
-                "the role may not see them; GRANT pg_monitor (or pg_read_all_stats) TO it. Beginnings of checkpoints \
-                 are then known to a second, vacuums by their ends",
+                "the role may not see them; GRANT pg_monitor (or pg_read_all_stats) TO it. Vacuums are then known by \
+                 their ends, and beginnings of checkpoints to a second unless the log tells them",
+            );
+        }
+        if self.log.is_none() {
+            add(
+                "reasons of checkpoints",
+                "log_checkpoints is off, or the server's log cannot be read here; whether the log's size \
+                 (max_wal_size) or a command requested one is not known",
             );
         }
         let asked = self.link.with(|session, _| {
@@ -292,6 +299,10 @@ impl Watcher for Sessions {
 
     fn end(&mut self, feed: &mut Feed) -> Result<(), String> {
         self.send(feed);
+        if !self.link.is_up() {
+            // Connecting to a server that hangs would outlast the patience of who waits for us.
+            return Err("the connection was lost".into());
+        }
         let outcome = self.read_checkpoints(feed).and_then(|()| self.take_stock(feed));
         self.vacuums.lost(feed.now(), feed);
         outcome

@@ -35,6 +35,18 @@ const NEEDS: &[Need] = &[
         debian: "pgbouncer",
         elsewhere: "pgbouncer",
     },
+    Need {
+        what: "node_exporter, for the tests of scraping",
+        is_there: || in_path("prometheus-node-exporter") || in_path("node_exporter"),
+        debian: "prometheus-node-exporter",
+        elsewhere: "node_exporter (Fedora: node-exporter; Homebrew: node_exporter; Arch: prometheus-node-exporter)",
+    },
+    Need {
+        what: "iostat, which the host sampler is compared with",
+        is_there: || in_path("iostat"),
+        debian: "sysstat",
+        elsewhere: "sysstat",
+    },
 ];
 
 /// It is in /usr/sbin, which is not in everybody's PATH.

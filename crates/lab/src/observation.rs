@@ -1,9 +1,13 @@
 //! Observation beside a run: which watchers, and how what they see gets among the run's events.
 
+use std::sync::Arc;
+
 use kelvin_database::{Engine, EngineKind};
 use kelvin_measure::observation::{Absent, Observation};
 use kelvin_measure::{Clock, Event};
 use kelvin_observe::sample::{Config, Process};
+use kelvin_observe::scrape::ScrapeWatcher;
+use kelvin_observe::sqlite;
 use kelvin_observe::watch::{HostWatcher, Stage, Watch, Watcher};
 
 use crate::run::{Sink, SinkError};
@@ -20,7 +24,7 @@ pub struct Watchers {
 
 impl Watchers {
     /// Makes the watchers of host, database and other hosts that `plan` asks for.
-    pub fn of(plan: &Observe, engine: &dyn Engine) -> Self {
+    pub fn of(plan: &Observe, engine: &Arc<dyn Engine>) -> Self {
         let mut found = Self::default();
         if !plan.enabled {
             return found;
@@ -29,20 +33,20 @@ impl Watchers {
             processes: vec![Process { name: "client".into(), pid: std::process::id(), children: false }],
             ..Config::default()
         };
+        let interval = plan.interval.duration();
+        found.data_directory(&**engine, &mut host);
         match engine.kind() {
-            EngineKind::Postgres => found.postgres(plan, engine, &mut host),
-            EngineKind::Sqlite => found.sqlite(plan, engine, &mut host),
+            EngineKind::Postgres => {}
+            EngineKind::Sqlite => found.watchers.extend(sqlite::watchers(engine, interval)),
         }
-        found.watchers.push(Box::new(HostWatcher::new(host, plan.interval.duration())));
+        found.watchers.push(Box::new(HostWatcher::new(host, interval)));
+        for url in &plan.scrape {
+            match ScrapeWatcher::new(url, interval) {
+                Ok(watcher) => found.watchers.push(Box::new(watcher)),
+                Err(error) => found.refuse("an endpoint", &error.to_string()),
+            }
+        }
         found
-    }
-
-    fn postgres(&mut self, _plan: &Observe, engine: &dyn Engine, host: &mut Config) {
-        self.data_directory(engine, host);
-    }
-
-    fn sqlite(&mut self, _plan: &Observe, engine: &dyn Engine, host: &mut Config) {
-        self.data_directory(engine, host);
     }
 
     fn data_directory(&mut self, engine: &dyn Engine, host: &mut Config) {

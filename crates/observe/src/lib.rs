@@ -5,6 +5,8 @@
 pub mod host;
 mod process;
 pub mod sample;
+pub mod scrape;
+pub mod sqlite;
 mod threads;
 pub mod watch;
 

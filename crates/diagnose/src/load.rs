@@ -70,6 +70,12 @@ pub(crate) fn at_work(evidence: &Evidence, point: &PointEvidence) -> Option<f64>
     (transactions.good() > 0 && seconds > 0.0).then(|| transactions.latency.sum() as f64 / 1e9 / seconds)
 }
 
+/// Share of the users' time in which they were in a transaction: below it by much, the load's own pace (think times,
+/// arrivals) decides the throughput. None while that is not known.
+pub(crate) fn asked(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
+    (point.users > 0).then_some(at_work(evidence, point)? / f64::from(point.users))
+}
+
 /// A session of a user, and not the database's own work.
 pub(crate) fn is_client(group: &WaitGroup) -> bool {
     group.backend == "client backend"

@@ -7,10 +7,18 @@ const FOLLOWS: &[(&str, &[&str])] = &[
     ("not-steady", &[]),
     (
         "ramp-up-too-short",
-        &["checkpoint-in-window", "autovacuum-in-window", "noisy-neighbour", "steal", "client-throttled"],
+        &[
+            "checkpoint-in-window",
+            "wal-forced-checkpoint",
+            "autovacuum-in-window",
+            "noisy-neighbour",
+            "steal",
+        ],
     ),
-    ("client-saturated", &["client-throttled", "noisy-neighbour", "steal"]),
-    ("network-round-trips", &["client-throttled", "client-saturated"]),
+    ("client-saturated", &["noisy-neighbour", "steal"]),
+    ("network-round-trips", &["client-saturated", "noisy-neighbour", "steal"]),
+    ("log-write-latency", &["wal-forced-checkpoint", "checkpoint-in-window", "noisy-neighbour", "steal"]),
+    ("errors-and-retries", &["hot-rows"]),
 ];
 
 /// Lowers what follows from a red finding of the same point to amber, naming that one.
@@ -53,7 +61,7 @@ mod tests {
         settle(&mut found);
         assert_eq!(severities(&found), [Severity::Amber, Severity::Red, Severity::Red]);
         assert_eq!(found[0].evidence[0].found, "steal");
-        let mut other = [red("network-round-trips", Some(0)), red("errors-and-retries", Some(0))];
+        let mut other = [red("network-round-trips", Some(0)), red("fsync-off", Some(0))];
         settle(&mut other);
         assert_eq!(severities(&other), [Severity::Red, Severity::Red]);
         let mut whole = [red("ramp-up-too-short", Some(0)), red("not-steady", Some(0))];

@@ -1,6 +1,6 @@
 //! Whether the load generator itself was the limit.
 
-use super::About;
+use super::{About, client_throttled};
 use crate::load::{client_cores, client_delay, cpus, is_embedded, percent, process_cores, server_is_here};
 use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
 
@@ -14,10 +14,13 @@ const MOST: f64 = 0.80;
 const INVARIANT: &str = "the load generator was not the bottleneck";
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
-    if is_embedded(evidence) {
-        return Vec::new();
-    }
-    evidence.points().filter_map(|point| of(evidence, point)).collect()
+    let each = |point| {
+        let own = if is_embedded(evidence) { None } else { of(evidence, point) };
+        let limited = client_throttled::of(evidence, point);
+        // One sentence is enough: the more severe, and of two alike the one that names the cause.
+        [limited, own].into_iter().flatten().min_by_key(|finding| finding.severity)
+    };
+    evidence.points().filter_map(each).collect()
 }
 
 fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
@@ -89,6 +92,9 @@ mod tests {
         assert_eq!(severities(&look(&scene.evidence())), [Severity::Amber], "more than the server's 1.15");
         scene.client_cpu = 0.0;
         assert_eq!(look(&scene.without("host.").evidence()), []);
+        let mut throttled = Scene::healthy().metric("host.cpu.total.busy", 0.3);
+        (throttled.client_cpu, throttled.client_delay) = (0.2, 2.0);
+        assert_eq!(severities(&look(&throttled.evidence())), [Severity::Red]);
     }
 
     #[test]

@@ -1,14 +1,8 @@
-//! Whether something kept the load generator from the CPUs that were there.
+//! Whether a limit kept the load generator from the CPUs that were there: a part of `client-saturated`.
 
-use super::About;
+use super::client_saturated::ABOUT;
 use crate::load::{client_cores, client_delay, percent, process_cores, server_is_here};
 use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
-
-pub(super) const ABOUT: About = About {
-    id: "client-throttled",
-    question: "Did a limit keep the load generator from CPUs that stood idle?",
-    look,
-};
 
 /// Share of the limit's periods in which it stopped the group.
 const STOPPED: f64 = 0.10;
@@ -19,11 +13,9 @@ const STOPPED_A_LITTLE: f64 = 0.01;
 const WAITING: f64 = 0.5;
 const IDLE: f64 = 0.25;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence
-        .points()
-        .filter_map(|point| by_group(evidence, point).or_else(|| by_delay(evidence, point)))
-        .collect()
+/// What the control group says, or where it says nothing, what the threads' waiting does.
+pub(super) fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    by_group(evidence, point).or_else(|| by_delay(evidence, point))
 }
 
 /// By what its control group says.
@@ -85,6 +77,10 @@ fn finding(point: &PointEvidence, severity: Severity, evidence: Vec<Fact>) -> Fi
 mod tests {
     use super::*;
     use crate::scene::{Scene, severities};
+
+    fn look(evidence: &Evidence) -> Vec<Finding> {
+        evidence.points().filter_map(|point| of(evidence, point)).collect()
+    }
 
     fn group(periods: f32, limit: f32) -> Scene {
         let scene = Scene::healthy().metric("host.cgroup.own.cpu.periods", 10.0);

@@ -3,7 +3,7 @@
 use kelvin_measure::observation::WaitGroup;
 
 use super::About;
-use crate::load::percent;
+use crate::load::{asked, percent};
 use crate::verdict::time::{Class, model};
 use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
 
@@ -15,6 +15,9 @@ const SHARE: f64 = 0.40;
 /// A log write slower than this is worth mending: Microsoft's guidance for log files, as sp_BlitzFirst asks for it.
 const SLOW_MS: f64 = 3.0;
 
+/// With users in a transaction for less of their time than this, their own pace decides, and not what they wait for.
+const PACED: f64 = 0.5;
+
 fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of(evidence, point)).collect()
 }
@@ -23,7 +26,8 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let model = model(evidence, point)?;
     let share = model.share(Class::Log).filter(|share| share.share >= SHARE)?;
     let sync = sync_ms(evidence, point.point);
-    let red = share.low >= SHARE * 0.75 && sync.as_ref().is_some_and(|(ms, _)| *ms >= SLOW_MS);
+    let paced = asked(evidence, point).is_some_and(|share| share < PACED);
+    let red = !paced && share.low >= SHARE * 0.75 && sync.as_ref().is_some_and(|(ms, _)| *ms >= SLOW_MS);
     let mut facts = vec![Fact::new(
         "time of transactions in writing the log",
         format!("{} ({} to {})", percent(share.share), percent(share.low), percent(share.high)),

@@ -32,7 +32,6 @@ pub struct About {
 /// Every finding that is known, in the order of a reader's questions.
 const KNOWN: &[About] = &[
     client_saturated::ABOUT,
-    client_throttled::ABOUT,
     steal::ABOUT,
     noisy_neighbour::ABOUT,
     ramp_up_too_short::ABOUT,

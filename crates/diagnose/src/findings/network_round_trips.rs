@@ -1,7 +1,7 @@
 //! Whether the users spent their time on the way between client and server.
 
 use super::About;
-use crate::load::{client_cores, mean_of_server, percent};
+use crate::load::{asked, client_cores, mean_of_server, percent};
 use crate::verdict::time::{Class, model};
 use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
 
@@ -18,6 +18,9 @@ const RED: f64 = 0.50;
 const ROOM: f64 = 0.75;
 /// A statement's way to a server on the same host and back takes less than this, in milliseconds.
 const LOCAL_MS: f64 = 0.2;
+
+/// With users in a transaction for less of their time than this, their own pace decides, and not what they wait for.
+const PACED: f64 = 0.5;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of(evidence, point)).collect()
@@ -37,7 +40,9 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         .map(|name| [evidence.mean(point.point, name), mean_of_server(evidence, point.point, name)]);
     let busy = busy.into_iter().flatten().flatten().reduce(f64::max);
     let long = trip.unwrap_or(per_transaction) >= LOCAL_MS;
-    let red = share.share >= RED && share.low >= AMBER && busy.is_some_and(|busy| busy < ROOM) && long;
+    let paced = asked(evidence, point).is_some_and(|share| share < PACED);
+    let red =
+        !paced && share.share >= RED && share.low >= AMBER && busy.is_some_and(|busy| busy < ROOM) && long;
     let mut facts = vec![Fact::new(
         "time of transactions outside database and load generator",
         format!(
@@ -116,6 +121,13 @@ mod tests {
         let mut local = far();
         local.window.iter_mut().for_each(|count| *count *= 20);
         assert_eq!(severities(&look(&local.evidence())), [Severity::Amber]);
+        let mut paced = far();
+        paced.users = 12;
+        assert_eq!(
+            severities(&look(&paced.evidence())),
+            [Severity::Amber],
+            "they think for two thirds of their time"
+        );
         let mut unseen = far();
         unseen.sessions.clear();
         assert_eq!(look(&unseen.evidence()), []);

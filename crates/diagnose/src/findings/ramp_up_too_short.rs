@@ -22,22 +22,23 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    let values = point.throughput();
+    let values = point.headline();
     // What arrives by a schedule says nothing of what the database could do.
     if values.len() < 10 || !point.arrivals.is_empty() {
         return None;
     }
-    let ramp: Vec<f64> = point.seconds.range(..0).map(|(_, counts)| counts.good as f64).collect();
+    let ramp: Vec<f64> = point.seconds.range(..0).map(|(_, counts)| counts.headline as f64).collect();
+    if let Some(found) = nothing_yet(evidence, point, &ramp, &values) {
+        return Some(found);
+    }
     let last = &ramp[ramp.len().saturating_sub(3)..];
     let before = (!last.is_empty()).then(|| last.iter().sum::<f64>() / last.len() as f64);
     let batch = if values.len() >= 50 { 5 } else { 1 };
     let cut = mser(&values, batch)?;
     let mut facts = vec![Fact::new("ramp-up", format!("{:.0} s", seconds(evidence.ramp_up(point.point))))];
-    facts.extend(
-        before.map(|before| {
-            Fact::new("transactions a second at the end of the ramp-up", format!("{before:.0}"))
-        }),
-    );
+    facts.extend(before.map(|before| {
+        Fact::new("headline transactions a second at the end of the ramp-up", format!("{before:.0}"))
+    }));
     let trend = trend(&values)?;
     if trend.change > RISE && trend.p < 0.001 && !cut.settled {
         facts.push(Fact::new(
@@ -62,12 +63,38 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         format!("the first {} s are not like the rest", cut.values),
     ));
     facts.push(Fact::new(
-        "transactions a second in them, and after",
+        "headline transactions a second in them, and after",
         format!("{:.0}, {:.0} (p = {:.4} for so many places to cut)", found.first, found.rest, sure.min(1.0)),
     ));
     facts.push(Fact::new("taken from the window's mean", percent(loss)));
     let title = format!("Throughput was still rising for the first {} s of the window", cut.values);
     Some(finding(point.point, if loss >= RED { Severity::Red } else { Severity::Amber }, title, facts))
+}
+
+/// The first transaction of the headline's type came so late that the others' rate makes it no chance: users who key and
+/// think, or transactions that last, need a ramp-up of their own length.
+fn nothing_yet(evidence: &Evidence, point: &PointEvidence, ramp: &[f64], values: &[f64]) -> Option<Finding> {
+    let empty = values.iter().take_while(|count| **count == 0.0).count();
+    let all: f64 = values.iter().sum();
+    if empty < 2 || empty == values.len() || ramp.iter().any(|count| *count > 0.0) {
+        return None;
+    }
+    let rate = all / (values.len() - empty) as f64;
+    let p = (-rate * empty as f64).exp();
+    if p >= 0.001 {
+        return None;
+    }
+    let facts = vec![
+        Fact::new("ramp-up", format!("{:.0} s", seconds(evidence.ramp_up(point.point)))),
+        Fact::new("seconds of the window without a transaction of the headline's type", empty.to_string()),
+        Fact::new(
+            "of these transactions a second afterwards",
+            format!("{rate:.2} (p = {p:.5} for none in so long)"),
+        ),
+        Fact::new("taken from the window's mean", percent(empty as f64 / values.len() as f64)),
+    ];
+    let title = format!("The first transaction that counts came {empty} s after the window had opened");
+    Some(finding(point.point, Severity::Red, title, facts))
 }
 
 fn finding(point: u32, severity: Severity, title: String, evidence: Vec<Fact>) -> Finding {
@@ -114,6 +141,17 @@ mod tests {
         let window: Vec<u64> = (0..20).map(|i| 500 + 40 * i + i * 37 % 11).collect();
         let scene = Scene { window, ..Scene::healthy() };
         assert_eq!(severities(&look(&scene.evidence())), [Severity::Red]);
+    }
+
+    #[test]
+    fn a_window_that_opens_before_the_first_transaction_is_red() {
+        let scene = |late: usize, ramp: Vec<u64>| {
+            let window = (0..60).map(|i| u64::from(i >= late && i % 2 == 0)).collect();
+            look(&Scene { window, ramp, ..Scene::healthy() }.evidence())
+        };
+        assert_eq!(severities(&scene(18, Vec::new())), [Severity::Red]);
+        assert_eq!(scene(4, Vec::new()), [], "by chance");
+        assert_eq!(scene(18, vec![0, 1, 0, 1]), []);
     }
 
     #[test]

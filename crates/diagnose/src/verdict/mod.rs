@@ -11,7 +11,7 @@ mod witness;
 use serde::Serialize;
 
 use crate::findings::find;
-use crate::load::{is_embedded, mean_of_server, percent};
+use crate::load::{asked, is_embedded, mean_of_server, percent};
 use crate::{Evidence, PointEvidence, Severity};
 use time::{Class, Model};
 
@@ -23,16 +23,12 @@ const MARGIN: f64 = 2.0;
 const TOGETHER: f64 = 0.60;
 const EACH: f64 = SHARE / 2.0;
 
+/// With users in a transaction for less of their time than this, the load's own pace decides.
+const PACED: f64 = 0.25;
+
 /// Findings that make the figure one of something else than the database.
-const VOIDING: [&str; 7] = [
-    "client-saturated",
-    "client-throttled",
-    "steal",
-    "noisy-neighbour",
-    "not-steady",
-    "ramp-up-too-short",
-    "errors-and-retries",
-];
+const VOIDING: [&str; 6] =
+    ["client-saturated", "steal", "noisy-neighbour", "not-steady", "ramp-up-too-short", "errors-and-retries"];
 
 /// One class of the time model with its share.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -115,9 +111,10 @@ pub fn verdict(evidence: &Evidence, point: u32) -> Option<Verdict> {
     let witnesses = witnesses.unwrap_or_else(|| host(evidence, point));
     let reasons = reasons(evidence, of);
     let (outcome, sentence, next) = if reasons.is_empty() {
-        match &model {
-            Some(model) => judge(model, &witnesses),
-            None => unseen(evidence, point),
+        match (&model, paced(evidence, of)) {
+            (Some(_), Some(share)) => own_pace(share),
+            (Some(model), None) => judge(model, &witnesses),
+            (None, _) => unseen(evidence, point),
         }
     } else {
         let sentence = format!("No verdict: {}.", reasons.join("; "));
@@ -139,6 +136,22 @@ fn reasons(evidence: &Evidence, point: &PointEvidence) -> Vec<String> {
             && finding.point.is_none_or(|of| of == point.point)
     });
     broken.chain(voiding.map(|finding| finding.title)).collect()
+}
+
+/// The share of their time that users spent in transactions, when that is so little that their own pace decides.
+fn paced(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
+    let busy = mean_of_server(evidence, point.point, "host.cpu.total.busy");
+    asked(evidence, point).filter(|share| *share < PACED && busy.is_none_or(|busy| busy < 0.9))
+}
+
+fn own_pace(share: f64) -> (Outcome, String, String) {
+    let why = format!(
+        "the users were in a transaction for {} of their time: think times or arrivals decide the throughput, and the \
+         database did what was asked",
+        percent(share)
+    );
+    let next = "Ask for more, with more users, less think time or a higher rate, until it cannot be done.";
+    (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), next.into())
 }
 
 /// From the time model and the operating system's word to a class, two, or none.

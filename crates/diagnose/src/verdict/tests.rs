@@ -86,6 +86,13 @@ fn without_sessions_the_host_is_all_there_is() {
 }
 
 #[test]
+fn users_who_think_most_of_the_time_decide_themselves() {
+    let mut scene = Scene::healthy().metric("host.cpu.total.busy", 0.2);
+    scene.users = 40;
+    assert!(matches!(of(&scene).outcome, Outcome::Undetermined { why } if why.contains("think times")));
+}
+
+#[test]
 fn states_have_their_classes() {
     let of = |class: &str, event: &str| {
         let group = kelvin_measure::observation::WaitGroup {

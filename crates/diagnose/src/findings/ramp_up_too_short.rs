@@ -147,7 +147,7 @@ mod tests {
     fn a_window_that_opens_before_the_first_transaction_is_red() {
         let scene = |late: usize, ramp: Vec<u64>| {
             let window = (0..60).map(|i| u64::from(i >= late && i % 2 == 0)).collect();
-            look(&Scene { window, ramp, ..Scene::healthy() }.evidence())
+            look(&Scene { ramp, window, ..Scene::healthy() }.evidence())
         };
         assert_eq!(severities(&scene(18, Vec::new())), [Severity::Red]);
         assert_eq!(scene(4, Vec::new()), [], "by chance");

@@ -3,6 +3,7 @@
 //! database and others be watched side by side, on the run's clock.
 
 pub mod host;
+pub mod postgres;
 mod process;
 pub mod sample;
 pub mod scrape;

@@ -7,7 +7,7 @@ use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
 pub(super) const ABOUT: About =
     About { id: "client-saturated", question: "Was the load generator itself the limit?", look };
 
-/// Share of its host's CPUs (METHOD B6, validity gate).
+/// Share of its host's CPUs (the validity gate of the verdict).
 const MOST: f64 = 0.80;
 
 /// The self-check of the generator has this name in every run.

@@ -10,7 +10,7 @@ use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
 pub(super) const ABOUT: About =
     About { id: "log-write-latency", question: "Did commits wait for the log to reach its device?", look };
 
-/// METHOD B6: the share from which on a class limits.
+/// The share from which on a class limits.
 const SHARE: f64 = 0.40;
 /// A log write slower than this is worth mending: Microsoft's guidance for log files, as sp_BlitzFirst asks for it.
 const SLOW_MS: f64 = 3.0;
@@ -65,7 +65,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title,
         evidence: facts,
-        threshold: "40 % of the transactions' time (METHOD B6); red when a flush takes 3 ms or more, the guidance for log \
+        threshold: "40 % of the transactions' time; red when a flush takes 3 ms or more, the guidance for log \
                     files (Microsoft; sp_BlitzFirst)"
             .into(),
         next: "Compare the flush with the device's own time: if the device is fast, what lies above it is not (file system, \

@@ -9,7 +9,7 @@ use crate::{Evidence, Fact, Finding, PointEvidence, Seen, Severity};
 pub(super) const ABOUT: About =
     About { id: "steal", question: "Did the hypervisor give the CPUs to other machines?", look };
 
-/// METHOD B6, validity gate.
+/// the validity gate of the verdict.
 const BOUND: f64 = 0.02;
 /// Where the figure is another machine's matter as much as this one's.
 const RED: f64 = 0.05;
@@ -46,7 +46,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             Fact::new("steal, mean of the window", format!("{} ± {}", percent(mean), half.map_or("?".into(), percent))),
             Fact::new("steal, largest", percent(most)),
         ],
-        threshold: "2 % of the CPU time (METHOD B6, validity gate); red from 5 % when the 95 % interval lies above 2 %".into(),
+        threshold: "2 % of the CPU time (the validity gate of the verdict); red from 5 % when the 95 % interval lies above 2 %".into(),
         next: "Run when the neighbours are quiet, on dedicated CPUs or on metal; repeat interleaved, since neighbours change."
             .into(),
     })

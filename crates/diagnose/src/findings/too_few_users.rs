@@ -83,7 +83,7 @@ fn finding(point: Option<u32>, title: String, evidence: Vec<Fact>) -> Finding {
         title,
         evidence,
         threshold: "less than 60 % of the CPUs in use, less than 20 % of the time in what users do one after another \
-                    (METHOD B6, step 3); in a sweep, 10 % more from the last doubling of users"
+                    (the verdict's third step); in a sweep, 10 % more from the last doubling of users"
             .into(),
         next: "Find the knee: `kelvin run … --sweep users=1..64`. A figure below it is a latency, and not what the database \
                can do."

@@ -5,11 +5,11 @@ use super::time::{Class, Model};
 use crate::Evidence;
 use crate::load::{cpus, mean_of_server, percent, server_is_here};
 
-/// Share of the CPUs from which on they are taken as used up (METHOD B6).
+/// Share of the CPUs from which on they are taken as used up.
 const BUSY: f64 = 0.90;
-/// Share of the time that tasks which could run had to wait (METHOD B6).
+/// Share of the time that tasks which could run had to wait.
 const DELAYED: f64 = 0.10;
-/// Share of the time in which some task was held up for want of a CPU (METHOD B6).
+/// Share of the time in which some task was held up for want of a CPU.
 const PRESSED: f64 = 0.20;
 /// Below this share of the CPUs in use, nothing waits for them for long.
 const ROOM: f64 = 0.75;

@@ -1,5 +1,18 @@
 //! The findings, one file each.
 
+mod autovacuum_in_window;
+mod checkpoint_in_window;
+mod effect;
+mod fsync_off;
+mod hot_rows;
+mod scan_without_index;
+mod setting;
+#[cfg(test)]
+mod staged;
+mod synchronous_commit_off;
+mod wal_forced_checkpoint;
+mod words;
+
 use crate::{Evidence, Finding};
 
 /// A finding as it is asked for.
@@ -14,7 +27,15 @@ pub struct About {
 }
 
 /// Every finding that is known, in the order of a reader's questions.
-const KNOWN: &[About] = &[];
+const KNOWN: &[About] = &[
+    fsync_off::ABOUT,
+    synchronous_commit_off::ABOUT,
+    wal_forced_checkpoint::ABOUT,
+    checkpoint_in_window::ABOUT,
+    autovacuum_in_window::ABOUT,
+    hot_rows::ABOUT,
+    scan_without_index::ABOUT,
+];
 
 /// Every finding that is known.
 pub fn all() -> &'static [About] {

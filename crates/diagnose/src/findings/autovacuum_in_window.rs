@@ -39,10 +39,11 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let of_the_load = || all().filter(|o| !of_the_catalog(&o.subject));
     let vacuums = effect::spans(of_the_load().filter(|o| o.kind == "autovacuum"), window);
     let spans = effect::spans(of_the_load(), window);
-    let number = effect::spans(all(), window).len();
-    if number == 0 {
+    if all().next().is_none() {
         return None;
     }
+    // One that only the tables' counters told of has no length: it is there all the same.
+    let catalog_only = of_the_load().next().is_none();
     let seen =
         evidence.active(point, |group| group.backend == "autovacuum worker" && group.class != "Timeout");
     // Nothing else tells a worker that sleeps between its pages from one at work.
@@ -53,7 +54,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let most = covered >= MOST_OF_IT && busy.is_none_or(|busy| busy >= AT_WORK);
     let red =
         !spans.is_empty() && (most || costly || !vacuums.is_empty() && busy.is_some_and(|busy| busy >= BUSY));
-    let severity = match (red, spans.is_empty()) {
+    let severity = match (red, catalog_only) {
         (true, _) => Severity::Red,
         (false, false) => Severity::Amber,
         (false, true) => Severity::Note,
@@ -67,7 +68,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity,
         point: Some(point),
-        title: if spans.is_empty() {
+        title: if catalog_only {
             "autovacuum worked on PostgreSQL's own tables within the measured window".into()
         } else {
             format!("autovacuum worked within the measured window: vacuums in {} of it", words::share(covered))
@@ -159,6 +160,14 @@ mod tests {
         };
         assert_eq!(severity(staged().throughput(slow)), Some(Severity::Red));
         assert_eq!(severity(staged()), Some(Severity::Amber));
+    }
+
+    #[test]
+    fn one_too_short_to_be_seen_is_told() {
+        assert_eq!(
+            severity(Staged::new().occurrence("autovacuum", "public.stock", 8.0, 8.0)),
+            Some(Severity::Amber)
+        );
     }
 
     #[test]

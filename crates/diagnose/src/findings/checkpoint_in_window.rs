@@ -29,13 +29,13 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let effect = effect::on_throughput(evidence, point, &spans);
-    let number = spans.len();
+    let number = checkpoints.iter().map(|one| effect::checkpoints(one)).sum::<f64>() as usize;
     let storm = number as f64 >= STORM && window.seconds() / (number as f64) < SHORTEST;
     let explained = wal_forced_checkpoint::severity(evidence, point) == Some(Severity::Red);
     let red = !explained && (storm || effect.is_some_and(|effect| effect.costly));
     let mut facts: Vec<Fact> = checkpoints.iter().take(5).map(|o| one(o, window.from)).collect();
-    if number > 5 {
-        facts.push(Fact::new("more of them", format!("{}", number - 5)));
+    if checkpoints.len() > 5 {
+        facts.push(Fact::new("and more of them", format!("{}", checkpoints.len() - 5)));
     }
     let covered = effect::covered(&spans);
     facts.push(Fact::new(

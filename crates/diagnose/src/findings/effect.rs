@@ -45,6 +45,11 @@ pub(super) fn spans<'a>(occurrences: impl IntoIterator<Item = &'a Occurrence>, s
     occurrences.into_iter().map(within).filter(|span| span.to > span.from).collect()
 }
 
+/// How many checkpoints an occurrence stands for: fast ones come together.
+pub(super) fn checkpoints(occurrence: &Occurrence) -> f64 {
+    occurrence.figures.get("checkpoints").copied().filter(|number| *number >= 1.0).unwrap_or(1.0)
+}
+
 /// Seconds that at least one of the stretches covers.
 pub(super) fn covered(spans: &[Span]) -> f64 {
     let mut sorted = spans.to_vec();

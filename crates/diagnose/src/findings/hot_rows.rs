@@ -24,6 +24,11 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| at(evidence, point.point)).collect()
 }
 
+/// Whether the point has this finding as red.
+pub(super) fn is_red(evidence: &Evidence, point: u32) -> bool {
+    at(evidence, point).is_some_and(|finding| finding.severity == Severity::Red)
+}
+
 fn waits_for_a_row(group: &WaitGroup) -> bool {
     group.class == "Lock" && matches!(group.event.as_str(), "transactionid" | "tuple")
 }

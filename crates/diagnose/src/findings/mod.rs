@@ -2,11 +2,14 @@
 
 mod autovacuum_in_window;
 mod checkpoint_in_window;
+mod data_in_page_cache;
 mod effect;
 mod fsync_off;
+mod hot_page;
 mod hot_rows;
 mod scan_without_index;
 mod setting;
+mod shared_buffers_too_small;
 #[cfg(test)]
 mod staged;
 mod synchronous_commit_off;
@@ -34,7 +37,10 @@ const KNOWN: &[About] = &[
     checkpoint_in_window::ABOUT,
     autovacuum_in_window::ABOUT,
     hot_rows::ABOUT,
+    hot_page::ABOUT,
     scan_without_index::ABOUT,
+    shared_buffers_too_small::ABOUT,
+    data_in_page_cache::ABOUT,
 ];
 
 /// Every finding that is known.

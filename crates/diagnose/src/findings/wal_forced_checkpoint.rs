@@ -55,7 +55,8 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
     };
     // Fast ones are more than the looks that find them: the server's own count tells.
     let counted = effect::total(evidence, "postgres.checkpoints.requested", load).unwrap_or(0.0).round();
-    let number = counted.max(requested().count() as f64);
+    let seen: f64 = requested().map(effect::checkpoints).sum();
+    let number = counted.max(seen);
     let trigger = ((limit / segment / (1.0 + target)).floor() - 1.0).max(1.0) * segment;
     let before =
         |to: u64| evidence.occurrences("checkpoint", Span { from: 0, to }).map(|o| o.from).max().unwrap_or(0);

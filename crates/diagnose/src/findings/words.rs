@@ -69,6 +69,14 @@ pub(super) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
+/// A statement's beginning on one line.
+pub(super) fn statement(text: &str) -> String {
+    const LONGEST: usize = 120;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = line.chars().take(LONGEST).collect();
+    if short.len() < line.len() { format!("{short}…") } else { short }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 //!
 //! A database beyond its buffers whose pages come from the kernel's cache measures memory, not the storage that was meant.
 
-use super::{About, shared_buffers_too_small, words};
+use super::{About, buffers_too_small, words};
 use crate::{Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About = About {
@@ -36,11 +36,11 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     if delivered >= ANSWERED * asked {
         return None;
     }
-    let waiting = shared_buffers_too_small::waiting(evidence, point);
+    let waiting = buffers_too_small::waiting(evidence, point);
     let dominate = waiting.is_some_and(|waiting| waiting >= LIMIT);
-    let explained = shared_buffers_too_small::is_red(evidence, point);
-    let memory = shared_buffers_too_small::memory(evidence);
-    let database = shared_buffers_too_small::database(evidence);
+    let explained = buffers_too_small::is_red(evidence, point);
+    let memory = buffers_too_small::memory(evidence);
+    let database = buffers_too_small::database(evidence);
     let mut facts = vec![
         Fact::new(
             "pages asked of the kernel",

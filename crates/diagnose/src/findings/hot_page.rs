@@ -2,7 +2,7 @@
 
 use kelvin_measure::observation::WaitGroup;
 
-use super::{About, hot_rows, scan_without_index, shared_buffers_too_small, words};
+use super::{About, buffers_too_small, hot_rows, scan_without_index, words};
 use crate::{Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About =
@@ -32,7 +32,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let explained = hot_rows::is_red(evidence, point)
-        || shared_buffers_too_small::is_red(evidence, point)
+        || buffers_too_small::is_red(evidence, point)
         || scan_without_index::is_red(evidence);
     let mut facts = vec![Fact::new(
         "sessions that waited for a page another one used",

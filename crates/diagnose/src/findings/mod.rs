@@ -1,6 +1,7 @@
 //! The findings, one file each.
 
 mod autovacuum_in_window;
+mod buffers_too_small;
 mod checkpoint_in_window;
 mod data_in_page_cache;
 mod effect;
@@ -9,7 +10,6 @@ mod hot_page;
 mod hot_rows;
 mod scan_without_index;
 mod setting;
-mod shared_buffers_too_small;
 #[cfg(test)]
 mod staged;
 mod synchronous_commit_off;
@@ -39,7 +39,7 @@ const KNOWN: &[About] = &[
     hot_rows::ABOUT,
     hot_page::ABOUT,
     scan_without_index::ABOUT,
-    shared_buffers_too_small::ABOUT,
+    buffers_too_small::ABOUT,
     data_in_page_cache::ABOUT,
 ];
 

@@ -1,14 +1,16 @@
 //! Is a large table read from end to end again and again, where an index would serve?
 //!
 //! The tables' own counters show it also where the statements are calls of functions: sequential scans × rows. Small
-//! tables are scanned because that is fastest, and are left out; so are the few scans of a check.
+//! tables are scanned because that is fastest, and are left out; so are the few scans of a check. Two more things show
+//! that an index is gone where another one takes its place badly: the rows that a TPROC-C transaction reads, whose number
+//! its rules decide, and an index that served an earlier run and is not there any more.
 
 use std::collections::BTreeSet;
 
 use kelvin_measure::observation::{Relation, When};
 
 use super::{About, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: About = About {
     id: "scan-without-index",
@@ -33,12 +35,115 @@ struct Scanned<'a> {
 }
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
-    scanned(evidence).map(|scanned| finding(evidence, &scanned)).into_iter().collect()
+    if let Some(scanned) = scanned(evidence) {
+        return vec![finding(evidence, &scanned)];
+    }
+    gone(evidence)
+        .or_else(|| evidence.points().find_map(|point| reads(evidence, point)))
+        .into_iter()
+        .collect()
 }
 
 /// Whether this finding is there and red.
 pub(super) fn is_red(evidence: &Evidence) -> bool {
     look(evidence).iter().any(|finding| finding.severity == Severity::Red)
+}
+
+/// Rows that the transactions of TPROC-C read through indexes, at most, by name: what each looks up and what it updates, with
+/// the largest numbers that its rules allow (TPC-C 2.4 to 2.8; TPROCC.md).
+const TRANSACTIONS: [(&str, f64); 5] = [
+    ("New-Order", 70.0),
+    ("Payment", 12.0),
+    ("Delivery", 300.0),
+    ("Stock-Level", 650.0),
+    ("Order-Status", 30.0),
+];
+/// How many times as many are too many: old versions of rows are read too.
+const TOO_MANY: f64 = 3.0;
+
+/// Too many rows for each transaction of TPROC-C.
+fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    if evidence.context.workload != "tproc-c" {
+        return None;
+    }
+    let (mut transactions, mut expected) = (0.0, 0.0);
+    for (series, kind) in
+        evidence.context.series.iter().zip(&point.kinds).filter(|(series, _)| series.is_transaction())
+    {
+        let (_, rows) = TRANSACTIONS.iter().find(|(name, _)| *name == series.name)?;
+        let good = kind.good() as f64;
+        transactions += good;
+        expected += rows * good;
+    }
+    let window = evidence.window(point.point)?;
+    let read = evidence.mean(point.point, "postgres.tuples.returned")? * window.seconds();
+    // Below this a catalogue query or a check beside the load counts.
+    if transactions < 100.0 || read < TOO_MANY * expected {
+        return None;
+    }
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Red,
+        point: Some(point.point),
+        title: format!(
+            "{} rows were read for each transaction, where TPROC-C's need {} at most on average",
+            words::grouped(read / transactions),
+            words::grouped(expected / transactions)
+        ),
+        evidence: vec![
+            Fact::new("rows read by scans of tables and indexes", format!("{} in the window", words::grouped(read))),
+            Fact::new("transactions", words::grouped(transactions)),
+        ],
+        threshold: "three times what the mix of transactions may read by its rules (TPC-C 2.4 to 2.8)".into(),
+        next: "compare the tables' indexes with those that `kelvin build tproc-c` makes, and look at the plans of the statements: an index is missing, \
+               or another one is taken; `analyze` tables without statistics"
+            .into(),
+    })
+}
+
+/// An index that served the earlier run and is gone.
+fn gone(evidence: &Evidence) -> Option<Finding> {
+    let earlier = evidence.earlier.as_ref()?;
+    let (before, _) = earlier.relations(When::Before)?;
+    let (after, _) = earlier.relations(When::After)?;
+    let (now, _) = evidence.relations(When::Before)?;
+    if !now.iter().any(|r| r.kind == "index") {
+        return None;
+    }
+    let served = |index: &&Relation| {
+        let scans =
+            |of: &[Relation]| of.iter().find(|r| r.kind == "index" && r.name == index.name)?.index_scans;
+        scans(after) > scans(before)
+    };
+    // Its table must still be there, or the whole schema is another one.
+    let missing = |index: &&Relation| {
+        let table = index.table.as_deref();
+        !now.iter().any(|r| r.name == index.name)
+            && now.iter().any(|r| r.kind == "table" && Some(r.name.as_str()) == table)
+    };
+    // Its likes may have been made again under another name.
+    let as_many = |table: Option<&str>| {
+        let count =
+            |of: &[Relation]| of.iter().filter(|r| r.kind == "index" && r.table.as_deref() == table).count();
+        count(now) >= count(before)
+    };
+    let index = before
+        .iter()
+        .filter(|r| r.kind == "index")
+        .filter(served)
+        .filter(missing)
+        .find(|r| !as_many(r.table.as_deref()))?;
+    let table = index.table.clone().unwrap_or_default();
+    let run = earlier.context.run.map_or("the earlier run".into(), |run| format!("run {run}"));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Red,
+        point: None,
+        title: format!("the index {} of {table}, which served {run}, is gone", index.name),
+        evidence: vec![Fact::new(format!("indexes of {table} that {run} had and this one has not"), dropped(evidence, &table).join(", "))],
+        threshold: "an index that was scanned in the newest run before this one, of a table that has fewer indexes now".into(),
+        next: format!("create {} again and repeat the run; where it was dropped on purpose, it is the factor between the two runs", index.name),
+    })
 }
 
 /// Transactions of the whole load, ramp-up included: the counters cover all of it.
@@ -105,8 +210,7 @@ fn statements(evidence: &Evidence, table: &str) -> Vec<Fact> {
                 plan.scans.iter().any(|scan| scan.node == "Seq Scan" && scans(&scan.relation))
             })
         }) {
-            let text: String =
-                statement.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect();
+            let text = words::statement(&statement.text);
             let share = statement.total_ms / total.max(f64::MIN_POSITIVE);
             facts.push(Fact::new(
                 format!("statement with a sequential scan of it: {text}"),
@@ -256,6 +360,40 @@ mod tests {
         assert_eq!(
             look(&run("script", 2000).earlier(run("script", 1900).done()).done())[0].severity,
             Severity::Amber
+        );
+    }
+
+    #[test]
+    fn an_index_that_served_and_is_gone_is_red() {
+        let schema = |scans, with: bool| {
+            let name =
+                Relation { index_scans: Some(scans), ..index("public.customer_name", "public.customer") };
+            let key = index("public.customer_key", "public.customer");
+            let table = table("public.customer", 60_000, 0);
+            if with { vec![table, key, name] } else { vec![table, key] }
+        };
+        let earlier = |last| {
+            Staged::new()
+                .relations(When::Before, schema(5, true), 1)
+                .relations(When::After, schema(last, true), 1)
+                .done()
+        };
+        let now = |with| Staged::new().relations(When::Before, schema(9, with), 1);
+        let found = look(&now(false).earlier(earlier(700)).done());
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
+        assert!(found[0].title.contains("public.customer_name"), "{}", found[0].title);
+        assert!(look(&now(true).earlier(earlier(700)).done()).is_empty());
+        assert!(look(&now(false).earlier(earlier(5)).done()).is_empty());
+    }
+
+    /// As seen of PostgreSQL 15: 38 rows a transaction, and 890 without the index of the customers' names.
+    #[test]
+    fn rows_read_wholesale_are_red() {
+        let run = |rows: f64| look(&Staged::new().metric("postgres.tuples.returned", rows * 1000.0).done());
+        assert_eq!(run(890.0)[0].severity, Severity::Red);
+        assert!(run(38.0).is_empty());
+        assert!(
+            look(&Staged::of("script", 8, 4).metric("postgres.tuples.returned", 890_000.0).done()).is_empty()
         );
     }
 

@@ -10,11 +10,8 @@ use kelvin_measure::observation::{WaitGroup, When};
 use super::{About, words};
 use crate::{Evidence, Fact, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
-    id: "shared-buffers-too-small",
-    question: "Do the shared buffers hold what the load works on?",
-    look,
-};
+pub(super) const ABOUT: About =
+    About { id: "buffers-too-small", question: "Do the shared buffers hold what the load works on?", look };
 
 /// Share of the pages that should be found in the buffers.
 const HIT: f64 = 0.95;

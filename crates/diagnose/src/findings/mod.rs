@@ -2,17 +2,26 @@
 
 mod autovacuum_in_window;
 mod buffers_too_small;
+mod changed_plan;
 mod checkpoint_in_window;
 mod data_in_page_cache;
+mod data_write_burst;
 mod effect;
 mod fsync_off;
 mod hot_page;
 mod hot_rows;
+mod huge_pages_off;
+mod memory_pressure;
+mod missing_statistics;
+mod numa_remote;
 mod scan_without_index;
 mod setting;
 #[cfg(test)]
 mod staged;
+mod swapping;
 mod synchronous_commit_off;
+mod top_statement_dominates;
+mod unseen;
 mod wal_forced_checkpoint;
 mod words;
 
@@ -41,6 +50,15 @@ const KNOWN: &[About] = &[
     scan_without_index::ABOUT,
     buffers_too_small::ABOUT,
     data_in_page_cache::ABOUT,
+    changed_plan::ABOUT,
+    top_statement_dominates::ABOUT,
+    missing_statistics::ABOUT,
+    huge_pages_off::ABOUT,
+    numa_remote::ABOUT,
+    data_write_burst::ABOUT,
+    swapping::ABOUT,
+    memory_pressure::ABOUT,
+    unseen::ABOUT,
 ];
 
 /// Every finding that is known.

@@ -17,7 +17,17 @@ const FOLLOWS: &[(&str, &[&str])] = &[
     ),
     ("client-saturated", &["noisy-neighbour", "steal"]),
     ("network-round-trips", &["client-saturated", "noisy-neighbour", "steal"]),
-    ("log-write-latency", &["wal-forced-checkpoint", "checkpoint-in-window", "noisy-neighbour", "steal"]),
+    (
+        "log-write-latency",
+        &[
+            "wal-forced-checkpoint",
+            "checkpoint-in-window",
+            "autovacuum-in-window",
+            "noisy-neighbour",
+            "steal",
+            "swapping",
+        ],
+    ),
     ("errors-and-retries", &["hot-rows"]),
 ];
 

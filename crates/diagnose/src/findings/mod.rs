@@ -1,20 +1,44 @@
 //! The findings, one file each.
 
+mod autovacuum_in_window;
+mod buffers_too_small;
 mod causes;
+mod changed_plan;
+mod checkpoint_in_window;
 mod client_saturated;
 mod client_throttled;
 mod compared;
+mod data_in_page_cache;
+mod data_write_burst;
+mod effect;
 mod errors_and_retries;
+mod fsync_off;
+mod hot_page;
+mod hot_rows;
+mod huge_pages_off;
 mod log_write_latency;
 mod machine_changed;
+mod memory_pressure;
+mod missing_statistics;
 mod network_round_trips;
 mod noisy_neighbour;
 mod not_reset;
 mod not_steady;
+mod numa_remote;
 mod past_the_knee;
 mod ramp_up_too_short;
+mod scan_without_index;
+mod setting;
+#[cfg(test)]
+mod staged;
 mod steal;
+mod swapping;
+mod synchronous_commit_off;
 mod too_few_users;
+mod top_statement_dominates;
+mod unseen;
+mod wal_forced_checkpoint;
+mod words;
 
 use crate::{Evidence, Finding};
 
@@ -43,6 +67,25 @@ const KNOWN: &[About] = &[
     log_write_latency::ABOUT,
     machine_changed::ABOUT,
     not_reset::ABOUT,
+    fsync_off::ABOUT,
+    synchronous_commit_off::ABOUT,
+    wal_forced_checkpoint::ABOUT,
+    checkpoint_in_window::ABOUT,
+    autovacuum_in_window::ABOUT,
+    hot_rows::ABOUT,
+    hot_page::ABOUT,
+    scan_without_index::ABOUT,
+    buffers_too_small::ABOUT,
+    data_in_page_cache::ABOUT,
+    changed_plan::ABOUT,
+    top_statement_dominates::ABOUT,
+    missing_statistics::ABOUT,
+    huge_pages_off::ABOUT,
+    numa_remote::ABOUT,
+    data_write_burst::ABOUT,
+    swapping::ABOUT,
+    memory_pressure::ABOUT,
+    unseen::ABOUT,
 ];
 
 /// Every finding that is known.

@@ -1,5 +1,8 @@
 //! Whether something else on the host used the CPUs.
 
+use std::collections::BTreeMap;
+
+use kelvin_measure::Nanos;
 use kelvin_stats::ess::precision;
 
 use super::About;
@@ -70,20 +73,22 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
 /// CPUs used by others, reading by reading: what the host was busy with, less interrupts and what the hypervisor took, less
 /// client and database. A process whose reading was left out counts with its mean.
 fn others(evidence: &Evidence, window: Span, cpus: f64) -> Vec<f64> {
-    let of = |name: &str, span: Span| evidence.mean_over(name, span);
-    let processes = ["client.cpu.user", "client.cpu.system", "server.cpu.user", "server.cpu.system"];
-    let names = processes.map(|name| format!("host.process.{name}"));
-    let Some(means) = names.iter().map(|name| of(name, window)).collect::<Option<Vec<f64>>>() else {
-        return Vec::new();
+    // Of one observer, so that the readings end at the same moments.
+    let by_moment = |name: &str| -> BTreeMap<Nanos, f64> {
+        evidence.seen(name, window).iter().map(|seen| (seen.to, seen.value)).collect()
     };
+    let kernel = ["steal", "irq", "softirq"].map(|name| by_moment(&format!("host.cpu.total.{name}")));
+    let processes = ["client.cpu.user", "client.cpu.system", "server.cpu.user", "server.cpu.system"];
+    let processes = processes.map(|name| format!("host.process.{name}"));
+    let mean = |name: &String| evidence.mean_over(name, window);
+    let Some(means) = processes.iter().map(mean).collect::<Option<Vec<f64>>>() else { return Vec::new() };
+    let known = processes.map(|name| by_moment(&name));
     let busy = evidence.seen("host.cpu.total.busy", window);
     busy.iter()
         .map(|seen| {
-            let span = Span { from: seen.from, to: seen.to };
-            let kernel = ["steal", "irq", "softirq"]
-                .map(|name| of(&format!("host.cpu.total.{name}"), span).unwrap_or(0.0));
-            let known = names.iter().zip(&means).map(|(name, mean)| of(name, span).unwrap_or(*mean));
-            (seen.value - kernel.iter().sum::<f64>()) * cpus - known.sum::<f64>()
+            let kernel: f64 = kernel.iter().filter_map(|values| values.get(&seen.to)).sum();
+            let ours = known.iter().zip(&means).map(|(values, mean)| values.get(&seen.to).unwrap_or(mean));
+            (seen.value - kernel) * cpus - ours.sum::<f64>()
         })
         .collect()
 }

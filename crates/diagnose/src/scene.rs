@@ -1,6 +1,6 @@
 //! A run made up for tests, told through its events as a real one is.
 
-use kelvin_measure::event::{Event, KindCounts, Part, Phase, Second, Series, Window};
+use kelvin_measure::event::{Event, KindCounts, Part, Phase, Schedule, Second, Series, Window};
 use kelvin_measure::observation::{Metric, Observation, Observer, PlaceOf, Reading, WaitGroup, Waits};
 use serde_json::json;
 
@@ -30,6 +30,7 @@ pub(crate) struct Scene {
     pub(crate) environment: serde_json::Value,
     pub(crate) spec: serde_json::Value,
     pub(crate) log_device: Option<&'static str>,
+    pub(crate) schedule: Option<Schedule>,
     pub(crate) more: Vec<Event>,
 }
 
@@ -72,6 +73,7 @@ impl Scene {
             }),
             spec: json!({ "workload": "tproc-c", "load": {} }),
             log_device: None,
+            schedule: None,
             more: Vec::new(),
         }
     }
@@ -155,7 +157,7 @@ impl Scene {
             server_transactions: None,
             client_cpu: nanos(self.client_cpu),
             client_run_delay: Some(nanos(self.client_delay)),
-            schedule: None,
+            schedule: self.schedule,
         }));
         events
     }

@@ -138,10 +138,15 @@ fn reasons(evidence: &Evidence, point: &PointEvidence) -> Vec<String> {
     broken.chain(voiding.map(|finding| finding.title)).collect()
 }
 
-/// The share of their time that users spent in transactions, when that is so little that their own pace decides.
+/// The share of their time that users spent in transactions, when their own pace decides: a schedule that was kept, or
+/// little of their time asked of a database whose host has room.
 fn paced(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
+    let share = asked(evidence, point)?;
+    if let Some(schedule) = point.window.as_ref().and_then(|window| window.schedule) {
+        return (!schedule.overloaded()).then_some(share);
+    }
     let busy = mean_of_server(evidence, point.point, "host.cpu.total.busy");
-    asked(evidence, point).filter(|share| *share < PACED && busy.is_none_or(|busy| busy < 0.9))
+    (share < PACED && busy.is_none_or(|busy| busy < witness::BUSY)).then_some(share)
 }
 
 fn own_pace(share: f64) -> (Outcome, String, String) {

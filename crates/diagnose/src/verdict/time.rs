@@ -6,6 +6,7 @@ use kelvin_measure::observation::WaitGroup;
 use kelvin_stats::{ess, student};
 
 use super::Share;
+use super::witness::BUSY;
 use crate::load::{at_work, client_cores, client_delay, is_client, process_cores, server_is_here};
 use crate::{Evidence, PointEvidence};
 
@@ -112,7 +113,11 @@ pub(crate) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model>
     let client = client_cores(evidence, point).unwrap_or(0.0) + client_delay(evidence, point).unwrap_or(0.0);
     let client = client.min(outside);
     let waking = if here { waking(evidence, point.point, on_cpu) } else { 0.0 }.min(outside - client);
-    let network = outside - client - waking;
+    let rest = outside - client - waking;
+    // On one host there is no network; where its CPUs are full as well, what is left was spent in waiting for them: a user
+    // whose answer has come waits for its event loop, and the loop for a CPU, which is counted once for all its users.
+    let full = evidence.mean(point.point, "host.cpu.total.busy").is_some_and(|busy| busy >= BUSY);
+    let (waking, network) = if here && full { (waking + rest, 0.0) } else { (waking, rest) };
     let mut constant: BTreeMap<Class, f64> = BTreeMap::new();
     // On one host client and server have the same CPUs, which are one resource.
     *constant.entry(if here { Class::Cpu } else { Class::Client }).or_default() += client;

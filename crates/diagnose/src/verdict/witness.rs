@@ -6,7 +6,7 @@ use crate::Evidence;
 use crate::load::{cpus, mean_of_server, percent, server_is_here};
 
 /// Share of the CPUs from which on they are taken as used up.
-const BUSY: f64 = 0.90;
+pub(super) const BUSY: f64 = 0.90;
 /// Share of the time that tasks which could run had to wait.
 const DELAYED: f64 = 0.10;
 /// Share of the time in which some task was held up for want of a CPU.

@@ -22,6 +22,19 @@ fn a_full_host_is_bound_by_its_cpus() {
 }
 
 #[test]
+fn a_far_client_is_bound_by_the_network_also_on_a_full_host() {
+    let mut scene =
+        Scene::healthy().metric("host.process.server.run_delay", 0.2).metric("host.cpu.total.busy", 0.95);
+    (scene.client_cpu, scene.client_delay) = (0.02, 0.02);
+    scene.sessions = vec![("CPU", "", 0.5)];
+    let found = of(&scene);
+    assert_eq!(found.shares[0].class, "network", "{found:#?}");
+    assert!((found.shares[0].sessions - 2.94).abs() < 0.05, "3.9 − 0.5 − 0.04 − 0.2 − 0.22: {found:#?}");
+    let idle = scene.metric("host.cpu.total.busy", 0.3);
+    assert_eq!(of(&idle).outcome, Outcome::Bound { class: "network".into() });
+}
+
+#[test]
 fn the_log_needs_a_witness() {
     let mut scene = Scene::healthy().metric("host.cpu.total.busy", 0.4);
     scene.client_delay = 0.05;

@@ -114,10 +114,14 @@ pub(crate) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model>
     let client = client.min(outside);
     let waking = if here { waking(evidence, point.point, on_cpu) } else { 0.0 }.min(outside - client);
     let rest = outside - client - waking;
-    // On one host there is no network; where its CPUs are full as well, what is left was spent in waiting for them: a user
-    // whose answer has come waits for its event loop, and the loop for a CPU, which is counted once for all its users.
+    // Where the CPUs of the one host are full, what is left was spent in waiting for them as well, as far as there is such
+    // waiting: a user whose answer has come waits for its event loop, and the loop for a CPU, which is counted once for all
+    // its users.
     let full = evidence.mean(point.point, "host.cpu.total.busy").is_some_and(|busy| busy >= BUSY);
-    let (waking, network) = if here && full { (waking + rest, 0.0) } else { (waking, rest) };
+    let queued = client_delay(evidence, point).unwrap_or(0.0)
+        + evidence.mean(point.point, "host.process.server.run_delay").unwrap_or(0.0);
+    let more = if here && full { rest.min(queued) } else { 0.0 };
+    let (waking, network) = (waking + more, rest - more);
     let mut constant: BTreeMap<Class, f64> = BTreeMap::new();
     // On one host client and server have the same CPUs, which are one resource.
     *constant.entry(if here { Class::Cpu } else { Class::Client }).or_default() += client;

@@ -72,7 +72,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         title: if catalog_only {
             "autovacuum worked on PostgreSQL's own tables within the measured window".into()
         } else {
-            format!("autovacuum worked within the measured window: vacuums in {} of it", words::share(covered))
+            let vacuums = if covered > 0.0 { words::share(covered) } else { "next to nothing".into() };
+            format!("autovacuum worked within the measured window: vacuums in {vacuums} of it")
         },
         evidence: facts,
         threshold: "red when workers were at work on vacuums of the load's tables for 12 % of the time (up to 7 % is in passing, 30 % \
@@ -133,10 +134,8 @@ fn by_relation<'a>(
     }
     sums.sort_by(|a, b| b.2.total_cmp(&a.2));
     let fact = |(what, number, seconds): (String, usize, f64)| {
-        Fact::new(
-            what,
-            format!("{} in the window, {}", words::count(number, "time"), words::seconds(seconds)),
-        )
+        let length = if seconds > 0.0 { words::seconds(seconds) } else { "too short to be seen".into() };
+        Fact::new(what, format!("{} in the window, {length}", words::count(number, "time")))
     };
     sums.into_iter().take(6).map(fact).collect()
 }

@@ -1,6 +1,7 @@
 //! Did a checkpoint fall into the measured window, and what did it do to the log and the throughput?
 //!
-//! A storm that the log forced is `wal-forced-checkpoint`'s: where that one is red, this one is amber.
+//! SQLite moves its log into the database many times a second by its nature; only its long ones are told of, and they are never
+//! red. A storm that the log forced is `wal-forced-checkpoint`'s: where that one is red, this one is amber.
 
 use super::{About, effect, wal_forced_checkpoint, words};
 use crate::{Evidence, Fact, Finding, Severity};
@@ -17,6 +18,9 @@ const STORM: f64 = 3.0;
 /// The shortest `checkpoint_timeout` that PostgreSQL takes, in seconds.
 const SHORTEST: f64 = 30.0;
 
+/// What SQLite's are called.
+const SQLITE: &str = "wal";
+
 fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| at(evidence, point.point)).collect()
 }
@@ -30,9 +34,15 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let effect = effect::on_throughput(evidence, point, &spans);
     let number = checkpoints.iter().map(|one| effect::checkpoints(one)).sum::<f64>() as usize;
+    let own = checkpoints.iter().all(|one| one.subject == SQLITE);
     let storm = number as f64 >= STORM && window.seconds() / (number as f64) < SHORTEST;
     let explained = wal_forced_checkpoint::severity(evidence, point) == Some(Severity::Red);
-    let red = !explained && (storm || effect.is_some_and(|effect| effect.costly));
+    let costly = effect.is_some_and(|effect| effect.costly);
+    let severity = match (own, costly || storm && !own) {
+        (true, false) => Severity::Note,
+        (false, true) if !explained => Severity::Red,
+        _ => Severity::Amber,
+    };
     let mut facts: Vec<Fact> = checkpoints.iter().take(5).map(|o| one(o, window.from)).collect();
     if checkpoints.len() > 5 {
         facts.push(Fact::new("and more of them", format!("{}", checkpoints.len() - 5)));
@@ -49,7 +59,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     ));
     facts.extend(effect.map(effect::Effect::fact));
     facts.extend(effect::on_log_device(evidence, window, &spans));
-    let next = if explained {
+    let next = if own {
+        "they belong to SQLite's way of writing; where they cost throughput, a smaller wal_autocheckpoint makes them shorter and more"
+    } else if explained {
         "they are a consequence of max_wal_size: see wal-forced-checkpoint"
     } else {
         "run `checkpoint` just before the load and set checkpoint_timeout and max_wal_size beyond ramp-up and window; or \
@@ -57,11 +69,11 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     };
     Some(Finding {
         id: ABOUT.id,
-        severity: if red { Severity::Red } else { Severity::Amber },
+        severity,
         point: Some(point),
         title: format!(
             "{} fell into the measured window{}",
-            words::count(number, "checkpoint"),
+            words::count(number, if own { "long checkpoint" } else { "checkpoint" }),
             effect.filter(|effect| effect.costly).map_or(String::new(), |effect| format!(
                 ": {} transactions a second during it, {} in the rest",
                 words::number(effect.during),
@@ -131,6 +143,17 @@ mod tests {
         assert_eq!(severity(storm()), Some(Severity::Red));
         let explained = storm().setting("max_wal_size", "67108864").metric("postgres.wal.bytes", 60e6);
         assert_eq!(severity(explained), Some(Severity::Amber));
+    }
+
+    #[test]
+    fn sqlites_own_are_a_note() {
+        let long = || {
+            (7..20).fold(Staged::new(), |s, t| {
+                s.occurrence("checkpoint", "wal", f64::from(t), f64::from(t) + 0.6)
+            })
+        };
+        assert_eq!(severity(long()), Some(Severity::Note));
+        assert_eq!(severity(long().throughput(slow(1, 14))), Some(Severity::Amber));
     }
 
     #[test]

@@ -36,11 +36,18 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     if delivered >= ANSWERED * asked {
         return None;
     }
+    let database = buffers_too_small::database(evidence);
+    // A database within its buffers is only filling them.
+    if database
+        .zip(evidence.setting_number("shared_buffers"))
+        .is_some_and(|(bytes, buffers)| bytes <= buffers)
+    {
+        return None;
+    }
     let waiting = buffers_too_small::waiting(evidence, point);
     let dominate = waiting.is_some_and(|waiting| waiting >= LIMIT);
     let explained = buffers_too_small::is_red(evidence, point);
     let memory = buffers_too_small::memory(evidence);
-    let database = buffers_too_small::database(evidence);
     let mut facts = vec![
         Fact::new(
             "pages asked of the kernel",
@@ -70,6 +77,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use kelvin_measure::observation::When;
+
     use super::super::staged::Staged;
     use super::*;
 
@@ -107,6 +116,12 @@ mod tests {
             .metric("postgres.blocks.read", 50.0)
             .metric("host.disk.vdb.rkb_s", 0.0);
         assert_eq!(severity(few), None);
+        let filling = reading(500.0).setting("shared_buffers", "6442450944").relations(
+            When::After,
+            Vec::new(),
+            500 << 20,
+        );
+        assert_eq!(severity(filling), None);
         let warming = Staged::new()
             .place("data", "vdb")
             .metric("postgres.blocks.read", 1250.0)

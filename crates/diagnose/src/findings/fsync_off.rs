@@ -1,4 +1,5 @@
-//! Is a commit on disk when it is answered? Without `fsync`, a crash of the host loses or ruins the database.
+//! Is a commit on disk when it is answered? Without `fsync` (SQLite: `synchronous = off`), a crash of the host loses or ruins
+//! the database.
 
 use super::{About, setting};
 use crate::{Evidence, Fact, Finding, Severity};
@@ -7,10 +8,11 @@ pub(super) const ABOUT: About =
     About { id: "fsync-off", question: "Does the server wait for the disk at all (fsync)?", look };
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
-    if setting::word(evidence, "fsync") != Some("off") {
-        return Vec::new();
-    }
-    let mut facts = vec![Fact::new("fsync", "off")];
+    // The second is SQLite's; PostgreSQL has no setting of that name.
+    let is_off =
+        |name: &&str| setting::word(evidence, name).is_some_and(|word| word.eq_ignore_ascii_case("off"));
+    let Some(name) = ["fsync", "synchronous"].into_iter().find(is_off) else { return Vec::new() };
+    let mut facts = vec![Fact::new(name, "off")];
     if let Some(pages) = setting::word(evidence, "full_page_writes") {
         facts.push(Fact::new("full_page_writes", pages));
     }
@@ -18,14 +20,15 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         id: ABOUT.id,
         severity: Severity::Red,
         point: None,
-        title: "fsync is off: no commit waits for the disk, which is not what others measure".into(),
+        title: format!("{name} is off: nothing waits for the disk, which is not what others measure"),
         evidence: facts,
-        threshold: "on, PostgreSQL's default: without it a crash of the host can ruin the database beyond repair \
-                    (PostgreSQL documentation, \"Write Ahead Log\" settings)"
+        threshold: "the default is on: without it a crash of the host can ruin the database beyond repair (documentation of \
+                    PostgreSQL, \"Write Ahead Log\" settings, and of SQLite, \"PRAGMA synchronous\")"
             .into(),
-        next: "set fsync = on and measure again; where the CPU alone is studied and fsync is off on purpose, say so beside \
-               every figure"
-            .into(),
+        next: format!(
+            "set {name} to its default and measure again; where the CPU alone is studied and it is off on purpose, say so beside \
+             every figure"
+        ),
     }]
 }
 
@@ -38,6 +41,8 @@ mod tests {
     fn off_is_red_and_on_or_unknown_is_nothing() {
         let found = look(&Staged::new().setting("fsync", "off").done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
+        assert_eq!(look(&Staged::new().setting("synchronous", "off").done()).len(), 1);
+        assert!(look(&Staged::new().setting("synchronous", "normal").done()).is_empty());
         assert!(look(&Staged::new().setting("fsync", "on").done()).is_empty());
         assert!(look(&Staged::new().done()).is_empty());
     }

@@ -52,12 +52,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let holders = log.max(idle);
-    let warehouses = warehouses(evidence);
-    let crowded = warehouses.filter(|warehouses| users / warehouses > USERS_A_WAREHOUSE);
+    let by_nature = by_nature(evidence);
+    let crowded = by_nature.filter(|rows| users / rows.number > rows.users_each);
     let red = share >= LIMIT
         && waiting >= MARGIN * holders
         && waiting >= users / 4.0
-        && (warehouses.is_none() || crowded.is_some())
+        && (by_nature.is_none() || crowded.is_some())
         // Whoever scans a table holds its rows the longer for it.
         && !scan_without_index::is_red(evidence);
     let rows = evidence.row_waits(point);
@@ -79,24 +79,22 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         Fact::new(format!("waiting for rows of {relation}"), format!("{} sessions", words::number(waiting)))
     };
     facts.extend(rows.into_iter().take(3).map(relation));
-    if let Some(warehouses) = warehouses {
+    if let Some(rows) = by_nature {
+        let (each, number) = (words::number(users / rows.number), words::number(rows.number));
         facts.push(Fact::new(
-            "users a warehouse",
-            format!(
-                "{} / {} = {}",
-                words::number(users),
-                words::number(warehouses),
-                words::number(users / warehouses)
-            ),
+            format!("users for each {}", rows.of),
+            format!("{} / {number} = {each}", words::number(users)),
         ));
     }
-    let next = if let Some(warehouses) = crowded {
+    let next = if let Some(rows) = crowded {
         format!(
-            "load at least {} warehouses ({} users, two a warehouse) instead of {}: each warehouse has one row that every New-Order and Payment \
-             needs, and with too few the figure measures that queue and nothing else",
-            words::number((users / USERS_A_WAREHOUSE).ceil()),
+            "{} at least {}{} and not {} for {} users: {}, and with too few the figure measures that queue and nothing else",
+            rows.load,
+            words::number((users / rows.users_each).ceil()),
+            rows.unit,
+            words::number(rows.number),
             words::number(users),
-            words::number(warehouses)
+            rows.why
         )
     } else if red {
         "spread the users over more rows, or shorten what a transaction does while it holds them (look at the statements that follow the update)".into()
@@ -117,24 +115,59 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     })
 }
 
-/// Warehouses of TPROC-C: as asked for, or as found in the database.
-fn warehouses(evidence: &Evidence) -> Option<f64> {
-    if evidence.context.workload != "tproc-c" {
-        return None;
-    }
-    let asked = evidence.context.spec("/tproc-c/warehouses").and_then(serde_json::Value::as_f64);
-    let found = || {
+/// The rows that a workload's users queue for by its nature.
+#[derive(Debug, Clone, Copy)]
+struct ByNature {
+    number: f64,
+    users_each: f64,
+    of: &'static str,
+    load: &'static str,
+    unit: &'static str,
+    why: &'static str,
+}
+
+/// Those of a workload of ours: as many as asked for, or as found in the database.
+fn by_nature(evidence: &Evidence) -> Option<ByNature> {
+    let asked = |pointer: &str| evidence.context.spec(pointer).and_then(serde_json::Value::as_f64);
+    let found = |name: &str| {
         let (relations, _) = evidence.relations(When::Before)?;
-        let table = relations
-            .iter()
-            .find(|r| r.kind == "table" && (r.name == "warehouse" || r.name.ends_with(".warehouse")))?;
-        table.rows.map(|rows| rows as f64)
+        let is = |of: &str| of.rsplit('.').next() == Some(name);
+        relations.iter().find(|r| r.kind == "table" && is(&r.name))?.rows.map(|rows| rows as f64)
     };
-    asked.or_else(found).filter(|warehouses| *warehouses > 0.0)
+    let (number, rows) = match evidence.context.workload.as_str() {
+        "tproc-c" => (
+            asked("/tproc-c/warehouses").or_else(|| found("warehouse")),
+            ByNature {
+                number: 0.0,
+                users_each: USERS_A_WAREHOUSE,
+                of: "warehouse",
+                load: "load",
+                unit: " warehouses",
+                why: "each warehouse has one row that every New-Order and Payment needs",
+            },
+        ),
+        // The user's own statements may have other rows in common.
+        "pgbench" if !scan_without_index::own_scripts(evidence) => (
+            asked("/pgbench/scale").or_else(|| found("pgbench_branches")),
+            ByNature {
+                number: 0.0,
+                users_each: 1.0,
+                of: "branch",
+                load: "take a scale of",
+                unit: "",
+                why: "each branch has one row that every transaction updates (pgbench's documentation, \"Good Practices\")",
+            },
+        ),
+        _ => return None,
+    };
+    number.filter(|number| *number > 0.0).map(|number| ByNature { number, ..rows })
 }
 
 #[cfg(test)]
 mod tests {
+    use kelvin_measure::event::Event;
+    use kelvin_measure::observation::Observation;
+
     use super::super::staged::{Staged, table};
     use super::*;
 
@@ -166,7 +199,11 @@ mod tests {
         );
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
         assert!(found[0].title.contains("public.warehouse"), "{}", found[0].title);
-        assert!(found[0].next.contains("8 warehouses"), "{}", found[0].next);
+        assert!(
+            found[0].next.contains("load at least 8 warehouses and not 1 for 16 users"),
+            "{}",
+            found[0].next
+        );
     }
 
     #[test]
@@ -204,17 +241,30 @@ mod tests {
     }
 
     #[test]
-    fn warehouses_are_those_found_where_nobody_asked() {
-        let mut evidence = Evidence::default();
-        evidence.context.workload = "tproc-c".into();
-        assert_eq!(warehouses(&evidence), None);
-        let relations = vec![table("public.warehouse", 7, 0)];
-        let seen = kelvin_measure::observation::Observation::Relations {
-            when: When::Before,
-            relations,
-            database_bytes: 1,
+    fn as_many_as_are_found_where_nobody_asked() {
+        for (workload, name, number) in
+            [("tproc-c", "public.warehouse", 7.0), ("pgbench", "pgbench_branches", 3.0)]
+        {
+            let mut evidence = Evidence::default();
+            evidence.context.workload = workload.into();
+            assert!(by_nature(&evidence).is_none());
+            let relations = vec![table(name, number as u64, 0)];
+            let seen = Observation::Relations { when: When::Before, relations, database_bytes: 1 };
+            evidence.event(&Event::Observed(seen));
+            assert_eq!(by_nature(&evidence).unwrap().number, number);
+        }
+        assert!(by_nature(&Staged::of("script", 8, 4).done()).is_none());
+    }
+
+    #[test]
+    fn pgbench_with_more_users_than_branches_is_red() {
+        let branches = |rows| {
+            let relations = vec![table("public.pgbench_branches", rows, 0)];
+            Staged::of("pgbench", 8, 1).sessions(ONE, &[]).relations(When::Before, relations, 1)
         };
-        evidence.event(&kelvin_measure::event::Event::Observed(seen));
-        assert_eq!(warehouses(&evidence), Some(7.0));
+        let found = look(&branches(1).done());
+        assert_eq!(found[0].severity, Severity::Red);
+        assert!(found[0].next.starts_with("take a scale of at least 8 and not 1"), "{}", found[0].next);
+        assert_eq!(severity(branches(50)), Some(Severity::Amber));
     }
 }

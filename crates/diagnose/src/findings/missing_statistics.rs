@@ -34,7 +34,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         point: None,
         title: format!("{} had no statistics when the load began: {}{more}", words::count(tables.len(), "table"), names.join(", ")),
         evidence: tables.iter().take(10).map(fact).collect(),
-        threshold: "a table of 1000 rows or more of which pg_stats has no column: plans rest on guesses, and may change within the run when autovacuum \
+        threshold: "a table of 1000 rows or more of which the planner's statistics have nothing: plans rest on guesses, and may change within the run when autovacuum \
                     analyzes it"
             .into(),
         next: "`analyze` (or `vacuum analyze`) after loading, before every run".into(),

@@ -10,9 +10,11 @@ pub(super) const ABOUT: About =
 
 /// What a missing source leaves open, by its beginning.
 const OPEN: &[(&str, &str)] = &[
+    ("host.pressure.irq", "how much time interrupts took"),
     ("host.pressure", "whether tasks waited for CPU, memory or devices"),
     ("host.run_queue", "how long tasks waited for a CPU"),
     ("host.cpu.total.frequency", "whether the CPUs slowed down"),
+    ("host.cpu.total.throttled", "whether the CPUs slowed down"),
     ("host.cpu", "what the CPUs did"),
     ("host.disk", "what the devices did: stalls of the log, who answered the reads"),
     ("host.numa", "whether memory was remote"),

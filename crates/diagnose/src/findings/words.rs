@@ -23,12 +23,15 @@ pub(super) fn rate(bytes: f64) -> String {
 
 /// A share of one in per cent.
 pub(super) fn share(of_one: f64) -> String {
-    let percent = 100.0 * of_one;
+    // A sum of nothing is minus zero.
+    let percent = 100.0 * of_one + 0.0;
     if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
 }
 
 /// A figure with three digits or, when it is large, all before the point, in groups of three.
 pub(super) fn number(value: f64) -> String {
+    // A sum of nothing is minus zero.
+    let value = value + 0.0;
     let size = value.abs();
     if size >= 1000.0 {
         return grouped(value);
@@ -87,6 +90,7 @@ mod tests {
         assert_eq!(size(1_610_612_736.0), "1.5 GB");
         assert_eq!(size(12.0), "12 B");
         assert_eq!(rate(95e6), "95 MB/s");
+        assert_eq!((share(-0.0), number(-0.0)), ("0.0 %".into(), "0".into()));
         assert_eq!((share(0.5), share(0.014)), ("50 %".into(), "1.4 %".into()));
         assert_eq!(grouped(1_234_567.4), "1,234,567");
         assert_eq!(grouped(-1234.0), "-1,234");

@@ -207,3 +207,34 @@ fn draw(backend: &mut CrosstermBackend<BufWriter<File>>, shown: &mut Buffer, fra
     *shown = frame.cells;
     Write::flush(backend)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::Screen;
+
+    #[test]
+    #[ignore = "started on a terminal of its own by the test below"]
+    fn panics_on_the_screen() {
+        let _screen = Screen::open().unwrap();
+        std::thread::spawn(|| panic!("what went wrong")).join().unwrap_err();
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_it_is_told() {
+        let test = std::env::current_exe().unwrap();
+        let inner = format!(
+            "{} --ignored --exact live::tui::screen::tests::panics_on_the_screen --nocapture",
+            test.display()
+        );
+        let output = Command::new("script").args(["-qec", &inner, "/dev/null"]).output().unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        let at = |what: &str| shown.find(what).unwrap_or_else(|| panic!("no {what:?} in {shown:?}"));
+        assert!(
+            at("\u{1b}[?1049h") < at("\u{1b}[?1049l") && at("\u{1b}[?1049l") < at("what went wrong"),
+            "{shown}"
+        );
+        assert_eq!(shown.matches("\u{1b}[?1049l").count(), 1, "{shown:?}");
+    }
+}

@@ -64,6 +64,19 @@ pub(crate) fn give_back() {
     let _ = execute!(io::stderr(), EndSynchronizedUpdate, Show, LeaveAlternateScreen);
 }
 
+/// The same before the process ends in a hurry: a terminal that has stalled does not keep it.
+pub(crate) fn give_back_in_a_hurry() {
+    let (done, ended) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name("give back".into()).spawn(move || {
+        give_back();
+        // Nobody listens any more when it took too long.
+        let _ = done.send(());
+    });
+    if thread.is_ok() {
+        let _ = ended.recv_timeout(2 * PATIENCE);
+    }
+}
+
 /// The hook stays for the rest of the process: with no screen up it does nothing.
 fn give_back_on_panic() {
     static ONCE: Once = Once::new();

@@ -87,7 +87,7 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
             let last = index + 1 == panels.len();
             let width = if last { area.right() - x } else { area.width * share / 100 };
             let whole = Rect { x, width, ..area };
-            titled(buffer, whole, title_of(title, model, wide), ink);
+            titled(buffer, whole, &title_of(title, model, wide), ink);
             let gap = u16::from(!last) * 2;
             let inner = Rect {
                 y: whole.y + 1,
@@ -124,7 +124,7 @@ fn title_of(title: &str, model: &Model, wide: bool) -> String {
     }
 }
 
-fn titled(buffer: &mut Buffer, area: Rect, title: String, ink: Ink) {
+fn titled(buffer: &mut Buffer, area: Rect, title: &str, ink: Ink) {
     let rule = "─".repeat(usize::from(area.width));
     line(buffer, area, 0, &rule, ink.faint());
     let title = format!("─ {title} ");

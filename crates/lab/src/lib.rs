@@ -5,6 +5,7 @@ pub mod arrivals;
 pub mod driver;
 pub mod environment;
 pub mod find_max;
+pub mod observation;
 pub mod run;
 mod series;
 pub mod spec;

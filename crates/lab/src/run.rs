@@ -9,6 +9,7 @@ use kelvin_workload::{Stop, Workload};
 
 use crate::driver::{Point, PointResult};
 use crate::find_max::Search;
+use crate::observation::{Watched, Watchers};
 use crate::spec::{Load, Slo, Spec};
 use crate::{sweep, trial};
 
@@ -92,7 +93,12 @@ impl Run<'_> {
     pub fn execute(&self, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
         let mut outcome =
             Outcome { status: Status::Complete, error: None, points: Vec::new(), checks: Vec::new() };
-        let result = self.points(sink, &mut outcome).and_then(|()| self.checks(sink, &mut outcome));
+        // Before the users connect: a server that places connections by their order shall place theirs as without us.
+        let watchers = Watchers::of(&self.spec.observe, &*self.engine);
+        let mut watched = Watched::start(sink, watchers, &self.clock)?;
+        let result =
+            self.points(&mut watched, &mut outcome).and_then(|()| self.checks(&mut watched, &mut outcome));
+        watched.finish()?;
         if let Err(error @ RunError::Sink(_)) = result {
             return Err(error);
         }

@@ -8,6 +8,7 @@ use clap::Args;
 use kelvin_lab::Spec;
 use kelvin_lab::spec::{Build, Span, TargetName, Users};
 
+use super::observation::ObservationArgs;
 use super::pace::PaceArgs;
 use super::set;
 
@@ -42,6 +43,9 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     pace: PaceArgs,
+
+    #[command(flatten)]
+    observation: ObservationArgs,
 
     /// Decides every random value of the run [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
@@ -95,6 +99,7 @@ impl LoadArgs {
         spec.load.transactions =
             if self.duration.is_some() { None } else { self.transactions.or(spec.load.transactions) };
         self.pace.apply(spec);
+        self.observation.apply(spec);
         spec.label = self.label.clone().or(spec.label.take());
         spec.check |= self.check;
         if self.no_build {

@@ -3,6 +3,7 @@
 mod familiar;
 mod language;
 mod load;
+mod observation;
 mod pace;
 mod parse;
 mod pgbench;

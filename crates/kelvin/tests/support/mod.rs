@@ -95,13 +95,19 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// One whose settings override kelvin's.
+    pub(crate) fn start_with(settings: &[(&str, &str)]) -> Self {
         use std::os::unix::fs::PermissionsExt;
         let base = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
         // The server's own user must get through.
         std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let manager = Manager::new(base.path().to_owned());
-        let instance =
-            manager.up(None, &mut |_| {}).expect("these tests need PostgreSQL's server: cargo xtask test");
+        let instance = manager
+            .up_with_settings(None, settings, &mut |_| {})
+            .expect("these tests need PostgreSQL's server: cargo xtask test");
         Self { manager, instance, _base: base }
     }
 

@@ -1,6 +1,7 @@
 //! What to run, as a file says it and as the command line says it: one type for both, so that neither can say
 //! what the other cannot.
 
+mod observe;
 mod rate;
 mod script;
 mod slo;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::Process;
 use crate::find_max::Search;
 
+pub use observe::Observe;
 pub use rate::Rates;
 pub use script::ScriptOptions;
 pub use slo::{Slo, SloFigures, Verdict};
@@ -48,6 +50,9 @@ pub struct Spec {
     /// How the load is put on.
     #[serde(default)]
     pub load: Load,
+    /// What is watched beside the load.
+    #[serde(default)]
+    pub observe: Observe,
     /// What TPROC-C leaves to choose.
     #[serde(default)]
     pub tproc_c: tproc_c::Options,
@@ -70,6 +75,7 @@ struct Shown<'a> {
     build: Build,
     check: bool,
     load: &'a Load,
+    observe: &'a Observe,
     #[serde(skip_serializing_if = "Option::is_none")]
     tproc_c: Option<&'a tproc_c::Options>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -314,6 +320,7 @@ impl Spec {
             build: Build::default(),
             check: false,
             load: Load::default(),
+            observe: Observe::default(),
             tproc_c: tproc_c::Options::default(),
             pgbench: pgbench::Options::default(),
             script: ScriptOptions::default(),
@@ -358,6 +365,7 @@ impl Spec {
     /// Refuses settings that contradict each other.
     pub fn validate(&self) -> Result<(), SpecError> {
         self.load.validate().map_err(SpecError::Contradiction)?;
+        self.observe.validate().map_err(SpecError::Contradiction)?;
         if self.load.is_open_loop() && self.tproc_c.keying_and_thinking {
             return Err(SpecError::Contradiction(
                 "[tproc-c] keying and thinking belong to a closed loop; with a rate, transactions start when they \
@@ -390,6 +398,7 @@ impl Spec {
             build: self.build,
             check: self.check,
             load: &self.load,
+            observe: &self.observe,
             tproc_c: of(WorkloadName::TprocC).then_some(&self.tproc_c),
             pgbench: of(WorkloadName::Pgbench).then_some(&self.pgbench),
             script: of(WorkloadName::Script).then_some(&self.script),

@@ -1,0 +1,46 @@
+//! The flags of what is watched beside a load.
+
+use clap::Args;
+use kelvin_lab::Spec;
+use kelvin_lab::spec::Span;
+
+use super::set;
+
+/// What is watched beside the load.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ObservationArgs {
+    /// Watch neither host nor database beside the load
+    #[arg(long, conflicts_with_all = ["observe_interval", "looks", "scrape"], help_heading = "Observation")]
+    no_observe: bool,
+
+    /// Time between two readings of host and database counters, from 100ms on [default: 1s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Observation")]
+    observe_interval: Option<Span>,
+
+    /// Looks a second at what the database's sessions wait for, 1 to 100 [default: 10]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Observation")]
+    looks: Option<u32>,
+
+    /// Read a Prometheus endpoint of another host as well: `node_exporter`, `postgres_exporter`, `pcm-exporter`;
+    /// may be given several times
+    #[arg(long, value_name = "URL", help_heading = "Observation")]
+    scrape: Vec<String>,
+}
+
+impl ObservationArgs {
+    /// Puts the flags on top of what the file says.
+    pub(super) fn apply(&self, spec: &mut Spec) {
+        let observe = &mut spec.observe;
+        set(&mut observe.interval, self.observe_interval.as_ref());
+        set(&mut observe.looks, self.looks.as_ref());
+        if self.observe_interval.is_some() || self.looks.is_some() || !self.scrape.is_empty() {
+            observe.enabled = true;
+        }
+        if self.no_observe {
+            observe.enabled = false;
+        }
+        if !self.scrape.is_empty() {
+            observe.scrape.clone_from(&self.scrape);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The faults.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::support::{Server, wait_until};
+
+/// Processes that do nothing but compute.
+pub(crate) struct CpuHog(Vec<Child>);
+
+impl CpuHog {
+    pub(crate) fn start(processes: usize) -> Self {
+        let one =
+            || Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
+        Self((0..processes).map(|_| one()).collect())
+    }
+}
+
+impl Drop for CpuHog {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A control group with a limit on its CPU time.
+pub(crate) struct Throttle(PathBuf);
+
+impl Throttle {
+    /// So many CPUs and no more.
+    pub(crate) fn cpu(cpus: f64) -> Self {
+        let name = format!("kelvin-test-{}", std::process::id());
+        let quota = (cpus * 100_000.0) as u64;
+        let old = Path::new("/sys/fs/cgroup/cpu");
+        let (directory, file, limit) = if old.is_dir() {
+            (old.join(name), "cpu.cfs_quota_us", quota.to_string())
+        } else {
+            let top = Path::new("/sys/fs/cgroup");
+            let _ = std::fs::write(top.join("cgroup.subtree_control"), "+cpu");
+            (top.join(name), "cpu.max", format!("{quota} 100000"))
+        };
+        std::fs::create_dir(&directory).expect("this test makes a control group, and must be root for it");
+        std::fs::write(directory.join(file), limit).unwrap();
+        Self(directory)
+    }
+
+    /// The command within the group.
+    pub(crate) fn around(&self, command: &Command) -> Command {
+        let mut within = Command::new("sh");
+        within.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));
+        within.arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+        within.current_dir(command.get_current_dir().unwrap());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => within.env(name, value),
+                None => within.env_remove(name),
+            };
+        }
+        within
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// Lets every flush of the server's files take longer: a library between it and the kernel's calls.
+pub(crate) struct SlowFlush {
+    _library: tempfile::TempDir,
+}
+
+const SLOW_FLUSH: &str = r"
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static void wait_a_while(void) {
+    struct timespec length = { 0, LENGTH };
+    nanosleep(&length, 0);
+}
+int fdatasync(int file) { wait_a_while(); return syscall(SYS_fdatasync, file); }
+int fsync(int file) { wait_a_while(); return syscall(SYS_fsync, file); }
+";
+
+impl SlowFlush {
+    /// Starts the server again with the library in front.
+    pub(crate) fn of(server: &Server, length: Duration) -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::Builder::new().prefix("kelvin-slow-").tempdir_in("/var/tmp").unwrap();
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let (source, library) = (directory.path().join("slow.c"), directory.path().join("slow.so"));
+        std::fs::write(&source, SLOW_FLUSH.replace("LENGTH", &length.as_nanos().to_string())).unwrap();
+        let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+        assert!(built.unwrap().success(), "a C compiler is there wherever this was linked");
+        let data = server.instance.data_directory();
+        let binaries = std::fs::read_link(format!("/proc/{}/exe", server.instance.pid())).unwrap();
+        let owner = std::fs::metadata(data).unwrap();
+        let mut again = Command::new(binaries.parent().unwrap().join("pg_ctl"));
+        {
+            use std::os::unix::fs::MetadataExt;
+            use std::os::unix::process::CommandExt;
+            again.uid(owner.uid()).gid(owner.gid());
+        }
+        again.args(["restart", "--wait", "--silent", "-m", "fast", "-D"]).arg(data);
+        again.arg("-l").arg(server.instance.log_file()).current_dir(data).env("LD_PRELOAD", &library);
+        assert!(again.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
+        Self { _library: directory }
+    }
+}
+
+/// A proxy in front of the server that takes its time, each way.
+pub(crate) struct Delay {
+    port: u16,
+    user: String,
+    database: String,
+    ended: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Delay {
+    pub(crate) fn before(server: &Server, length: Duration) -> Self {
+        let url = server.url();
+        let socket = socket_of(server.instance.data_directory());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        listener.set_nonblocking(true).unwrap();
+        let ended = Arc::new(AtomicBool::new(false));
+        let end = Arc::clone(&ended);
+        let acceptor = std::thread::spawn(move || {
+            while !end.load(Ordering::Acquire) {
+                let Ok((client, _)) = listener.accept() else {
+                    std::thread::sleep(Duration::from_millis(5));
+                    continue;
+                };
+                client.set_nonblocking(false).unwrap();
+                client.set_nodelay(true).unwrap();
+                let Ok(server) = UnixStream::connect(&socket) else { continue };
+                let (from_client, from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                std::thread::spawn(move || pump(from_client, server, length));
+                std::thread::spawn(move || pump(from_server, client, length));
+            }
+        });
+        let name = |after: &str| {
+            let rest = url.split(after).nth(1).unwrap();
+            rest.chars().take_while(char::is_ascii_alphanumeric).collect::<String>()
+        };
+        let database = url.split('?').next().unwrap().rsplit('/').next().unwrap().to_owned();
+        Self { port, user: name("://"), database, ended, acceptor: Some(acceptor) }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://{}@127.0.0.1:{}/{}", self.user, self.port, self.database)
+    }
+}
+
+impl Drop for Delay {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+    }
+}
+
+fn pump(mut from: impl Read, mut to: impl Write + Shut, length: Duration) {
+    let mut space = vec![0; 64 << 10];
+    while let Ok(count @ 1..) = from.read(&mut space) {
+        std::thread::sleep(length);
+        if to.write_all(&space[..count]).is_err() {
+            break;
+        }
+    }
+    to.shut();
+}
+
+trait Shut {
+    fn shut(&self);
+}
+
+impl Shut for TcpStream {
+    fn shut(&self) {
+        let _ = self.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+impl Shut for UnixStream {
+    fn shut(&self) {
+        let _ = self.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// The server's socket: directory and number stand in its process file.
+fn socket_of(data: &Path) -> PathBuf {
+    let file = data.join("postmaster.pid");
+    wait_until("the server has its process file", Duration::from_secs(10), || file.exists());
+    let text = std::fs::read_to_string(file).unwrap();
+    let line = |number: usize| text.lines().nth(number).unwrap().trim().to_owned();
+    PathBuf::from(line(4)).join(format!(".s.PGSQL.{}", line(3)))
+}

@@ -1,0 +1,208 @@
+//! Faults planted on purpose, each in a real run on a real PostgreSQL: the one finding that names the fault is red, and
+//! no other is.
+//!
+//! Each run has the machine to itself: `alone` lets one test run at a time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says what it saw"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod faults;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use faults::{CpuHog, Delay, SlowFlush, Throttle};
+use kelvin_database::Engine;
+use kelvin_database::postgres::PostgresEngine;
+use kelvin_diagnose::{Evidence, Finding, Severity, find, verdict};
+use kelvin_store::Store;
+use support::{Place, Server, text};
+
+static MACHINE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A place with a server, and TPROC-C on it.
+struct Bench {
+    place: Place,
+    server: Server,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Bench {
+    fn with(settings: &[(&str, &str)]) -> Self {
+        let alone = alone();
+        Self { place: Place::new(), server: Server::start_with(settings), _alone: alone }
+    }
+
+    fn build(self, warehouses: &str) -> Self {
+        let url = self.server.url();
+        self.place.expect(
+            0,
+            &["build", "tproc-c", "--target", &url, "--warehouses", warehouses, "--no-check", "-q"],
+        );
+        // What the load left behind is no part of the run: dead rows, dirty pages, a log since the last checkpoint.
+        self.sql("vacuum analyze");
+        self.sql("checkpoint");
+        self
+    }
+
+    fn sql(&self, sql: &str) {
+        PostgresEngine::new(self.server.instance.config()).connect().unwrap().run(sql).unwrap();
+    }
+
+    /// The words of a run that is healthy on two cores: fewer users than would queue, one warehouse each.
+    fn words<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+        let mut words = vec!["run", "tproc-c", "--target", url, "-q"];
+        for (flag, value) in [("--users", "2"), ("--ramp-up", "5s"), ("--duration", "15s")] {
+            if !more.contains(&flag) {
+                words.extend([flag, value]);
+            }
+        }
+        words.extend(more);
+        words
+    }
+
+    /// Runs and returns the evidence with what was found.
+    fn run(&self, url: &str, more: &[&str]) -> Found {
+        self.command(self.place.command(&Self::words(url, more)))
+    }
+
+    fn command(&self, mut command: std::process::Command) -> Found {
+        let output = command.output().unwrap();
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 1 | 3)), "{code:?} {}", text(&output.stderr));
+        let store = Store::open_read_only(self.place.store()).unwrap();
+        let evidence = Evidence::of(&store.load(store.find("last").unwrap()).unwrap()).unwrap();
+        let findings = find(&evidence);
+        Found { evidence, findings, shown: text(&output.stdout) }
+    }
+}
+
+struct Found {
+    evidence: Evidence,
+    findings: Vec<Finding>,
+    shown: String,
+}
+
+impl Found {
+    fn red(&self) -> Vec<&'static str> {
+        let red = self.findings.iter().filter(|finding| finding.severity == Severity::Red);
+        let mut ids: Vec<_> = red.map(|finding| finding.id).collect();
+        ids.dedup();
+        ids
+    }
+
+    /// The one red finding, or everything that was seen.
+    #[track_caller]
+    fn expect(&self, ids: &[&str]) {
+        if self.red() != ids {
+            for finding in &self.findings {
+                eprintln!("{finding:#?}");
+            }
+            eprintln!("{:#?}\n{}", verdict(&self.evidence, 0), self.shown);
+        }
+        assert_eq!(self.red(), ids);
+    }
+}
+
+#[test]
+fn a_healthy_run_has_no_red_finding() {
+    let bench = Bench::with(&[]).build("2");
+    let url = bench.server.url();
+    // The others of ten: cargo xtask bench healthy.
+    for _ in 0..2 {
+        bench.run(&url, &[]).expect(&[]);
+    }
+}
+
+#[test]
+fn a_storm_of_checkpoints() {
+    let bench = Bench::with(&[("max_wal_size", "'64MB'"), ("min_wal_size", "'32MB'")]).build("2");
+    bench.run(&bench.server.url(), &[]).expect(&["wal-forced-checkpoint"]);
+}
+
+#[test]
+fn autovacuum_within_the_window() {
+    let bench = Bench::with(&[
+        ("autovacuum", "on"),
+        ("autovacuum_naptime", "1s"),
+        ("autovacuum_vacuum_threshold", "50"),
+        ("autovacuum_vacuum_scale_factor", "0"),
+        ("autovacuum_vacuum_cost_delay", "0"),
+    ])
+    .build("2");
+    bench.run(&bench.server.url(), &[]).expect(&["autovacuum-in-window"]);
+}
+
+#[test]
+fn fsync_off() {
+    let bench = Bench::with(&[("fsync", "off")]).build("2");
+    bench.run(&bench.server.url(), &[]).expect(&["fsync-off"]);
+}
+
+#[test]
+fn one_warehouse_and_sixteen_users() {
+    let bench = Bench::with(&[]).build("1");
+    bench.run(&bench.server.url(), &["--users", "16"]).expect(&["hot-rows"]);
+}
+
+#[test]
+fn an_index_that_is_gone() {
+    let bench = Bench::with(&[]).build("2");
+    // Each New-Order looks ten items up, of 100,000.
+    bench.sql("alter table item drop constraint item_i1");
+    bench.run(&bench.server.url(), &[]).expect(&["scan-without-index"]);
+}
+
+#[test]
+fn a_hog_on_the_cpus() {
+    let bench = Bench::with(&[]).build("2");
+    let _hog = CpuHog::start(4);
+    bench.run(&bench.server.url(), &[]).expect(&["noisy-neighbour"]);
+}
+
+#[test]
+fn a_client_throttled_to_a_fifth_of_a_cpu() {
+    let bench = Bench::with(&[]).build("2");
+    let url = bench.server.url();
+    let throttle = Throttle::cpu(0.2);
+    let command = throttle.around(&bench.place.command(&Bench::words(&url, &[])));
+    bench.command(command).expect(&["client-saturated"]);
+}
+
+#[test]
+fn a_log_whose_flushes_are_slow() {
+    let bench = Bench::with(&[]).build("2");
+    let slow = SlowFlush::of(&bench.server, std::time::Duration::from_millis(15));
+    bench.run(&bench.server.url(), &[]).expect(&["log-write-latency"]);
+    drop(slow);
+}
+
+#[test]
+fn tiny_buffers_and_data_beyond_them() {
+    let bench = Bench::with(&[("shared_buffers", "'2MB'")]).build("4");
+    bench.run(&bench.server.url(), &[]).expect(&["buffers-too-small"]);
+}
+
+#[test]
+fn a_slow_network() {
+    let bench = Bench::with(&[]).build("2");
+    let delay = Delay::before(&bench.server, std::time::Duration::from_millis(3));
+    bench.run(&delay.url(), &["--calls", "statements"]).expect(&["network-round-trips"]);
+}
+
+#[test]
+fn a_ramp_up_that_is_too_short() {
+    let bench = Bench::with(&[]).build("2");
+    // The users key in for 18 s before their first New-Order reaches the database.
+    let more = ["--users", "20", "--ramp-up", "0s", "--duration", "60s", "--keying-and-thinking"];
+    bench.run(&bench.server.url(), &more).expect(&["ramp-up-too-short"]);
+}

@@ -1,0 +1,111 @@
+//! Observation beside a run: which watchers, and how what they see gets among the run's events.
+
+use kelvin_database::{Engine, EngineKind};
+use kelvin_measure::observation::{Absent, Observation};
+use kelvin_measure::{Clock, Event};
+use kelvin_observe::sample::{Config, Process};
+use kelvin_observe::watch::{HostWatcher, Stage, Watch, Watcher};
+
+use crate::run::{Sink, SinkError};
+use crate::spec::Observe;
+
+/// What is watched, and what could not be.
+#[derive(Default)]
+pub struct Watchers {
+    /// Ready to start; the database's have their connections.
+    pub watchers: Vec<Box<dyn Watcher>>,
+    /// What could not be watched, with its reason.
+    pub refused: Vec<Absent>,
+}
+
+impl Watchers {
+    /// Makes the watchers of host, database and other hosts that `plan` asks for.
+    pub fn of(plan: &Observe, engine: &dyn Engine) -> Self {
+        let mut found = Self::default();
+        if !plan.enabled {
+            return found;
+        }
+        let mut host = Config {
+            processes: vec![Process { name: "client".into(), pid: std::process::id(), children: false }],
+            ..Config::default()
+        };
+        match engine.kind() {
+            EngineKind::Postgres => found.postgres(plan, engine, &mut host),
+            EngineKind::Sqlite => found.sqlite(plan, engine, &mut host),
+        }
+        found.watchers.push(Box::new(HostWatcher::new(host, plan.interval.duration())));
+        found
+    }
+
+    fn postgres(&mut self, _plan: &Observe, engine: &dyn Engine, host: &mut Config) {
+        self.data_directory(engine, host);
+    }
+
+    fn sqlite(&mut self, _plan: &Observe, engine: &dyn Engine, host: &mut Config) {
+        self.data_directory(engine, host);
+    }
+
+    fn data_directory(&mut self, engine: &dyn Engine, host: &mut Config) {
+        match engine.connect() {
+            Ok(mut session) => {
+                let path = engine.data_directory(&mut *session);
+                host.paths.extend(path.map(|path| ("data".into(), path)));
+            }
+            Err(error) => self.refuse("the data directory", &error.to_string()),
+        }
+    }
+
+    fn refuse(&mut self, what: &str, why: &str) {
+        self.refused.push(Absent { what: what.into(), why: why.into() });
+    }
+}
+
+/// A sink that puts what is seen among the events.
+pub(crate) struct Watched<'a> {
+    sink: &'a mut dyn Sink,
+    watch: Option<Watch>,
+}
+
+impl<'a> Watched<'a> {
+    /// Starts the watchers. Nobody to watch is no error: the load matters more.
+    pub(crate) fn start(
+        sink: &'a mut dyn Sink,
+        watchers: Watchers,
+        clock: &Clock,
+    ) -> Result<Self, SinkError> {
+        let Watchers { watchers, mut refused } = watchers;
+        let mut watch = None;
+        if !watchers.is_empty() {
+            match Watch::start(watchers, clock) {
+                Ok(started) => watch = Some(started),
+                Err(error) => {
+                    refused.push(Absent { what: "host and database".into(), why: error.to_string() });
+                }
+            }
+        }
+        for absent in refused {
+            sink.event(&Event::Observed(Observation::Lost(absent)))?;
+        }
+        Ok(Self { sink, watch })
+    }
+
+    /// Ends the watchers and hands on their last words.
+    pub(crate) fn finish(self) -> Result<(), SinkError> {
+        let Self { sink, watch } = self;
+        watch.map_or(Ok(()), |watch| watch.finish(|seen| sink.event(&Event::Observed(seen))))
+    }
+}
+
+impl Sink for Watched<'_> {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        if let Some(watch) = &self.watch {
+            for seen in watch.take() {
+                self.sink.event(&Event::Observed(seen))?;
+            }
+            if let Event::Phase { point, phase, .. } = event {
+                watch.stage(Stage { point: *point, phase: *phase });
+            }
+        }
+        self.sink.event(event)
+    }
+}

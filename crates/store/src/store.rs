@@ -216,6 +216,17 @@ impl Store {
         found.map(RunId).ok_or_else(|| self.no_such_run(wanted))
     }
 
+    /// The newest complete run of the same workload on the same target before this one.
+    pub fn before(&self, run: &StoredRun) -> Result<Option<RunId>> {
+        let same = |r: &&RunSummary| {
+            r.id < run.id
+                && r.status == Status::Complete
+                && r.workload == run.info.workload
+                && r.target == run.info.target
+        };
+        Ok(self.runs()?.iter().rev().find(same).map(|r| r.id))
+    }
+
     /// Reads everything about a run, as of one moment when it is still being written.
     pub fn load(&self, id: RunId) -> Result<StoredRun> {
         let to = |e| Error::sqlite(&self.path, e);

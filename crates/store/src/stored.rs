@@ -112,6 +112,11 @@ impl StoredRun {
         }))
     }
 
+    /// Whether anything was seen beside the load.
+    pub fn has_observations(&self) -> bool {
+        !self.observed.is_empty() || self.events.iter().any(|(_, event)| matches!(event, Event::Observed(_)))
+    }
+
     /// How the run stands, in words.
     pub fn state(&self) -> &'static str {
         state_words(self.status, self.liveness)

@@ -52,6 +52,8 @@ pub(crate) fn significant(value: f64) -> String {
     } else if size == 0.0 || size >= 1.0 {
         let text = format!("{value:.2}");
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else if size >= 0.1 {
+        format!("{value:.3}")
     } else if size >= 0.001 {
         format!("{value:.4}")
     } else {

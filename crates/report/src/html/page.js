@@ -74,7 +74,7 @@
     // The axis is the window's, however few seconds it has; a part of it when the reader chose one.
     const first = point.t[0], last = point.t[point.t.length - 1], span = point.end - Math.min(first, 0);
     const x = { time: false, range: (u, lo, hi) => (lo > first || hi < last ? [lo, hi] : [Math.min(first, 0) - span * 0.01, point.end]) };
-    const time = axis("seconds since the measured window opened", {});
+    const time = axis("seconds since the measured window opened", { size: 44, labelSize: 16 });
     plot("throughput-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],
       axes: [time, axis((narrow ? "per " : "transactions per ") + data.per, { size: 64, values: (u, v) => v.map(short) })],
@@ -106,7 +106,8 @@
       plot("seen-" + i + "-" + k, {
         cursor, scales: { x, y: { range: (u, lo, hi) => top(hi) } }, plugins: [marks(point)],
         bands: chart.stacked ? own.slice(1).map((_, n) => ({ series: [n + 2, n + 1], fill: fill(n + 1) })) : [],
-        axes: [k + 1 === point.seen.charts.length ? time : axis("", { labelSize: 0 }), axis(chart.unit, { size: 64, values: (u, v) => v.map(short) })],
+        axes: [k + 1 === point.seen.charts.length ? time : axis("", { labelSize: 0, size: 30 }), axis(chart.unit, { size: 64, values: (u, v) => v.map(short) })],
+        legend: { markers: { fill: (u, s) => (s > 0 && chart.stacked ? css("--c" + chart.colours[s - 1]) : null) } },
         series: [{ label: "second" }].concat(own),
       }, [point.t].concat(sums), (width) => (width < 500 ? 130 : 150));
     });

@@ -1,6 +1,6 @@
 //! What limits the throughput, and what the reader of the figures has to know.
 
-use super::{AMBER, BOLD, Page, RED};
+use super::{AMBER, BOLD, Page, RED, broken};
 use crate::{Finding, Outcome, PointReport, Report, Severity, Verdict};
 
 impl Page {
@@ -42,15 +42,28 @@ impl Page {
 
     fn finding(&mut self, finding: &Finding, about: &str) {
         let colour = if finding.severity == Severity::Red { RED } else { AMBER };
-        let lead = format!("{:<7}", finding.severity.word());
-        self.wrapped_in(colour, &lead, &format!("{}{about}", finding.title));
-        for fact in &finding.evidence {
-            self.wrapped("         ", &format!("{}: {}", fact.what, fact.found));
-        }
-        if !finding.next.is_empty() {
-            self.wrapped("       → ", &finding.next);
+        let title = broken(&lead(finding), &format!("{}{about}", finding.title)).len();
+        for (index, line) in of_finding(finding, about).into_iter().enumerate() {
+            let line = if index < title { self.painted(colour, &line) } else { line };
+            self.line(&line);
         }
     }
+}
+
+fn lead(finding: &Finding) -> String {
+    format!("{:<7}", finding.severity.word())
+}
+
+/// A finding in lines: its title, with which of several points it is `about`, what shows it, and what to do.
+pub(crate) fn of_finding(finding: &Finding, about: &str) -> Vec<String> {
+    let mut lines = broken(&lead(finding), &format!("{}{about}", finding.title));
+    for fact in &finding.evidence {
+        lines.extend(broken("         ", &format!("{}: {}", fact.what, fact.found)));
+    }
+    if !finding.next.is_empty() {
+        lines.extend(broken("       → ", &finding.next));
+    }
+    lines
 }
 
 /// A run that must not be judged is as bad as a red finding; what is known is good to know.

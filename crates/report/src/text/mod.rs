@@ -6,7 +6,7 @@ mod observed;
 mod point;
 mod points;
 
-pub(crate) use findings::about;
+pub(crate) use findings::{about, of_finding};
 pub(crate) use latency::{UNANSWERED, footnotes};
 pub(crate) use observed::when;
 pub(crate) use point::{CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, generator};

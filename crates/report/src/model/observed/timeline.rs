@@ -71,7 +71,7 @@ impl Grid {
     }
 
     /// Average sessions of clients by class, for the second that most of each stretch lies in.
-    fn classes(&self, evidence: &Evidence) -> BTreeMap<String, Vec<Option<f64>>> {
+    pub(crate) fn classes(&self, evidence: &Evidence) -> BTreeMap<String, Vec<Option<f64>>> {
         let span = self.span();
         // A sum, and how many stretches lie in the second.
         let mut stretches = vec![0_u32; self.count];
@@ -127,9 +127,9 @@ fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
         let columns = vec![
             ("user".to_owned(), 0, sum(share("user"), share("nice"))),
             ("system".to_owned(), 1, share("system")),
-            ("iowait".to_owned(), 3, share("iowait")),
+            ("iowait".to_owned(), 5, share("iowait")),
             ("interrupts".to_owned(), 4, sum(share("irq"), share("softirq"))),
-            ("steal".to_owned(), 5, share("steal")),
+            ("steal".to_owned(), 7, share("steal")),
         ];
         let of = super::host::address(name).map_or_else(String::new, |host| format!(" of {host}"));
         any(&columns[0].2).then(|| Chart {
@@ -151,7 +151,7 @@ pub(crate) fn colour(class: &str) -> Option<usize> {
         "Lock" => 5,
         "LWLock" => 1,
         "Client" | "network" => 4,
-        "BufferPin" => 3,
+        "BufferPin" => 7,
         _ => return None,
     })
 }
@@ -162,7 +162,7 @@ fn sessions(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     classes.retain(|(_, values)| total(values) > 0.0);
     classes.sort_by(|a, b| total(&b.1).total_cmp(&total(&a.1)));
     let rest = classes.split_off(classes.len().min(CLASSES));
-    let mut free = [6, 7, 3, 4, 1, 0, 5, 2].into_iter();
+    let mut free = [6, 7, 4, 3, 1, 0, 5, 2].into_iter();
     let taken: Vec<usize> = classes.iter().filter_map(|(class, _)| colour(class)).collect();
     let mut columns: Vec<(String, usize, Vec<Option<f64>>)> = Vec::new();
     for (class, values) in classes {
@@ -219,7 +219,7 @@ fn devices(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
             unit: "ms",
             stacked: false,
             top: None,
-            columns: vec![("write".into(), 1, write), ("read".into(), 0, read), ("flush".into(), 3, flush)],
+            columns: vec![("write".into(), 1, write), ("read".into(), 0, read), ("flush".into(), 6, flush)],
         });
     }
     for chart in &mut charts {
@@ -238,6 +238,6 @@ fn log(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
         unit: "MB/s",
         stacked: false,
         top: None,
-        columns: vec![("log".into(), 6, written)],
+        columns: vec![("log".into(), 0, written)],
     })
 }

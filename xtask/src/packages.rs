@@ -35,6 +35,24 @@ const NEEDS: &[Need] = &[
         debian: "pgbouncer",
         elsewhere: "pgbouncer",
     },
+    Need {
+        what: "node_exporter, for the tests of scraping",
+        is_there: || in_path("prometheus-node-exporter") || in_path("node_exporter"),
+        debian: "prometheus-node-exporter",
+        elsewhere: "node_exporter (Fedora: node-exporter; Homebrew: node_exporter; Arch: prometheus-node-exporter)",
+    },
+    Need {
+        what: "iostat, which the host sampler is compared with",
+        is_there: || in_path("iostat"),
+        debian: "sysstat",
+        elsewhere: "sysstat",
+    },
+    Need {
+        what: "Prometheus with its promtool, for the tests that scrape a run",
+        is_there: || in_path("prometheus") && in_path("promtool"),
+        debian: "prometheus",
+        elsewhere: "prometheus and promtool (https://prometheus.io/download) in PATH",
+    },
 ];
 
 /// It is in /usr/sbin, which is not in everybody's PATH.
@@ -55,6 +73,9 @@ pub(crate) fn ensure() -> Result<()> {
         println!("installing {}", packages.join(" "));
         if let Err(error) = install(sudo, &packages) {
             eprintln!("{error:#}");
+        }
+        if packages.contains(&"prometheus") {
+            end_service(sudo, "prometheus");
         }
     }
     let still: Vec<&Need> = missing.into_iter().filter(|need| !(need.is_there)()).collect();
@@ -107,6 +128,19 @@ fn apt(sudo: &[&str], arguments: &[&str]) -> Result<()> {
         bail!("{shown} ended with {status}");
     }
     Ok(())
+}
+
+/// Ends and disables a service that came with a package, where there is an init system that started it: the tests start
+/// a server of their own, and this one would listen on all of the host's addresses.
+fn end_service(sudo: &[&str], service: &str) {
+    if !Path::new("/run/systemd/system").is_dir() {
+        return;
+    }
+    let words: Vec<&str> = sudo.iter().copied().chain(["systemctl", "disable", "--now", service]).collect();
+    let status = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).status();
+    if !status.is_ok_and(|status| status.success()) {
+        eprintln!("the service {service} could not be ended: {}", words.join(" "));
+    }
 }
 
 pub(crate) fn in_path(name: &str) -> bool {

@@ -109,6 +109,12 @@ pub trait Engine: Send + Sync {
     /// Directory that holds the data, when it is on this host and known (for the file system's fingerprint).
     fn data_directory(&self, session: &mut dyn Session) -> Option<std::path::PathBuf>;
 
+    /// Time that this engine's sessions have waited in this process for one another's turn to write, summed over
+    /// sessions, since the engine was opened; `None` where they do not queue here. A difference of two is meant.
+    fn queued(&self) -> Option<std::time::Duration> {
+        None
+    }
+
     /// Brings everything written so far to its place on disk (PostgreSQL's CHECKPOINT, SQLite's WAL checkpoint).
     fn checkpoint(&self, session: &mut dyn Session) -> Result<()>;
 }

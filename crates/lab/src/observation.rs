@@ -1,10 +1,15 @@
 //! Observation beside a run: which watchers, and how what they see gets among the run's events.
 
+use std::sync::Arc;
+
 use kelvin_database::{Engine, EngineKind};
 use kelvin_measure::observation::{Absent, Observation};
 use kelvin_measure::{Clock, Event};
 use kelvin_observe::sample::{Config, Process};
+use kelvin_observe::scrape::ScrapeWatcher;
 use kelvin_observe::watch::{HostWatcher, Stage, Watch, Watcher};
+
+use kelvin_observe::{postgres, sqlite};
 
 use crate::run::{Sink, SinkError};
 use crate::spec::Observe;
@@ -19,8 +24,9 @@ pub struct Watchers {
 }
 
 impl Watchers {
-    /// Makes the watchers of host, database and other hosts that `plan` asks for.
-    pub fn of(plan: &Observe, engine: &dyn Engine) -> Self {
+    /// Makes the watchers of host, database and other hosts that `plan` asks for. In a server that is `ours` they may
+    /// create what they read.
+    pub fn of(plan: &Observe, ours: bool, engine: &Arc<dyn Engine>) -> Self {
         let mut found = Self::default();
         if !plan.enabled {
             return found;
@@ -29,20 +35,44 @@ impl Watchers {
             processes: vec![Process { name: "client".into(), pid: std::process::id(), children: false }],
             ..Config::default()
         };
+        let interval = plan.interval.duration();
         match engine.kind() {
-            EngineKind::Postgres => found.postgres(plan, engine, &mut host),
-            EngineKind::Sqlite => found.sqlite(plan, engine, &mut host),
+            EngineKind::Postgres => found.postgres(plan, ours, engine, &mut host),
+            EngineKind::Sqlite => {
+                found.watchers.extend(sqlite::watchers(engine, interval));
+                found.data_directory(&**engine, &mut host);
+            }
         }
-        found.watchers.push(Box::new(HostWatcher::new(host, plan.interval.duration())));
+        found.watchers.push(Box::new(HostWatcher::new(host, interval)));
+        for url in &plan.scrape {
+            match ScrapeWatcher::new(url, interval) {
+                Ok(watcher) => found.watchers.push(Box::new(watcher)),
+                Err(error) => found.refuse("an endpoint", &error.to_string()),
+            }
+        }
         found
     }
 
-    fn postgres(&mut self, _plan: &Observe, engine: &dyn Engine, host: &mut Config) {
-        self.data_directory(engine, host);
-    }
-
-    fn sqlite(&mut self, _plan: &Observe, engine: &dyn Engine, host: &mut Config) {
-        self.data_directory(engine, host);
+    fn postgres(&mut self, plan: &Observe, ours: bool, engine: &Arc<dyn Engine>, host: &mut Config) {
+        let plan = postgres::Plan {
+            looks: plan.looks,
+            figures: plan.interval.duration(),
+            statements: plan.statements as usize,
+            create_extension: ours,
+        };
+        match postgres::watchers(engine, &plan) {
+            Ok(found) => {
+                self.watchers.extend(found.watchers);
+                host.paths.extend(found.data.map(|path| ("data".into(), path)));
+                host.paths.extend(found.wal.map(|path| ("wal".into(), path)));
+                host.processes.extend(found.server.map(|pid| Process {
+                    name: "server".into(),
+                    pid,
+                    children: true,
+                }));
+            }
+            Err(error) => self.refuse("the database", &error.to_string()),
+        }
     }
 
     fn data_directory(&mut self, engine: &dyn Engine, host: &mut Config) {

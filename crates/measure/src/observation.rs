@@ -215,7 +215,7 @@ pub struct Relation {
 
 /// Something that was seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "seen", rename_all = "kebab-case")]
+#[serde(tag = "observation", rename_all = "kebab-case")]
 pub enum Observation {
     /// An observer and its metrics.
     Observer(Observer),

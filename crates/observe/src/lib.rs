@@ -3,8 +3,11 @@
 //! database and others be watched side by side, on the run's clock.
 
 pub mod host;
+pub mod postgres;
 mod process;
 pub mod sample;
+pub mod scrape;
+pub mod sqlite;
 mod threads;
 pub mod watch;
 

@@ -53,6 +53,18 @@ pub fn welch_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
     Some(Ratio { ratio: difference.exp(), low: (difference - half).exp(), high: (difference + half).exp() })
 }
 
+/// The comparison of pairs, of logarithms: B/A as a ratio with its interval at `confidence`, from the t distribution of
+/// the pairs' own ratios. None with fewer than two pairs, sides of unequal length, or a value that is not positive.
+pub fn paired_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
+    if a.len() != b.len() || a.iter().chain(b).any(|v| v.is_nan() || *v <= 0.0) {
+        return None;
+    }
+    let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
+    let Sample { n, mean, sd } = describe(&ratios)?;
+    let half = quantile(f64::midpoint(1.0, confidence), (n - 1) as f64)? * sd? / (n as f64).sqrt();
+    Some(Ratio { ratio: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() })
+}
+
 /// A ratio with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
@@ -67,6 +79,21 @@ pub struct Ratio {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pairs_cancel_what_both_sides_share() {
+        // ln ratios 0.1, 0.1, 0.4: mean 0.2, sd 0.1732, t(0.975, 2) = 4.3027: half 0.4303.
+        let (a, drift): (Vec<f64>, [f64; 3]) = (vec![1.0, 50.0, 2000.0], [0.1, 0.1, 0.4]);
+        let b: Vec<f64> = a.iter().zip(drift).map(|(a, d)| a * f64::exp(d)).collect();
+        let found = paired_ratio(&a, &b, 0.95).unwrap();
+        let logs = [found.ratio.ln(), found.low.ln(), found.high.ln()];
+        for (log, expected) in logs.into_iter().zip([0.2, 0.2 - 0.4303, 0.2 + 0.4303]) {
+            assert!((log - expected).abs() < 1e-3, "{logs:?}");
+        }
+        assert_eq!(paired_ratio(&a, &b[1..], 0.95), None);
+        assert_eq!(paired_ratio(&a[..1], &b[..1], 0.95), None);
+        assert_eq!(paired_ratio(&[1.0, 0.0], &[1.0, 1.0], 0.95), None);
+    }
 
     #[test]
     fn quantiles_are_those_of_the_tables() {

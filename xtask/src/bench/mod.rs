@@ -3,6 +3,7 @@
 mod driver;
 mod interrupt;
 mod load;
+mod observe;
 mod options;
 mod process;
 mod server;
@@ -22,19 +23,21 @@ Usage: cargo xtask bench NAME [ROW…] [--rounds N] [--seconds N]
 Benchmarks:
   driver  Kelvin beside pgbench, and its figures beside the truth
   load    loading 10 warehouses into PostgreSQL and into SQLite
+  observe what watching costs, and how many findings a healthy run has
   users   virtual users on threads beside event loops
 
 Options:
-  ROW…         only these rows of `driver` or `users`
-  --rounds N   how often each is run; medians are printed [default: 5]
-  --seconds N  length of a run [default: 5 for driver, 3 for users]
+  ROW…         only these rows of `driver`, `observe` or `users`
+  --rounds N   how often each is run; medians are printed [default: 5; 10 for observe]
+  --seconds N  length of a run [default: 5 for driver, 3 for users, 15 for observe]
 ";
 
 /// Runs the benchmark that the words name.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
-        ["driver", rest @ ..] => driver::driver(&Options::parse(rest, 5)?),
-        ["users", rest @ ..] => users::users(&Options::parse(rest, 3)?),
+        ["driver", rest @ ..] => driver::driver(&Options::parse(rest, 5, 5)?),
+        ["observe", rest @ ..] => observe::observe(&Options::parse(rest, 10, 15)?),
+        ["users", rest @ ..] => users::users(&Options::parse(rest, 5, 3)?),
         ["load"] => load::load(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

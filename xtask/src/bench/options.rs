@@ -14,9 +14,9 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Of the words after the benchmark's name.
-    pub(crate) fn parse(words: &[&str], seconds: u32) -> Result<Self> {
-        let mut options = Self { rows: Vec::new(), rounds: 5, seconds };
+    /// Of the words after the benchmark's name, on top of the benchmark's own rounds and seconds.
+    pub(crate) fn parse(words: &[&str], rounds: usize, seconds: u32) -> Result<Self> {
+        let mut options = Self { rows: Vec::new(), rounds, seconds };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             let mut number = || -> Result<u32> {

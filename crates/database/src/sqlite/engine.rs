@@ -237,6 +237,10 @@ impl Engine for SqliteEngine {
         self.path.parent().map(Path::to_path_buf)
     }
 
+    fn queued(&self) -> Option<Duration> {
+        Some(self.turns.waited())
+    }
+
     fn checkpoint(&self, session: &mut dyn Session) -> Result<()> {
         let rows = session.query("PRAGMA wal_checkpoint(TRUNCATE)")?;
         if rows.int(0, 0)? == 0 {

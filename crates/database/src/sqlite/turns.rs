@@ -28,9 +28,16 @@ const PATIENCE: Duration = Duration::from_millis(5);
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The queue of one engine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Turns {
     queue: Mutex<Queue>,
+    epoch: Instant,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { queue: Mutex::default(), epoch: Instant::now() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +45,33 @@ struct Queue {
     /// Somebody writes, or has been given the turn and is about to.
     taken: bool,
     waiting: VecDeque<Entry>,
+    waited: Waited,
+}
+
+/// How long sessions have waited. Those who still do count from when they came: their number and the sum of those
+/// times are enough for that.
+#[derive(Debug, Default)]
+struct Waited {
+    over: Duration,
+    under_way: u32,
+    came: Duration,
+}
+
+impl Waited {
+    fn comes(&mut self, at: Duration) {
+        self.under_way += 1;
+        self.came += at;
+    }
+
+    fn goes(&mut self, came: Duration, at: Duration) {
+        self.under_way = self.under_way.saturating_sub(1);
+        self.came = self.came.saturating_sub(came);
+        self.over += at.saturating_sub(came);
+    }
+
+    fn total(&self, at: Duration) -> Duration {
+        self.over + (at * self.under_way).saturating_sub(self.came)
+    }
 }
 
 #[derive(Debug)]
@@ -110,6 +144,12 @@ impl Turns {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Time that sessions have waited for their turn so far, summed over sessions, with those that wait now.
+    pub(crate) fn waited(&self) -> Duration {
+        let queue = self.lock();
+        queue.waited.total(self.epoch.elapsed())
+    }
+
     fn take(&self, place: &Arc<Place>, waits: &Waits) -> bool {
         let mut queue = self.lock();
         if !queue.taken {
@@ -118,22 +158,37 @@ impl Turns {
         }
         let until = waits.begin_wait();
         place.granted.store(false, Relaxed);
-        queue.waiting.push_back(Entry { place: Arc::clone(place), since: Instant::now(), called: false });
+        let since = Instant::now();
+        let came = since.saturating_duration_since(self.epoch);
+        queue.waiting.push_back(Entry { place: Arc::clone(place), since, called: false });
+        queue.waited.comes(came);
+        let (mut queue, taken) = Self::wait(queue, place, waits, until);
+        queue.waited.goes(came, self.epoch.elapsed());
+        taken
+    }
+
+    /// Waits in the queue; tells whether it was for the turn or for nothing.
+    fn wait<'a>(
+        mut queue: MutexGuard<'a, Queue>,
+        place: &Arc<Place>,
+        waits: &Waits,
+        until: Instant,
+    ) -> (MutexGuard<'a, Queue>, bool) {
         loop {
             let rest = until.saturating_duration_since(Instant::now());
             if rest.is_zero() || waits.is_cancelled() {
                 queue.leave(place);
-                return false;
+                return (queue, false);
             }
             queue =
                 place.wake.wait_timeout(queue, rest.min(GLANCE)).unwrap_or_else(PoisonError::into_inner).0;
             if place.granted.load(Relaxed) {
-                return true;
+                return (queue, true);
             }
             if !queue.taken {
                 queue.taken = true;
                 queue.leave(place);
-                return true;
+                return (queue, true);
             }
             if let Some(entry) = queue.waiting.iter_mut().find(|entry| Arc::ptr_eq(&entry.place, place)) {
                 entry.called = false;
@@ -207,19 +262,26 @@ mod tests {
         let mut late = Turn::new(Arc::clone(&turns));
         let waits = Waits::new(Duration::from_millis(30));
         let began = Instant::now();
+        assert_eq!(turns.waited(), Duration::ZERO);
         assert!(!late.take(&waits));
         assert!(began.elapsed() >= Duration::from_millis(30));
         assert_eq!(waits.count(), 1);
+        let waited = turns.waited();
+        assert!(waited >= Duration::from_millis(30) && waited <= began.elapsed(), "{waited:?}");
 
         let waits = Waits::new(Duration::from_mins(1));
         waits.start(None);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(20));
+                // Who still waits counts, too.
+                assert!(turns.waited() >= waited);
                 waits.cancel();
             });
             assert!(!late.take(&waits));
         });
+        assert!(turns.waited() >= waited + Duration::from_millis(20));
+        assert_eq!(turns.lock().waited.under_way, 0);
         assert!(!late.take_if_free());
         drop(holder);
         assert!(late.take(&waits) || waits.is_cancelled());

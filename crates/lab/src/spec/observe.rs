@@ -1,5 +1,6 @@
 //! What is watched beside the load.
 
+use kelvin_observe::scrape::ScrapeWatcher;
 use serde::{Deserialize, Serialize};
 
 use super::Span;
@@ -42,6 +43,9 @@ impl Observe {
         }
         if self.scrape.len() > 16 {
             return Err("at most 16 endpoints are scraped".into());
+        }
+        for url in &self.scrape {
+            ScrapeWatcher::new(url, interval).map_err(|error| format!("scrape: {error}"))?;
         }
         Ok(())
     }

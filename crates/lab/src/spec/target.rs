@@ -17,6 +17,11 @@ impl TargetName {
         Target::parse(&self.0)
     }
 
+    /// Whether it is a server that Kelvin makes and keeps itself.
+    pub fn is_managed(&self) -> bool {
+        matches!(self.target(), Ok(Target::ManagedPostgres { .. }))
+    }
+
     /// As written.
     pub fn as_str(&self) -> &str {
         &self.0

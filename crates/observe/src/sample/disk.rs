@@ -20,7 +20,7 @@ struct Disk {
 }
 
 /// Columns that a line with so many counters does not fill.
-fn missing(column: usize, counters: usize) -> bool {
+pub(crate) fn missing(column: usize, counters: usize) -> bool {
     matches!(column, 12..18) && counters < 15 || matches!(column, 18 | 19) && counters < 17
 }
 

@@ -7,19 +7,19 @@ use super::{Collector, Registry};
 
 /// One line of such a file as a series.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field {
+pub(crate) struct Field {
     /// The line's name. One that ends in a star stands for the sum of all lines that begin so.
-    pub(super) key: &'static str,
+    pub(crate) key: &'static str,
     /// The last part of the series' name.
-    pub(super) name: &'static str,
-    pub(super) unit: &'static str,
-    pub(super) help: &'static str,
-    pub(super) kind: Kind,
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) help: &'static str,
+    pub(crate) kind: Kind,
 }
 
 /// What a value means.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// The state now, times a factor.
     Level(f64),
     /// A counter, of which the rate is wanted, times a factor.

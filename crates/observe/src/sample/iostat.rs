@@ -10,11 +10,11 @@
 use super::bytes::{number, words};
 
 /// Counters of a line: reads, merges, sectors, ms; the same of writes; in flight, busy ms, queue ms; discards; flushes.
-pub(super) const COUNTERS: usize = 17;
-pub(super) type Counters = [u64; COUNTERS];
+pub(crate) const COUNTERS: usize = 17;
+pub(crate) type Counters = [u64; COUNTERS];
 
 /// iostat's columns, in their order there, with a unit and what they are.
-pub(super) const COLUMNS: [(&str, &str, &str); 24] = [
+pub(crate) const COLUMNS: [(&str, &str, &str); 24] = [
     ("r_s", "1/s", "reads completed"),
     ("rkb_s", "kB/s", "read"),
     ("rrqm_s", "1/s", "reads merged into others"),
@@ -59,13 +59,13 @@ pub(super) fn parse(line: &[u8]) -> Option<(&[u8], Counters, usize)> {
 }
 
 /// Whether another device bears the name now: it has done less than the one before.
-pub(super) fn replaced(before: &Counters, now: &Counters) -> bool {
+pub(crate) fn replaced(before: &Counters, now: &Counters) -> bool {
     let done = |c: &Counters| u128::from(c[0]) + u128::from(c[4]) + u128::from(c[11]);
     done(now) < done(before)
 }
 
 /// The columns for an interval of `seconds`.
-pub(super) fn columns(before: &Counters, now: &Counters, seconds: f64) -> [f64; COLUMNS.len()] {
+pub(crate) fn columns(before: &Counters, now: &Counters, seconds: f64) -> [f64; COLUMNS.len()] {
     let rise = |at: usize| now[at].saturating_sub(before[at]) as f64;
     let time = |at: usize| milliseconds(before[at], now[at]);
     let mut out = [0.0; COLUMNS.len()];

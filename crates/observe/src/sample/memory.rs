@@ -19,7 +19,7 @@ const fn rate(key: &'static str, name: &'static str, help: &'static str) -> Fiel
     Field { key, name, unit: "1/s", help, kind: Kind::Rate(1.0) }
 }
 
-const MEMORY: [Field; 18] = [
+pub(crate) const MEMORY: [Field; 18] = [
     bytes("MemTotal", "total", "memory that the kernel manages"),
     bytes("MemFree", "free", "memory unused"),
     bytes("MemAvailable", "available", "memory that could be had without swapping"),
@@ -44,7 +44,7 @@ const MEMORY: [Field; 18] = [
     pages("HugePages_Surp", "huge_pages.surplus", "huge pages beyond the number set aside"),
 ];
 
-const EVENTS: [Field; 22] = [
+pub(crate) const EVENTS: [Field; 22] = [
     rate("pgfault", "faults", "page faults, minor and major"),
     rate("pgmajfault", "major_faults", "page faults that had to read"),
     rate("pswpin", "swap_in", "pages read from swap"),

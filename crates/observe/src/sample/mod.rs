@@ -24,6 +24,7 @@ mod pressure;
 mod process;
 mod run_queue;
 mod source;
+pub(crate) mod tables;
 mod tasks;
 
 use std::ops::Range;

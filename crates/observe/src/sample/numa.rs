@@ -11,7 +11,7 @@ use super::source::{Buffer, Kept, Source};
 use super::{Collector, Registry};
 
 const DIRECTORY: &str = "/sys/devices/system/node";
-const KEYS: [(&str, &str); 6] = [
+pub(crate) const KEYS: [(&str, &str); 6] = [
     ("numa_hit", "pages had from the node that was wanted"),
     ("numa_miss", "pages had from here though another node was wanted"),
     ("numa_foreign", "pages wanted from here and had from another node"),
@@ -23,7 +23,7 @@ const LOCAL: usize = 4;
 const OTHER: usize = 5;
 const REMOTE: &str = "pages handed to a CPU of another node, as a share of all";
 
-const LEVELS: [Field; 4] = [
+pub(crate) const LEVELS: [Field; 4] = [
     Field {
         key: "MemFree",
         name: "free",

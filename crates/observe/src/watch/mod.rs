@@ -132,7 +132,8 @@ impl Watch {
             let all_ended = self.hands.iter().all(|hand| hand.thread.is_finished());
             match self.seen.recv_timeout(Duration::from_millis(5)) {
                 Ok(observation) => take(observation),
-                Err(RecvTimeoutError::Disconnected) => break,
+                // All of them have let go of their feeds: they end, whether or not the system has noticed yet.
+                Err(RecvTimeoutError::Disconnected) => return result,
                 Err(RecvTimeoutError::Timeout) if all_ended => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }

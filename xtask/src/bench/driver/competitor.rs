@@ -63,6 +63,8 @@ fn kelvin(bench: &Bench, arguments: &[String], url: &str, seconds: u32) -> Resul
     let mut all = vec!["run"];
     all.extend(arguments.iter().map(String::as_str));
     // Without a ramp-up every transaction's CPU time is in the process's sum and every transaction in the count.
+    // Its competitors watch nothing either; `bench observe` has what watching costs.
+    all.push("--no-observe");
     all.extend(["--quiet", "--ramp-up", "0s", "--duration", &duration, "--no-build", "--target", url]);
     let cost = bench.kelvin(&all)?;
     let report = bench.report()?;
@@ -74,7 +76,7 @@ fn kelvin(bench: &Bench, arguments: &[String], url: &str, seconds: u32) -> Resul
 }
 
 /// A figure of the report, by its JSON pointer.
-pub(super) fn figure(report: &Value, pointer: &str) -> Result<f64> {
+pub(crate) fn figure(report: &Value, pointer: &str) -> Result<f64> {
     report.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("no {pointer} in the report"))
 }
 

@@ -11,7 +11,7 @@ mod tproc_c_rows;
 
 use anyhow::{Result, bail};
 
-pub(super) use competitor::Competitor;
+pub(super) use competitor::{Competitor, figure};
 pub(super) use contest::words;
 pub(super) use pgbench_rows::data as pgbench_data;
 pub(super) use tproc_c_rows::data as tproc_c_data;

@@ -1,0 +1,289 @@
+//! Checkpoints from their beginning to their end.
+//!
+//! The views say when one has ended: the control file has another last checkpoint, and the checkpointer's counters have
+//! grown. That one has begun shows in the checkpointer itself, which otherwise waits in its main loop (class Activity), so
+//! its beginning is known to one look. Roles that may not see it have the control file's time of the beginning, in
+//! whole seconds, once the checkpoint is over.
+
+use std::collections::BTreeMap;
+
+use kelvin_database::{Error, Rows};
+use kelvin_measure::Nanos;
+use kelvin_measure::observation::{Observation, Occurrence};
+
+use super::link::{Link, Once};
+use super::sql;
+use crate::watch::Feed;
+
+/// Looks in a row that must find the checkpointer at work before a checkpoint is told of that has not ended: it is also
+/// woken for less.
+const LOOKS_TO_BELIEVE: u32 = 3;
+
+/// Readings to wait for counters that come later than the control file (servers before 15 publish them by the way of
+/// another process).
+const READINGS_TO_WAIT: u32 = 2;
+
+/// What the server says of its checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Figures {
+    /// Server's time, seconds since 1970.
+    pub(super) clock: f64,
+    /// Where the last checkpoint's record is in the log.
+    place: i64,
+    /// When the last checkpoint began, seconds since 1970.
+    began: f64,
+    timed: f64,
+    requested: f64,
+    buffers: f64,
+    write_ms: f64,
+    sync_ms: f64,
+}
+
+impl Figures {
+    fn read(rows: &Rows) -> Result<Self, Error> {
+        let number = |column| rows.float(0, column);
+        Ok(Self {
+            clock: number(0)?,
+            place: rows.int(0, 1)?,
+            began: number(2)?,
+            timed: number(3)?,
+            requested: number(4)?,
+            buffers: number(5)?,
+            write_ms: number(6)?,
+            sync_ms: number(7)?,
+        })
+    }
+
+    fn counted(&self) -> f64 {
+        self.timed + self.requested
+    }
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    /// Its number, once it was told of.
+    id: Option<u32>,
+    from: Nanos,
+    looks: u32,
+    /// When the checkpointer was idle again.
+    to: Option<Nanos>,
+}
+
+/// Follows the checkpoints.
+#[derive(Debug, Default)]
+pub(super) struct Checkpoints {
+    ask: Once,
+    under_way: Option<UnderWay>,
+    /// Figures as they were when the last checkpoint was over.
+    settled: Option<Figures>,
+    /// When they were last read.
+    read_at: Nanos,
+    waited: u32,
+}
+
+impl Checkpoints {
+    /// What a look at the sessions found the checkpointer doing: `busy` when it was not in its main loop. `previous` is
+    /// when the look before was. True when the figures are worth reading now.
+    pub(super) fn look(&mut self, busy: bool, previous: Nanos, now: Nanos) -> bool {
+        match (&mut self.under_way, busy) {
+            (None, false) => false,
+            (None, true) => {
+                // It began somewhere between the two looks.
+                let from = previous + (now - previous) / 2;
+                self.under_way = Some(UnderWay { id: None, from, looks: 1, to: None });
+                false
+            }
+            (Some(one), true) => {
+                one.looks += 1;
+                one.to = None;
+                one.id.is_none() && one.looks >= LOOKS_TO_BELIEVE
+            }
+            (Some(one), false) => {
+                let ended = one.to.is_none();
+                one.to.get_or_insert(previous + (now - previous) / 2);
+                ended
+            }
+        }
+    }
+
+    /// Reads the figures, and tells of what has begun or ended. Returns the server's time.
+    pub(super) fn read(&mut self, link: &mut Link, feed: &mut Feed) -> Result<f64, String> {
+        let rows = self.ask.run(link, sql::checkpoints)?;
+        let figures = Figures::read(rows).map_err(|error| error.to_string())?;
+        let now = feed.now();
+        for occurrence in self.judge(figures, now, &mut || feed.occurrence()) {
+            feed.send(Observation::Occurrence(occurrence));
+        }
+        Ok(figures.clock)
+    }
+
+    /// What follows from new figures.
+    fn judge(&mut self, new: Figures, now: Nanos, number: &mut dyn FnMut() -> u32) -> Vec<Occurrence> {
+        let mut told = Vec::new();
+        let last_read = std::mem::replace(&mut self.read_at, now);
+        let Some(old) = self.settled else {
+            self.settled = Some(new);
+            return told;
+        };
+        if new.place != old.place {
+            let counted = new.counted() > old.counted();
+            if !counted && self.waited < READINGS_TO_WAIT {
+                self.waited += 1;
+                return told;
+            }
+            self.waited = 0;
+            let one = self.under_way.take();
+            // To whole seconds, so no earlier than the reading that did not have it yet.
+            let ago = ((new.clock - new.began).max(0.0) * 1e9) as Nanos;
+            let began = now.saturating_sub(ago).max(last_read).min(now);
+            let from = one.as_ref().map_or(began, |one| one.from);
+            let to = one.as_ref().and_then(|one| one.to).unwrap_or(now).max(from);
+            let id = one.and_then(|one| one.id).unwrap_or_else(&mut *number);
+            let figures = grown(&old, &new);
+            let subject = kind(&old, &new).into();
+            told.push(Occurrence { id, kind: "checkpoint".into(), subject, from, to: Some(to), figures });
+            self.settled = Some(new);
+        } else if let Some(one) = &mut self.under_way {
+            let subject: String = kind(&old, &new).into();
+            let mut occurrence = Occurrence {
+                id: 0,
+                kind: "checkpoint".into(),
+                subject,
+                from: one.from,
+                to: None,
+                figures: BTreeMap::new(),
+            };
+            match (one.id, one.to) {
+                (None, None) if one.looks >= LOOKS_TO_BELIEVE => {
+                    occurrence.id = *one.id.insert(number());
+                    told.push(occurrence);
+                }
+                (None, None) => {}
+                // It was something else; and where it was told of, it has ended all the same.
+                (id, Some(to)) => {
+                    if let Some(id) = id {
+                        (occurrence.id, occurrence.to) = (id, Some(to));
+                        told.push(occurrence);
+                    }
+                    self.under_way = None;
+                }
+                (Some(_), None) => {}
+            }
+        }
+        told
+    }
+
+    /// The connection was lost: what was under way has no end that we could see.
+    pub(super) fn lost(&mut self) {
+        self.under_way = None;
+        self.settled = None;
+        self.waited = 0;
+    }
+}
+
+/// The counter that grew says whose wish it was. One under way whose counter is not published yet is of those that do not
+/// pause between writes, which are the requested ones.
+fn kind(old: &Figures, new: &Figures) -> &'static str {
+    if new.timed > old.timed && new.requested <= old.requested { "timed" } else { "requested" }
+}
+
+fn grown(old: &Figures, new: &Figures) -> BTreeMap<String, f64> {
+    let mut figures = BTreeMap::new();
+    let differences = [
+        ("buffers", new.buffers - old.buffers),
+        ("write_ms", new.write_ms - old.write_ms),
+        ("sync_ms", new.sync_ms - old.sync_ms),
+    ];
+    // After a reset of the statistics they say nothing.
+    if new.counted() > old.counted() && differences.iter().all(|(_, value)| *value >= 0.0) {
+        figures.extend(differences.map(|(name, value)| (name.to_owned(), value)));
+        // Two within one reading, seen as one.
+        if new.counted() - old.counted() > 1.5 {
+            figures.insert("checkpoints".into(), new.counted() - old.counted());
+        }
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Nanos = 1_000_000_000;
+
+    fn figures(clock: f64, place: i64, timed: f64, requested: f64) -> Figures {
+        let counted = timed + requested;
+        Figures {
+            clock,
+            place,
+            began: clock - 3.0,
+            timed,
+            requested,
+            buffers: 100.0 * counted,
+            write_ms: 10.0 * counted,
+            sync_ms: counted,
+        }
+    }
+
+    fn judge(checkpoints: &mut Checkpoints, new: Figures, now: Nanos) -> Vec<Occurrence> {
+        let mut next = 7;
+        checkpoints.judge(new, now, &mut || {
+            next += 1;
+            next
+        })
+    }
+
+    #[test]
+    fn one_that_was_watched_from_its_beginning_is_told_twice_under_one_number() {
+        let mut seen = Checkpoints::default();
+        assert_eq!(judge(&mut seen, figures(1000.0, 5, 1.0, 1.0), SECOND), []);
+        let tenth = SECOND / 10;
+        assert!(!seen.look(true, 10 * tenth, 11 * tenth));
+        assert!(!seen.look(true, 11 * tenth, 12 * tenth));
+        assert!(seen.look(true, 12 * tenth, 13 * tenth));
+        let told = judge(&mut seen, figures(1000.3, 5, 2.0, 1.0), 13 * tenth);
+        assert_eq!((told.len(), told[0].to, told[0].subject.as_str()), (1, None, "timed"));
+        assert!(!seen.look(true, 13 * tenth, 14 * tenth), "told of already");
+        assert!(seen.look(false, 14 * tenth, 15 * tenth));
+        let ended = judge(&mut seen, figures(1000.5, 6, 2.0, 1.0), 15 * tenth);
+        assert_eq!((ended[0].id, ended[0].from), (told[0].id, 10 * tenth + tenth / 2));
+        assert_eq!(ended[0].to, Some(14 * tenth + tenth / 2));
+        assert_eq!(ended[0].figures["buffers"], 100.0);
+        assert_eq!(ended[0].figures["write_ms"], 10.0);
+    }
+
+    #[test]
+    fn one_that_nobody_saw_lies_between_two_readings() {
+        let mut seen = Checkpoints::default();
+        judge(&mut seen, figures(1000.0, 5, 1.0, 1.0), 10 * SECOND);
+        let told = judge(&mut seen, figures(1001.0, 6, 1.0, 2.0), 11 * SECOND);
+        // It says that it began 3 s ago, and 1 s ago it had not ended.
+        assert_eq!((told[0].from, told[0].to), (10 * SECOND, Some(11 * SECOND)));
+        assert_eq!(told[0].subject, "requested");
+    }
+
+    #[test]
+    fn counters_that_come_late_are_waited_for_and_a_reset_gives_no_figures() {
+        let mut seen = Checkpoints::default();
+        judge(&mut seen, figures(1000.0, 5, 1.0, 1.0), SECOND);
+        let mut late = figures(1001.0, 6, 1.0, 1.0);
+        assert_eq!(judge(&mut seen, late, 2 * SECOND), []);
+        late = figures(1002.0, 6, 1.0, 2.0);
+        assert_eq!(judge(&mut seen, late, 3 * SECOND)[0].figures["sync_ms"], 1.0);
+        let reset = figures(1003.0, 7, 0.0, 0.0);
+        assert_eq!(judge(&mut seen, reset, 4 * SECOND), []);
+        assert_eq!(judge(&mut seen, reset, 5 * SECOND), []);
+        let told = judge(&mut seen, reset, 6 * SECOND);
+        assert!(told[0].figures.is_empty(), "{told:?}");
+    }
+
+    #[test]
+    fn a_checkpointer_that_was_only_woken_is_no_checkpoint() {
+        let mut seen = Checkpoints::default();
+        judge(&mut seen, figures(1000.0, 5, 1.0, 1.0), SECOND);
+        assert!(!seen.look(true, SECOND, SECOND + 1));
+        assert!(seen.look(false, SECOND + 1, SECOND + 2));
+        assert_eq!(judge(&mut seen, figures(1001.0, 5, 1.0, 1.0), 2 * SECOND), []);
+        assert!(seen.under_way.is_none());
+    }
+}

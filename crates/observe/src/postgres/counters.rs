@@ -1,0 +1,495 @@
+//! The server's counters: which there are in which version, under which names they are told, and what their
+//! differences come to.
+
+use super::sql::{MARK, V14, V16, V17, V18};
+
+/// A counter that is told as a rate.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Counter {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) help: &'static str,
+    /// How it is asked for.
+    column: &'static str,
+    /// Index of its view among [`Counters::views`]: it is reset with it.
+    view: usize,
+    /// A setting without which the server counts nothing.
+    pub(super) needs: Option<&'static str>,
+}
+
+/// A view, or what is to be had of it.
+#[derive(Debug, Clone, PartialEq)]
+struct View {
+    from: &'static str,
+    /// When it was reset.
+    reset: &'static str,
+}
+
+/// The counters of a version and the statement that reads them all.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Counters {
+    views: Vec<View>,
+    pub(super) counters: Vec<Counter>,
+}
+
+type Row = (&'static str, &'static str, &'static str, &'static str);
+
+const DATABASE: &[Row] = &[
+    (
+        "postgres.transactions.commit",
+        "1/s",
+        "xact_commit",
+        "transactions committed in this database, by whomever (the observers' own too: about a dozen a second)",
+    ),
+    ("postgres.transactions.rollback", "1/s", "xact_rollback", "transactions rolled back in this database"),
+    ("postgres.blocks.hit", "1/s", "blks_hit", "pages found in shared buffers"),
+    (
+        "postgres.blocks.read",
+        "1/s",
+        "blks_read",
+        "pages asked of the operating system, which may have them in its cache",
+    ),
+    (
+        "postgres.tuples.returned",
+        "1/s",
+        "tup_returned",
+        "rows read by sequential scans and index entries by index scans",
+    ),
+    ("postgres.tuples.fetched", "1/s", "tup_fetched", "rows fetched by index scans"),
+    ("postgres.tuples.inserted", "1/s", "tup_inserted", "rows inserted"),
+    ("postgres.tuples.updated", "1/s", "tup_updated", "rows updated"),
+    ("postgres.tuples.deleted", "1/s", "tup_deleted", "rows deleted"),
+    ("postgres.temp.bytes", "B/s", "temp_bytes", "bytes written to temporary files"),
+    ("postgres.deadlocks", "1/s", "deadlocks", "deadlocks found"),
+];
+
+const BLOCK_TIMES: &[Row] = &[
+    ("postgres.blocks.read_ms", "ms/s", "blk_read_time", "time backends spent reading pages"),
+    ("postgres.blocks.write_ms", "ms/s", "blk_write_time", "time backends spent writing pages"),
+];
+
+const WAL: &[Row] = &[
+    ("postgres.wal.bytes", "B/s", "wal_bytes", "bytes of log written"),
+    ("postgres.wal.records", "1/s", "wal_records", "log records"),
+    (
+        "postgres.wal.full_page_images",
+        "1/s",
+        "wal_fpi",
+        "whole pages in the log, the first change of each after a checkpoint",
+    ),
+    (
+        "postgres.wal.buffers_full",
+        "1/s",
+        "wal_buffers_full",
+        "writes of the log because its buffers were full",
+    ),
+];
+
+const WAL_WRITES: &[Row] = &[
+    ("postgres.wal.writes", "1/s", "wal_write", "writes of the log"),
+    ("postgres.wal.syncs", "1/s", "wal_sync", "times that the log was brought to disk"),
+];
+
+const WAL_TIMES: &[Row] = &[
+    ("postgres.wal.write_ms", "ms/s", "wal_write_time", "time spent writing the log"),
+    ("postgres.wal.sync_ms", "ms/s", "wal_sync_time", "time spent bringing the log to disk"),
+];
+
+/// Since 18 log files are objects of `pg_stat_io`.
+const WAL_IN_IO: &[Row] = &[
+    ("postgres.wal.writes", "1/s", "sum(writes) FILTER (WHERE object = 'wal')", "writes of the log"),
+    (
+        "postgres.wal.syncs",
+        "1/s",
+        "sum(fsyncs) FILTER (WHERE object = 'wal')",
+        "times that the log was brought to disk",
+    ),
+];
+
+const WAL_TIMES_IN_IO: &[Row] = &[
+    (
+        "postgres.wal.write_ms",
+        "ms/s",
+        "sum(write_time) FILTER (WHERE object = 'wal')",
+        "time spent writing the log",
+    ),
+    (
+        "postgres.wal.sync_ms",
+        "ms/s",
+        "sum(fsync_time) FILTER (WHERE object = 'wal')",
+        "time spent bringing the log to disk",
+    ),
+];
+
+/// Before 14 there is only the place that the log has come to.
+const WAL_PLACE: &[Row] = &[(
+    "postgres.wal.bytes",
+    "B/s",
+    "pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END, '0/0')",
+    "bytes by which the log grew, page headers and padding included",
+)];
+
+const WRITER: &[Row] = &[
+    ("postgres.bgwriter.clean", "1/s", "buffers_clean", "pages written by the background writer"),
+    (
+        "postgres.bgwriter.maxwritten",
+        "1/s",
+        "maxwritten_clean",
+        "times that it stopped at bgwriter_lru_maxpages",
+    ),
+    ("postgres.bgwriter.alloc", "1/s", "buffers_alloc", "buffers given to new pages"),
+];
+
+const CHECKPOINTS_IN_WRITER: &[Row] = &[
+    (
+        "postgres.checkpoints.timed",
+        "1/s",
+        "checkpoints_timed",
+        "checkpoints begun because their time had come",
+    ),
+    (
+        "postgres.checkpoints.requested",
+        "1/s",
+        "checkpoints_req",
+        "checkpoints begun for the log's size or by request",
+    ),
+    ("postgres.checkpoints.buffers", "1/s", "buffers_checkpoint", "pages written by checkpoints"),
+    (
+        "postgres.checkpoints.write_ms",
+        "ms/s",
+        "checkpoint_write_time",
+        "time of their writing, counted at their end",
+    ),
+    (
+        "postgres.checkpoints.sync_ms",
+        "ms/s",
+        "checkpoint_sync_time",
+        "time of their syncing, counted at their end",
+    ),
+    (
+        "postgres.backend.writes",
+        "1/s",
+        "buffers_backend",
+        "pages that backends had to write or add themselves",
+    ),
+    ("postgres.backend.fsyncs", "1/s", "buffers_backend_fsync", "files that backends had to sync themselves"),
+];
+
+const CHECKPOINTER: &[Row] = &[
+    ("postgres.checkpoints.timed", "1/s", "num_timed", "checkpoints whose time had come, skipped ones too"),
+    (
+        "postgres.checkpoints.requested",
+        "1/s",
+        "num_requested",
+        "checkpoints begun for the log's size or by request",
+    ),
+    ("postgres.checkpoints.buffers", "1/s", "buffers_written", "pages written by checkpoints"),
+    ("postgres.checkpoints.write_ms", "ms/s", "write_time", "time of their writing, counted at their end"),
+    ("postgres.checkpoints.sync_ms", "ms/s", "sync_time", "time of their syncing, counted at their end"),
+];
+
+const BACKEND_IN_IO_17: &[Row] = &[
+    (
+        "postgres.backend.writes",
+        "1/s",
+        "sum(coalesce(writes, 0) + coalesce(extends, 0)) FILTER (WHERE backend_type = 'client backend' AND object = 'relation')",
+        "pages that backends had to write or add themselves",
+    ),
+    (
+        "postgres.backend.fsyncs",
+        "1/s",
+        "sum(fsyncs) FILTER (WHERE backend_type = 'client backend' AND object = 'relation')",
+        "files that backends had to sync themselves",
+    ),
+];
+
+const BACKEND_IN_IO_18: &[Row] = &[
+    (
+        "postgres.backend.writes",
+        "1/s",
+        "sum(coalesce(write_bytes, 0) + coalesce(extend_bytes, 0)) FILTER (WHERE backend_type = 'client backend' AND object = 'relation') / current_setting('block_size')::int",
+        "pages that backends had to write or add themselves",
+    ),
+    (
+        "postgres.backend.fsyncs",
+        "1/s",
+        "sum(fsyncs) FILTER (WHERE backend_type = 'client backend' AND object = 'relation')",
+        "files that backends had to sync themselves",
+    ),
+];
+
+const IO: &[Row] = &[
+    (
+        "postgres.io.reads",
+        "1/s",
+        "sum(reads) FILTER (WHERE object <> 'wal')",
+        "reads of relations' files, by all processes",
+    ),
+    ("postgres.io.writes", "1/s", "sum(writes) FILTER (WHERE object <> 'wal')", "writes of relations' files"),
+    (
+        "postgres.io.extends",
+        "1/s",
+        "sum(extends) FILTER (WHERE object <> 'wal')",
+        "extensions of relations' files",
+    ),
+    ("postgres.io.hits", "1/s", "sum(hits) FILTER (WHERE object <> 'wal')", "pages found in shared buffers"),
+    (
+        "postgres.io.evictions",
+        "1/s",
+        "sum(evictions) FILTER (WHERE object <> 'wal')",
+        "pages put out of shared buffers for others",
+    ),
+    ("postgres.io.fsyncs", "1/s", "sum(fsyncs) FILTER (WHERE object <> 'wal')", "syncs of relations' files"),
+    (
+        "postgres.io.client.reads",
+        "1/s",
+        "sum(reads) FILTER (WHERE backend_type = 'client backend' AND object <> 'wal')",
+        "reads by client backends",
+    ),
+    (
+        "postgres.io.client.writes",
+        "1/s",
+        "sum(writes) FILTER (WHERE backend_type = 'client backend' AND object <> 'wal')",
+        "writes by client backends",
+    ),
+    (
+        "postgres.io.checkpointer.writes",
+        "1/s",
+        "sum(writes) FILTER (WHERE backend_type = 'checkpointer' AND object <> 'wal')",
+        "writes by the checkpointer",
+    ),
+    (
+        "postgres.io.bgwriter.writes",
+        "1/s",
+        "sum(writes) FILTER (WHERE backend_type = 'background writer' AND object <> 'wal')",
+        "writes by the background writer",
+    ),
+    (
+        "postgres.io.autovacuum.reads",
+        "1/s",
+        "sum(reads) FILTER (WHERE backend_type = 'autovacuum worker' AND object <> 'wal')",
+        "reads by autovacuum",
+    ),
+    (
+        "postgres.io.autovacuum.writes",
+        "1/s",
+        "sum(writes) FILTER (WHERE backend_type = 'autovacuum worker' AND object <> 'wal')",
+        "writes by autovacuum",
+    ),
+];
+
+const IO_TIMES: &[Row] = &[
+    (
+        "postgres.io.read_ms",
+        "ms/s",
+        "sum(read_time) FILTER (WHERE object <> 'wal')",
+        "time of reads of relations' files",
+    ),
+    (
+        "postgres.io.write_ms",
+        "ms/s",
+        "sum(write_time) FILTER (WHERE object <> 'wal')",
+        "time of writes of relations' files",
+    ),
+    (
+        "postgres.io.fsync_ms",
+        "ms/s",
+        "sum(fsync_time) FILTER (WHERE object <> 'wal')",
+        "time of syncs of relations' files",
+    ),
+];
+
+/// Until 17 every operation has the size `op_bytes`.
+const IO_BYTES_16: &[Row] = &[
+    ("postgres.io.read_bytes", "B/s", "sum(reads * op_bytes)", "bytes read from relations' files"),
+    ("postgres.io.write_bytes", "B/s", "sum(writes * op_bytes)", "bytes written to relations' files"),
+];
+
+const IO_BYTES_18: &[Row] = &[
+    (
+        "postgres.io.read_bytes",
+        "B/s",
+        "sum(read_bytes) FILTER (WHERE object <> 'wal')",
+        "bytes read from relations' files",
+    ),
+    (
+        "postgres.io.write_bytes",
+        "B/s",
+        "sum(write_bytes) FILTER (WHERE object <> 'wal')",
+        "bytes written to relations' files",
+    ),
+];
+
+const IO_TIMING: Option<&str> = Some("track_io_timing");
+const WAL_TIMING: Option<&str> = Some("track_wal_io_timing");
+
+impl Counters {
+    /// Those of a version (`server_version_num`).
+    pub(super) fn of(version: i64) -> Self {
+        let mut all = Self { views: Vec::new(), counters: Vec::new() };
+        all.view(
+            "pg_stat_database WHERE datname = current_database()",
+            &[(DATABASE, None), (BLOCK_TIMES, IO_TIMING)],
+        );
+        if version >= V18 {
+            all.view("pg_stat_wal", &[(WAL, None)]);
+        } else if version >= V14 {
+            all.view("pg_stat_wal", &[(WAL, None), (WAL_WRITES, None), (WAL_TIMES, WAL_TIMING)]);
+        } else {
+            all.view("(SELECT NULL::timestamptz AS stats_reset) AS none", &[(WAL_PLACE, None)]);
+        }
+        if version >= V17 {
+            all.view("pg_stat_checkpointer", &[(CHECKPOINTER, None)]);
+            all.view("pg_stat_bgwriter", &[(WRITER, None)]);
+        } else {
+            all.view("pg_stat_bgwriter", &[(CHECKPOINTS_IN_WRITER, None), (WRITER, None)]);
+        }
+        if version >= V18 {
+            all.sums(&[
+                (IO, None),
+                (IO_BYTES_18, None),
+                (BACKEND_IN_IO_18, None),
+                (WAL_IN_IO, None),
+                (IO_TIMES, IO_TIMING),
+                (WAL_TIMES_IN_IO, WAL_TIMING),
+            ]);
+        } else if version >= V17 {
+            all.sums(&[(IO, None), (IO_BYTES_16, None), (BACKEND_IN_IO_17, None), (IO_TIMES, IO_TIMING)]);
+        } else if version >= V16 {
+            all.sums(&[(IO, None), (IO_BYTES_16, None), (IO_TIMES, IO_TIMING)]);
+        }
+        all
+    }
+
+    fn view(&mut self, from: &'static str, rows: &[(&[Row], Option<&'static str>)]) {
+        self.add(from, "stats_reset", rows);
+    }
+
+    fn sums(&mut self, rows: &[(&[Row], Option<&'static str>)]) {
+        self.add("pg_stat_io", "max(stats_reset)", rows);
+    }
+
+    fn add(&mut self, from: &'static str, reset: &'static str, rows: &[(&[Row], Option<&'static str>)]) {
+        let view = self.views.len();
+        self.views.push(View { from, reset });
+        for (rows, needs) in rows {
+            self.counters.extend(rows.iter().map(|&(name, unit, column, help)| Counter {
+                name,
+                unit,
+                help,
+                column,
+                view,
+                needs: *needs,
+            }));
+        }
+    }
+
+    /// One row: the times of the views' resets, then the counters; all of them double precision.
+    pub(super) fn sql(&self) -> String {
+        let mut columns = Vec::new();
+        let mut sources = Vec::new();
+        for (view, source) in self.views.iter().enumerate() {
+            columns.push(format!("v{view}.r"));
+            let mut inner = vec![format!("extract(epoch FROM {})::float8 AS r", source.reset)];
+            for (index, counter) in self.counters.iter().enumerate().filter(|(_, one)| one.view == view) {
+                inner.push(format!("({})::float8 AS c{index}", counter.column));
+            }
+            sources.push(format!("(SELECT {} FROM {}) AS v{view}", inner.join(", "), source.from));
+        }
+        for (index, counter) in self.counters.iter().enumerate() {
+            columns.push(format!("v{}.c{index}", counter.view));
+        }
+        format!("{MARK} SELECT {} FROM {}", columns.join(", "), sources.join(", "))
+    }
+
+    /// Values in a row of [`Counters::sql`].
+    pub(super) fn width(&self) -> usize {
+        self.views.len() + self.counters.len()
+    }
+
+    /// Values a second from two rows (NaN for NULL) `seconds` apart; NaN for what was reset between them or went
+    /// backwards, and for what `is_on` says is not counted.
+    pub(super) fn rates(
+        &self,
+        before: &[f64],
+        after: &[f64],
+        seconds: f64,
+        is_on: impl Fn(&str) -> bool,
+    ) -> Vec<f32> {
+        let resets = self.views.len();
+        let rate = |(index, counter): (usize, &Counter)| {
+            let (Some(old), Some(new)) = (before.get(resets + index), after.get(resets + index)) else {
+                return f32::NAN;
+            };
+            // Never reset is NULL on both sides.
+            let was_reset = match (before.get(counter.view), after.get(counter.view)) {
+                (Some(old), Some(new)) => old != new && !(old.is_nan() && new.is_nan()),
+                _ => true,
+            };
+            let unknown = was_reset || counter.needs.is_some_and(|setting| !is_on(setting)) || seconds <= 0.0;
+            // A NaN fails the comparison too.
+            if unknown || !(new >= old) { f32::NAN } else { ((new - old) / seconds) as f32 }
+        };
+        self.counters.iter().enumerate().map(rate).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn names(version: i64) -> BTreeSet<&'static str> {
+        Counters::of(version).counters.iter().map(|counter| counter.name).collect()
+    }
+
+    #[test]
+    fn every_version_has_its_own_views_and_the_same_names() {
+        let common = names(130_000);
+        for version in [140_000, 150_000, 160_000, 170_000, 180_000] {
+            let counters = Counters::of(version);
+            assert_eq!(names(version).len(), counters.counters.len(), "a name twice in {version}");
+            assert!(common.is_subset(&names(version)), "{version}");
+            let sql = counters.sql();
+            assert_eq!(sql.contains("pg_stat_io"), version >= V16, "{version}");
+            assert_eq!(sql.contains("pg_stat_checkpointer"), version >= V17, "{version}");
+            assert_eq!(sql.contains("checkpoints_req"), version < V17, "{version}");
+            assert_eq!(sql.contains("buffers_backend"), version < V17, "{version}");
+            assert_eq!(sql.contains("wal_sync_time"), version < V18, "{version}");
+            assert_eq!(sql.contains("op_bytes"), (V16..V18).contains(&version), "{version}");
+            assert_eq!(sql.contains("read_bytes"), version >= V18, "{version}");
+        }
+        assert!(!Counters::of(130_000).sql().contains("pg_stat_wal"));
+        assert!(names(140_000).is_subset(&names(180_000)));
+        assert!(
+            names(180_000).contains("postgres.wal.sync_ms") && names(130_000).contains("postgres.wal.bytes")
+        );
+    }
+
+    #[test]
+    fn resets_and_steps_back_give_nothing_rather_than_a_negative_rate() {
+        let counters = Counters::of(150_000);
+        let mut before = vec![100.0; counters.width()];
+        let mut after = before.iter().map(|value| value + 10.0).collect::<Vec<f64>>();
+        after[..3].copy_from_slice(&before[..3]);
+        let rates = counters.rates(&before, &after, 2.0, |_| true);
+        assert!(rates.iter().all(|rate| *rate == 5.0), "{rates:?}");
+        // Without their settings the times are not counted.
+        let rates = counters.rates(&before, &after, 2.0, |_| false);
+        assert_eq!(rates.iter().filter(|rate| rate.is_nan()).count(), 4);
+        // One view's reset makes its counters unknown and no others.
+        after[1] += 1.0;
+        let rates = counters.rates(&before, &after, 2.0, |_| true);
+        for (counter, rate) in counters.counters.iter().zip(&rates) {
+            assert_eq!(rate.is_nan(), counter.view == 1, "{}", counter.name);
+        }
+        // Never reset, and one that steps back.
+        (before[1], after[1]) = (f64::NAN, f64::NAN);
+        after[3] = 99.0;
+        let rates = counters.rates(&before, &after, 2.0, |_| true);
+        assert!(rates[0].is_nan() && rates[1..].iter().all(|rate| *rate == 5.0));
+        assert!(counters.rates(&before, &after, 0.0, |_| true).iter().all(|rate| rate.is_nan()));
+        assert!(counters.rates(&[], &after, 1.0, |_| true).iter().all(|rate| rate.is_nan()));
+    }
+}

@@ -1,0 +1,78 @@
+//! Where the server runs and keeps its files, when that is this host.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kelvin_database::Engine;
+
+use super::link::Link;
+
+/// What was found; nothing for a server elsewhere.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) server: Option<u32>,
+    pub(super) data: Option<PathBuf>,
+    pub(super) wal: Option<PathBuf>,
+}
+
+/// Looks for the server's first process and directories. An address of this host can be the near end of a tunnel, or of a
+/// container with process numbers of its own, so a process counts only when it is a PostgreSQL that serves us.
+pub(super) fn find(engine: &dyn Engine, link: &mut Link) -> Place {
+    let asked = link.with(|session, _| {
+        let data = engine.data_directory(session);
+        let rows = session.query(
+            "/* kelvin observer */ SELECT pg_backend_pid()::int8, current_user::text, current_database()::text, \
+             floor(extract(epoch FROM pg_postmaster_start_time()))::int8",
+        )?;
+        Ok((
+            data,
+            rows.int(0, 0)?,
+            rows.text(0, 1)?.to_owned(),
+            rows.text(0, 2)?.to_owned(),
+            rows.int(0, 3)?,
+        ))
+    });
+    let Ok((data, backend, user, database, started)) = asked else { return Place::default() };
+    if !engine.describe().contains("host=/") && data.is_none() && !names_this_host(&engine.describe()) {
+        return Place::default();
+    }
+    let data = data.filter(|data| data.is_dir());
+    let server = data
+        .as_deref()
+        .and_then(|data| by_file(data, started))
+        .or_else(|| by_backend(backend, &user, &database));
+    let data = data.or_else(|| fs::read_link(format!("/proc/{}/cwd", server?)).ok());
+    let wal = data.as_deref().and_then(|data| fs::canonicalize(data.join("pg_wal")).ok());
+    Place { server, data, wal }
+}
+
+fn names_this_host(address: &str) -> bool {
+    ["@localhost:", "@127.", "@[::1]:"].iter().any(|here| address.contains(here))
+}
+
+/// The process that `postmaster.pid` names, if it is the server of this start.
+fn by_file(data: &Path, started: i64) -> Option<u32> {
+    let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let mut lines = text.lines();
+    let pid: u32 = lines.next()?.trim().parse().ok()?;
+    let since: i64 = lines.nth(1)?.trim().parse().ok()?;
+    // The file has the second in which the postmaster began, the server says when it was ready to note it.
+    ((since - started).abs() <= 5 && is_postgres(pid)).then_some(pid)
+}
+
+/// The parent of the process that serves us, if that process's title says that it does.
+fn by_backend(pid: i64, user: &str, database: &str) -> Option<u32> {
+    let title = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let title = String::from_utf8_lossy(&title);
+    if !title.contains(&format!(" {user} {database} ")) {
+        return None;
+    }
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    is_postgres(parent).then_some(parent)
+}
+
+fn is_postgres(pid: u32) -> bool {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    matches!(name.trim(), "postgres" | "postmaster")
+}

@@ -1,0 +1,225 @@
+//! Where to scrape, and the request.
+
+use std::fmt;
+use std::time::Duration;
+
+use ureq::http::HeaderValue;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+/// The most that an exporter may answer: a node_exporter of a large machine answers with less than one megabyte.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// How long an answer may take. Exporters gather when they are asked, on hosts that may have no CPU to spare.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A URL that cannot be scraped. It does not show the URL, which may have a password in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("--scrape: {0}")]
+pub struct UrlError(String);
+
+/// An endpoint with its connection, which is kept from one scrape to the next.
+pub(super) struct Endpoint {
+    /// Without the user's name and password.
+    url: String,
+    /// Host and port as they were given.
+    label: String,
+    /// "Basic …".
+    authorization: Option<HeaderValue>,
+    agent: ureq::Agent,
+}
+
+/// Without the password.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// Understands `[http://|https://][user:password@]host[:port][/path][?query]`; the path is `/metrics` by default.
+    pub(super) fn parse(url: &str) -> Result<Self, UrlError> {
+        let fail = |why: &str| Err(UrlError(why.to_owned()));
+        let (scheme, rest) = match url.trim().split_once("://") {
+            None => ("http", url.trim()),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => ("http", rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => ("https", rest),
+            Some(_) => return fail("the URL must begin with http:// or https://"),
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let path = path.split('#').next().unwrap_or_default();
+        let path = match path {
+            "" | "/" => "/metrics".to_owned(),
+            query if query.starts_with('?') => format!("/metrics{query}"),
+            path => path.to_owned(),
+        };
+        // A password may hold an "@" that nobody escaped; a host holds none.
+        let (user, label) =
+            authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+        let host = label.rsplit_once(':').map_or(label, |(host, port)| {
+            if port.bytes().all(|b| b.is_ascii_digit()) { host } else { label }
+        });
+        if host.is_empty() {
+            return fail("the URL has no host: http://HOST:PORT/metrics");
+        }
+        let authorization = match user {
+            None => None,
+            Some(user) => {
+                let Some(user) = decoded(user) else {
+                    return fail(
+                        "a % in the user's name or password is not followed by two hexadecimal digits",
+                    );
+                };
+                let mut value = HeaderValue::try_from(format!("Basic {}", base64(&user)))
+                    .map_err(|_| UrlError("the user's name or password cannot be sent".into()))?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+        };
+        let url = format!("{scheme}://{label}{path}");
+        if ureq::http::Uri::try_from(&*url).is_err() {
+            return fail("this is no URL: http://HOST:PORT/metrics");
+        }
+        Ok(Self { url, label: label.to_owned(), authorization, agent: agent(scheme == "https") })
+    }
+
+    /// Host and port, which stand before the names of its metrics.
+    pub(super) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The URL without user, password and query.
+    pub(super) fn shown(&self) -> &str {
+        self.url.split('?').next().unwrap_or_default()
+    }
+
+    /// The text that it answers with.
+    pub(super) fn get(&self) -> Result<String, String> {
+        let mut request = self.agent.get(&self.url).header("accept", "text/plain; version=0.0.4");
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization.clone());
+        }
+        let mut response = request.call().map_err(|error| self.failure(&error))?;
+        let body = response.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true);
+        body.read_to_string().map_err(|error| self.failure(&error))
+    }
+
+    fn failure(&self, error: &ureq::Error) -> String {
+        let place = self.shown();
+        match error {
+            ureq::Error::StatusCode(401 | 403) => {
+                format!("{place} refuses: put user:password@ before the host")
+            }
+            ureq::Error::StatusCode(404) => format!("{place} does not exist: give the path with the URL"),
+            ureq::Error::StatusCode(code) => format!("{place} answered with HTTP status {code}"),
+            ureq::Error::HostNotFound => format!("{place}: no such host"),
+            ureq::Error::Timeout(_) => format!("{place} did not answer within {} s", PATIENCE.as_secs()),
+            ureq::Error::BodyExceedsLimit(_) => {
+                format!("{place} answered with more than {} MiB", MOST_BYTES >> 20)
+            }
+            other => format!("{place}: {other}"),
+        }
+    }
+}
+
+fn agent(tls: bool) -> ureq::Agent {
+    let mut config = ureq::Agent::config_builder()
+        .timeout_global(Some(PATIENCE))
+        // An exporter stands beside the database: a proxy on the way would be another thing measured, and would see the
+        // password.
+        .proxy(None)
+        .max_redirects(3)
+        .max_idle_connections(1)
+        .max_idle_age(Duration::from_mins(5))
+        .user_agent("kelvin");
+    if tls {
+        // The system's authorities: exporters inside a company have certificates of its own.
+        let system = rustls_native_certs::load_native_certs().certs;
+        let roots: Vec<_> = system.iter().map(|one| Certificate::from_der(one).to_owned()).collect();
+        config =
+            config.tls_config(TlsConfig::builder().root_certs(RootCerts::new_with_certs(&roots)).build());
+    }
+    config.build().new_agent()
+}
+
+/// Text with its %XX put back.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut out = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        out.push(match byte {
+            b'%' => (digit(bytes.next())? * 16 + digit(bytes.next())?) as u8,
+            other => other,
+        });
+    }
+    Some(out)
+}
+
+/// RFC 4648, which HTTP's Basic authorisation wants.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = (0..3).fold(0_u32, |sum, i| sum << 8 | u32::from(chunk.get(i).copied().unwrap_or(0)));
+        for i in 0..4 {
+            let digit = DIGITS[(group >> (18 - 6 * i)) as usize & 63];
+            out.push(if i <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(url: &str) -> (String, String, String) {
+        let endpoint = Endpoint::parse(url).unwrap();
+        let authorization = endpoint.authorization.as_ref().map(|value| value.to_str().unwrap().to_owned());
+        (endpoint.url.clone(), endpoint.label.clone(), authorization.unwrap_or_default())
+    }
+
+    #[test]
+    fn a_url_may_leave_out_what_goes_without_saying() {
+        let plain = |url: &str, label: &str| (url.to_owned(), label.to_owned(), String::new());
+        assert_eq!(of("db1:9100"), plain("http://db1:9100/metrics", "db1:9100"));
+        assert_eq!(of("HTTPS://db1"), plain("https://db1/metrics", "db1"));
+        assert_eq!(of("http://[::1]:9100/"), plain("http://[::1]:9100/metrics", "[::1]:9100"));
+        assert_eq!(of("http://db1/a?b=c#d"), plain("http://db1/a?b=c", "db1"));
+        assert_eq!(Endpoint::parse("http://db1/a?token=c").unwrap().shown(), "http://db1/a");
+        for bad in
+            ["", "http://", "ftp://db1", "http://:9100", "http://u:p@", "http://a b/", "http://u:%zz@h"]
+        {
+            assert!(Endpoint::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_sent_and_never_shown() {
+        // RFC 7617 has this pair as its example.
+        let url = "http://Aladdin:open%20sesame@db1:9100/metrics";
+        assert_eq!(of(url).2, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+        let endpoint = Endpoint::parse(url).unwrap();
+        let shown = format!("{endpoint:?} {} {} {}", endpoint.url, endpoint.label(), endpoint.shown());
+        assert!(
+            !shown.contains("sesame") && !shown.contains("Aladdin") && !shown.contains("QWxh"),
+            "{shown}"
+        );
+        assert_eq!(base64(b"f"), "Zg==");
+        assert_eq!(base64(b"foobar"), "Zm9vYmFy");
+        let error = Endpoint::parse("gopher://u:secret@h").unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("secret"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_url_makes_it_panic(url in "(https?://)?([a-z:@/?#%.]|\\[|\\]|\\PC){0,30}") {
+            if let Ok(endpoint) = Endpoint::parse(&url) {
+                prop_assert!(!endpoint.label().is_empty() && !endpoint.label().contains('@'));
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The text that exporters answer with: Prometheus' format 0.0.4 and OpenMetrics 1.0, which for figures are the same
+//! lines, `name{label="value",…} figure [time] [# exemplar]`.
+//!
+//! Comments are passed over, types and helps among them: what a figure means is known from its name. Times are passed
+//! over as well: the moment of the scrape counts, on the run's clock.
+//!
+//! Source: `prometheus.io/docs/instrumenting/exposition_formats`; the OpenMetrics specification, "Text Format". Names
+//! in quotes, `{"a name",label="value"} 1`, are of Prometheus 3.
+
+use std::borrow::Cow;
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample<'a> {
+    /// The metric's name.
+    pub name: Cow<'a, str>,
+    /// Names and values of its labels, in their order.
+    pub labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// The figure; counters too are given as floating-point numbers.
+    pub value: f64,
+}
+
+impl Sample<'_> {
+    /// The value of a label; empty where it has none, which is the same in this format.
+    pub fn label(&self, name: &str) -> &str {
+        self.labels.iter().find(|(label, _)| label == name).map_or("", |(_, value)| value)
+    }
+}
+
+/// What is wrong with a text, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct Malformed {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+/// The figures of a text, in its order.
+///
+/// # Errors
+/// The first line that is neither empty, a comment nor a figure: a text that is half understood would be half measured.
+pub fn parse(text: &str) -> Result<Vec<Sample<'_>>, Malformed> {
+    let mut samples = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        let line = line.trim_matches(BLANKS);
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        samples.push(sample(line).map_err(|what| Malformed { line: i + 1, what })?);
+    }
+    Ok(samples)
+}
+
+const BLANKS: [char; 2] = [' ', '\t'];
+
+type Found<'a, T> = Result<(T, &'a str), &'static str>;
+
+fn sample(line: &str) -> Result<Sample<'_>, &'static str> {
+    let (name, rest) = if line.starts_with('{') { (Cow::Borrowed(""), line) } else { bare(line)? };
+    let mut sample = Sample { name, labels: Vec::new(), value: f64::NAN };
+    let mut rest = rest.trim_start_matches(BLANKS);
+    if let Some(inside) = rest.strip_prefix('{') {
+        rest = labels(inside, &mut sample)?;
+    }
+    if sample.name.is_empty() {
+        return Err("a figure without a name");
+    }
+    let mut words = rest.split(BLANKS).filter(|word| !word.is_empty());
+    let value = words.next().ok_or("a name without a figure")?;
+    sample.value = value.parse().map_err(|_| "what should be a figure is no number")?;
+    match words.next() {
+        None | Some("#") => Ok(sample),
+        Some(time) if time.parse::<f64>().is_err() => Err("what should be a time is no number"),
+        // Behind the time only an exemplar may stand, which begins with "#".
+        Some(_) => match words.next() {
+            None | Some("#") => Ok(sample),
+            Some(_) => Err("more than a figure and its time"),
+        },
+    }
+}
+
+/// The inside of braces, up to what follows them.
+fn labels<'a>(mut rest: &'a str, sample: &mut Sample<'a>) -> Result<&'a str, &'static str> {
+    loop {
+        rest = rest.trim_start_matches(BLANKS);
+        if let Some(behind) = rest.strip_prefix('}') {
+            return Ok(behind);
+        }
+        let (name, behind) = if rest.starts_with('"') { quoted(rest)? } else { bare(rest)? };
+        rest = behind.trim_start_matches(BLANKS);
+        if let Some(behind) = rest.strip_prefix('=') {
+            let (value, behind) = quoted(behind.trim_start_matches(BLANKS))?;
+            sample.labels.push((name, value));
+            rest = behind.trim_start_matches(BLANKS);
+        } else if sample.name.is_empty() {
+            sample.name = name;
+        } else {
+            return Err("a label without a value");
+        }
+        match rest.strip_prefix(',') {
+            Some(behind) => rest = behind,
+            None if rest.starts_with('}') => {}
+            None => return Err("labels that no brace closes"),
+        }
+    }
+}
+
+/// A name without quotes. Colons stand in the names of recorded rules; labels have none, which is not worth an error.
+fn bare(text: &str) -> Found<'_, Cow<'_, str>> {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    let end = text.find(|c| !part(c)).unwrap_or(text.len());
+    match text.chars().next() {
+        Some(first) if end > 0 && !first.is_ascii_digit() => Ok((Cow::Borrowed(&text[..end]), &text[end..])),
+        _ => Err("no name where one should be"),
+    }
+}
+
+/// A text in quotes, in which `\\`, `\"` and `\n` are escaped.
+fn quoted(text: &str) -> Found<'_, Cow<'_, str>> {
+    let inside = text.strip_prefix('"').ok_or("no quoted text where one should be")?;
+    let mut owned: Option<String> = None;
+    let mut from = 0;
+    let mut bytes = inside.bytes().enumerate();
+    // Quotes and backslashes are bytes of their own in UTF-8, so that every place found is one between characters.
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'"' => {
+                let value = match owned {
+                    None => Cow::Borrowed(&inside[..at]),
+                    Some(owned) => Cow::Owned(owned + &inside[from..at]),
+                };
+                return Ok((value, &inside[at + 1..]));
+            }
+            b'\\' => {
+                let character = match bytes.next().map(|(_, byte)| byte) {
+                    Some(b'\\') => '\\',
+                    Some(b'"') => '"',
+                    Some(b'n') => '\n',
+                    _ => return Err("a backslash before something that needs none"),
+                };
+                let owned = owned.get_or_insert_default();
+                owned.push_str(&inside[from..at]);
+                owned.push(character);
+                from = at + 2;
+            }
+            _ => {}
+        }
+    }
+    Err("a quoted text without its end")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_format_of_the_manual_is_read() {
+        let text = "# HELP http_requests_total The total number of HTTP requests.\n\
+            # TYPE http_requests_total counter\n\
+            http_requests_total{method=\"post\",code=\"200\"} 1027 1395066363000\n\n\
+            msdos_file_access_time_seconds{path=\"C:\\\\DIR\\\\F.TXT\",error=\"No:\\n\\\"x\\\"\",} 1.458255915e9\n\
+            metric_without_timestamp_and_labels 12.47\n\
+            something_weird {problem=\"division by zero\"} +Inf -3982045\n\
+            foo_bucket{le=\"1.0\"} 5 1520879607.789 # {trace=\"a\"} 0.67\n\
+            {\"a name\", zone=\"\u{e9}\"} NaN\n# EOF\n";
+        let samples = parse(text).unwrap();
+        let found: Vec<_> = samples.iter().map(|s| (&*s.name, s.value)).collect();
+        assert_eq!(
+            found[..5],
+            [
+                ("http_requests_total", 1027.0),
+                ("msdos_file_access_time_seconds", 1.458_255_915e9),
+                ("metric_without_timestamp_and_labels", 12.47),
+                ("something_weird", f64::INFINITY),
+                ("foo_bucket", 5.0),
+            ]
+        );
+        assert!(found[5].0 == "a name" && found[5].1.is_nan());
+        assert_eq!(samples[0].label("code"), "200");
+        assert_eq!(samples[0].label("none"), "");
+        assert_eq!((samples[1].label("path"), samples[1].label("error")), ("C:\\DIR\\F.TXT", "No:\n\"x\""));
+        assert_eq!(samples[5].label("zone"), "\u{e9}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, line, part) in [
+            ("a 1\nb\n", 2, "without a figure"),
+            ("a 1\n\n# x\nb x\n", 4, "no number"),
+            ("<html>", 1, "no name"),
+            ("a{b=\"c} 1", 1, "without its end"),
+            ("a{b=\"c\" 1", 1, "no brace"),
+            ("a{b} 1", 1, "without a value"),
+            ("a{b=c} 1", 1, "no quoted text"),
+            ("a{b=\"\\x\"} 1", 1, "backslash"),
+            ("a 1 2 3", 1, "more than"),
+            ("a 1 later", 1, "time is no number"),
+            ("{b=\"c\"} 1", 1, "without a name"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.line == line && error.what.contains(part), "{text:?}: {error}");
+        }
+    }
+
+    fn escaped(text: &str) -> String {
+        text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_comes_back(
+            name in "[a-zA-Z_:][a-zA-Z0-9_:]{0,20}",
+            labels in proptest::collection::vec(("[a-zA-Z_][a-zA-Z0-9_]{0,9}", "([^\r]|\\\\|\"|\n){0,9}"), 0..5),
+            value: f64,
+        ) {
+            let shown: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+            let text = format!("{name}{{{}}} {value}", shown.join(","));
+            let samples = parse(&text).unwrap();
+            prop_assert_eq!(samples.len(), 1);
+            prop_assert_eq!(&samples[0].name, &name);
+            prop_assert!(samples[0].value == value || value.is_nan() && samples[0].value.is_nan());
+            let found: Vec<_> = samples[0].labels.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+            prop_assert_eq!(found, labels);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "([a-z{}=,#]|\"|\\\\|\n| |[0-9.+-]{1,4}|NaN|\\PC){0,60}") {
+            if let Err(error) = parse(&text) {
+                prop_assert!(error.line >= 1 && error.line <= text.lines().count());
+            }
+        }
+    }
+}

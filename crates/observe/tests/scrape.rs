@@ -1,0 +1,239 @@
+//! Scraping over HTTP: a real node_exporter, and servers that misbehave.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kelvin_measure::Clock;
+use kelvin_measure::observation::{Absent, Metric, Observation};
+use kelvin_observe::sample::Config;
+use kelvin_observe::scrape::ScrapeWatcher;
+use kelvin_observe::watch::{HostWatcher, Watch, Watcher};
+
+/// What was seen, by name.
+#[derive(Debug, Default)]
+struct Seen {
+    metrics: HashMap<u32, Metric>,
+    values: HashMap<String, Vec<f32>>,
+    absent: Vec<Absent>,
+    lost: Vec<Absent>,
+    sources: Vec<String>,
+}
+
+impl Seen {
+    fn add(&mut self, observation: Observation) {
+        match observation {
+            Observation::Observer(observer) => {
+                self.sources.push(observer.source);
+                self.absent.extend(observer.absent);
+                self.metrics.extend((observer.first..).zip(observer.metrics));
+            }
+            Observation::Reading(reading) => {
+                for (i, value) in (reading.first..).zip(reading.values) {
+                    self.values.entry(self.metrics[&i].name.clone()).or_default().push(value);
+                }
+            }
+            Observation::Lost(absent) => self.lost.push(absent),
+            _ => {}
+        }
+    }
+
+    fn mean(&self, name: &str) -> f64 {
+        let values = self.values.get(name).unwrap_or_else(|| panic!("no {name}"));
+        let known: Vec<f64> = values.iter().filter(|v| v.is_finite()).map(|&v| f64::from(v)).collect();
+        assert!(!known.is_empty(), "{name} was never known");
+        known.iter().sum::<f64>() / known.len() as f64
+    }
+}
+
+fn watch(watchers: Vec<Box<dyn Watcher>>, time: Duration) -> Seen {
+    let watch = Watch::start(watchers, &Clock::real()).unwrap();
+    std::thread::sleep(time);
+    let mut seen = Seen::default();
+    let take = |observation| {
+        seen.add(observation);
+        Ok::<(), ()>(())
+    };
+    watch.finish(take).unwrap();
+    seen
+}
+
+fn scrape(url: &str, interval: Duration) -> Box<dyn Watcher> {
+    Box::new(ScrapeWatcher::new(url, interval).unwrap())
+}
+
+/// Ends with the test.
+struct Exporter(Child);
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _ended = self.0.wait();
+    }
+}
+
+fn node_exporter() -> (Exporter, u16) {
+    let program = ["prometheus-node-exporter", "node_exporter"].into_iter().find(|name| {
+        Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    });
+    let program = program.expect("node_exporter is not installed: apt-get install prometheus-node-exporter");
+    // Free a moment ago: nobody else is likely to take it before the exporter does.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let child = Command::new(program)
+        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let exporter = Exporter(child);
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "node_exporter does not listen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    (exporter, port)
+}
+
+#[test]
+fn a_real_node_exporter_says_what_the_sampler_says() {
+    let (_exporter, port) = node_exporter();
+    let interval = Duration::from_millis(500);
+    let watchers = vec![
+        scrape(&format!("127.0.0.1:{port}"), interval),
+        Box::new(HostWatcher::new(Config::default(), interval)) as Box<dyn Watcher>,
+    ];
+    let seen = watch(watchers, Duration::from_secs(4));
+    assert!(seen.lost.is_empty(), "{:?}", seen.lost);
+    let label = format!("127.0.0.1:{port}/");
+    // Which devices there are is for each to say.
+    let general = |name: &str| {
+        let parts: Vec<&str> = name.split('.').collect();
+        match parts[..] {
+            ["host", group @ ("disk" | "network"), _, last] => format!("host.{group}.*.{last}"),
+            _ => name.to_owned(),
+        }
+    };
+    let units = |remote: bool| -> HashMap<String, String> {
+        let here = seen.metrics.values().filter(|metric| metric.name.starts_with(&label) == remote);
+        here.map(|m| (general(m.name.strip_prefix(&label).unwrap_or(&m.name)), m.unit.clone())).collect()
+    };
+    let (theirs, ours) = (units(true), units(false));
+    for (name, unit) in &theirs {
+        assert_eq!(ours.get(name), Some(unit), "{name}");
+    }
+    for group in
+        ["host.cpu.total.user", "host.memory.available", "host.disk.*.w_await", "host.network.*.rx_bytes"]
+    {
+        assert!(theirs.contains_key(group), "{group}");
+    }
+    assert!(theirs.len() > 80, "{} series", theirs.len());
+    // The two look at other moments of the same seconds.
+    for (name, near) in
+        [("host.memory.total", 1.0), ("host.memory.huge_pages.size", 1.0), ("host.cpu.total.busy", 0.2)]
+    {
+        let (theirs, ours) = (seen.mean(&format!("{label}{name}")), seen.mean(name));
+        assert!((theirs - ours).abs() <= near, "{name}: {theirs} there and {ours} here");
+    }
+    let shares: f64 = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"]
+        .iter()
+        .map(|share| seen.mean(&format!("{label}host.cpu.total.{share}")))
+        .sum();
+    assert!((shares - 1.0).abs() < 0.01, "{shares}");
+    let left_out = seen.absent.iter().find(|absent| label.starts_with(&absent.what)).unwrap();
+    assert!(left_out.why.contains("left out"), "{left_out:?}");
+    assert!(seen.sources.contains(&format!("http://127.0.0.1:{port}/metrics")));
+}
+
+/// Answers each connection's requests, until the test ends, with what `answer` makes of the request's head.
+fn server(answer: impl Fn(usize, &str) -> Vec<u8> + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for (count, stream) in listener.incoming().enumerate() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut head = String::new();
+            while stream.read_line(&mut head).is_ok_and(|n| n > 2) {}
+            let _gone = stream.get_mut().write_all(&answer(count, &head));
+        }
+    });
+    port
+}
+
+fn ok(body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+        .into_bytes()
+}
+
+#[test]
+fn a_password_opens_the_endpoint_and_shows_nowhere() {
+    let port = server(|count, head| {
+        // user:pa ss
+        if head.to_ascii_lowercase().contains("authorization: basic dxnlcjpwysbzcw==") {
+            ok(&format!("pg_stat_database_xact_commit{{datname=\"a\"}} {}\n", 1000 * count))
+        } else {
+            b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec()
+        }
+    });
+    let url = format!("http://user:pa%20ss@127.0.0.1:{port}/metrics");
+    let seen = watch(vec![scrape(&url, Duration::from_millis(100))], Duration::from_secs(1));
+    let rate = seen.mean(&format!("127.0.0.1:{port}/postgres.transactions.commit"));
+    // A thousand in a tenth of a second; a machine with other things to do skips turns.
+    assert!(rate > 2_000.0 && rate < 30_000.0, "{rate}");
+    let wrong = watch(
+        vec![scrape(&format!("http://user:wrong-one@127.0.0.1:{port}/"), Duration::from_millis(100))],
+        Duration::from_millis(500),
+    );
+    assert_eq!(wrong.lost.len(), 1, "said once");
+    assert!(wrong.lost[0].why.contains("user:password@"), "{:?}", wrong.lost);
+    let all = format!("{seen:?} {wrong:?}");
+    assert!(!all.contains("pa ss") && !all.contains("pa%20ss") && !all.contains("wrong-one"));
+}
+
+#[test]
+fn what_is_no_exporter_is_told_by_name() {
+    let html = server(|_, _| ok("<html>\n"));
+    let other = server(|_, _| ok("go_threads 5\n"));
+    let endless = server(|_, _| {
+        let mut text = b"HTTP/1.1 200 OK\r\ncontent-length: 17000000\r\nconnection: close\r\n\r\n".to_vec();
+        text.resize(17_000_100, b'\n');
+        text
+    });
+    let missing =
+        server(|_, _| b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec());
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for (port, part) in [
+        (html, "line 1"),
+        (other, "none of its 1 figures"),
+        (endless, "more than 16 MiB"),
+        (missing, "does not exist"),
+        (closed, "onnection refused"),
+    ] {
+        let seen = watch(
+            vec![scrape(&format!("127.0.0.1:{port}"), Duration::from_millis(200))],
+            Duration::from_secs(1),
+        );
+        let lost = seen.lost.first().unwrap_or_else(|| panic!("{part}: {seen:?}"));
+        assert!(lost.why.contains(part) && lost.why.contains(&port.to_string()), "{lost:?}");
+        assert!(seen.values.is_empty());
+    }
+}
+
+#[test]
+fn after_a_gap_the_next_rate_is_unknown_and_the_one_after_it_known() {
+    // The third answer fails.
+    let port =
+        server(
+            |count, _| {
+                if count == 2 { Vec::new() } else { ok(&format!("node_forks_total {}\n", 100 * count)) }
+            },
+        );
+    let seen =
+        watch(vec![scrape(&format!("127.0.0.1:{port}"), Duration::from_millis(150))], Duration::from_secs(2));
+    let values = &seen.values[&format!("127.0.0.1:{port}/host.forks")];
+    assert!(values[0].is_nan() && values[1] > 0.0 && values[2].is_nan() && values[3] > 0.0, "{values:?}");
+    assert_eq!(seen.lost.len(), 1);
+}

@@ -1,0 +1,206 @@
+//! The listener: one thread, one request after another.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::sink::MetricsSink;
+use crate::state::State;
+use crate::{classic, exposition};
+
+/// The longest request, with its headers.
+const MOST_BYTES: usize = 8 * 1024;
+
+/// How long a request may take to arrive, and its answer to be taken: the next one waits for that.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where a run's metrics can be scraped. Ends when dropped.
+#[derive(Debug)]
+pub struct MetricsEndpoint {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl MetricsEndpoint {
+    /// Listens at `address` (port 0 takes a free one). Other hosts can only reach what is no loopback address.
+    ///
+    /// # Errors
+    /// When the address cannot be had: it is taken, or is not this host's.
+    pub fn start(address: SocketAddr) -> std::io::Result<(Self, MetricsSink)> {
+        let listener = TcpListener::bind(address).map_err(|error| {
+            let why = match error.kind() {
+                ErrorKind::AddrInUse => "another program listens there".to_owned(),
+                ErrorKind::AddrNotAvailable => "this host has no such address".to_owned(),
+                _ => error.to_string(),
+            };
+            std::io::Error::new(error.kind(), format!("metrics cannot be served at {address}: {why}"))
+        })?;
+        let address = listener.local_addr()?;
+        let state = Arc::new(Mutex::new(State::default()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let sink = MetricsSink::new(Arc::clone(&state));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("metrics".into())
+            .stack_size(512 * 1024)
+            .spawn(move || serve(&listener, &state, &stopped))?;
+        Ok((Self { address, stop, thread: Some(thread) }, sink))
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for MetricsEndpoint {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // The listener waits for a connection: here is one. Without it, the thread would end with the process.
+        let woken = TcpStream::connect_timeout(&self.address, PATIENCE).is_ok();
+        if let Some(thread) = self.thread.take().filter(|_| woken) {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+fn serve(listener: &TcpListener, state: &Mutex<State>, stop: &AtomicBool) {
+    loop {
+        let accepted = listener.accept();
+        if stop.load(Ordering::Acquire) {
+            return;
+        }
+        match accepted {
+            // Who went away in between gets no answer, and needs none.
+            Ok((stream, _)) => drop(answer(stream, state)),
+            // No descriptor left, most likely: others may be given back.
+            Err(_) => std::thread::sleep(Duration::from_millis(100)),
+        }
+    }
+}
+
+/// Reads one request and answers it.
+fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    let mut buffer = [0; 1024];
+    let head = loop {
+        if let Some(end) = request.windows(4).position(|four| four == b"\r\n\r\n") {
+            request.truncate(end);
+            break String::from_utf8_lossy(&request);
+        }
+        if request.len() > MOST_BYTES {
+            return reply(&mut stream, "431 Request Header Fields Too Large", PLAIN, "too long\n");
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return reply(&mut stream, "408 Request Timeout", PLAIN, "too slow\n");
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => request.extend_from_slice(&buffer[..count]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    };
+    match Request::parse(&head) {
+        Request::Metrics { open } => {
+            // Copied, so that the run waits for a microsecond and not for a page to be written.
+            let state = state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            match exposition::text(state) {
+                Ok(text) if open => reply(&mut stream, "200 OK", OPEN, &text),
+                Ok(text) => reply(&mut stream, "200 OK", CLASSIC, &classic::from_open(&text)),
+                Err(_) => reply(&mut stream, "500 Internal Server Error", PLAIN, "cannot be written\n"),
+            }
+        }
+        Request::Elsewhere => {
+            reply(&mut stream, "404 Not Found", PLAIN, "kelvin's metrics are at /metrics\n")
+        }
+        Request::NotGet => reply(&mut stream, "405 Method Not Allowed\r\nAllow: GET", PLAIN, "GET only\n"),
+        Request::Malformed => reply(&mut stream, "400 Bad Request", PLAIN, "not a request of HTTP/1\n"),
+    }
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
+const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+fn reply(stream: &mut TcpStream, status: &str, kind: &str, body: &str) -> std::io::Result<()> {
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())?;
+    stream.flush()
+}
+
+/// What is asked for.
+#[derive(Debug, PartialEq, Eq)]
+enum Request {
+    /// The metrics; `open` when OpenMetrics is understood.
+    Metrics {
+        open: bool,
+    },
+    Elsewhere,
+    NotGet,
+    Malformed,
+}
+
+impl Request {
+    fn parse(head: &str) -> Self {
+        let mut lines = head.split("\r\n");
+        let mut words = lines.next().unwrap_or_default().split(' ');
+        let (Some(method), Some(target), Some(version), None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Self::Malformed;
+        };
+        if !version.starts_with("HTTP/1.") {
+            return Self::Malformed;
+        }
+        if method != "GET" {
+            return Self::NotGet;
+        }
+        if target.split('?').next() != Some("/metrics") {
+            return Self::Elsewhere;
+        }
+        let open = lines.filter_map(|line| line.split_once(':')).any(|(name, value)| {
+            name.eq_ignore_ascii_case("accept") && value.contains("application/openmetrics-text")
+        });
+        Self::Metrics { open }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_metrics_can_be_asked_for() {
+        let open = "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: application/openmetrics-text;version=1.0.0,*/*;q=0.1";
+        assert_eq!(Request::parse(open), Request::Metrics { open: true });
+        assert_eq!(Request::parse("GET /metrics?a=b HTTP/1.0"), Request::Metrics { open: false });
+        assert_eq!(Request::parse("GET /metrics/ HTTP/1.1"), Request::Elsewhere);
+        assert_eq!(Request::parse("POST /metrics HTTP/1.1"), Request::NotGet);
+        for bad in ["", "GET", "GET /metrics", "GET /metrics HTTP/2", "GET  /metrics HTTP/1.1", "\0 \0 \0"] {
+            assert_eq!(Request::parse(bad), Request::Malformed, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_head_is_read_without_harm(head: String) {
+            Request::parse(&head);
+        }
+    }
+}

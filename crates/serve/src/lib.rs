@@ -1,0 +1,35 @@
+//! A run as it goes on, for other programs.
+//!
+//! [`MetricsEndpoint`] answers `GET /metrics` in OpenMetrics, or in Prometheus' older text format for who asks for no
+//! better. It only tells: nothing can be started or changed through it. A run's events go into its [`MetricsSink`]:
+//!
+//! ```
+//! use kelvin_measure::event::{Event, Per, Phase, Series};
+//! use kelvin_serve::{MetricsEndpoint, RunInfo};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let (endpoint, mut sink) = MetricsEndpoint::start("127.0.0.1:0".parse().unwrap())?;
+//! sink.begin(RunInfo {
+//!     run: "20261121-a".into(),
+//!     workload: "tproc-c".into(),
+//!     headline: "NOPM".into(),
+//!     per: Per::Minute,
+//!     series: vec![Series::transaction("New-Order", true)],
+//! });
+//! sink.event(&Event::Phase { point: 0, phase: Phase::RampUp, at: 0, users: 4, planned: None });
+//! println!("http://{}/metrics", endpoint.address());
+//! # Ok(())
+//! # }
+//! ```
+
+mod classic;
+mod endpoint;
+mod exposition;
+mod latency;
+mod names;
+mod sink;
+mod state;
+
+pub use endpoint::MetricsEndpoint;
+pub use sink::MetricsSink;
+pub use state::RunInfo;

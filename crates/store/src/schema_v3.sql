@@ -30,12 +30,12 @@ CREATE INDEX event_of_list ON event (run, seq) WHERE name IN ('phase', 'window',
 CREATE VIEW metric AS
 SELECT run, (body ->> 'first') + line.key AS place, body ->> 'source' AS source, line.value ->> 'name' AS name,
        line.value ->> 'unit' AS unit, line.value ->> 'help' AS help
-FROM event, json_each(body, '$.metrics') AS line WHERE name = 'observed' AND body ->> 'seen' = 'observer';
+FROM event, json_each(body, '$.metrics') AS line WHERE name = 'observed' AND body ->> 'observation' = 'observer';
 
 CREATE VIEW wait_group AS
 SELECT run, (body ->> 'first') + line.key AS place, line.value ->> 'backend' AS backend,
        line.value ->> 'class' AS class, line.value ->> 'event' AS event, line.value ->> 'query' AS query
-FROM event, json_each(body, '$.groups') AS line WHERE name = 'observed' AND body ->> 'seen' = 'wait-groups';
+FROM event, json_each(body, '$.groups') AS line WHERE name = 'observed' AND body ->> 'observation' = 'wait-groups';
 
 -- One row per moment and state: the average number of sessions in it.
 CREATE VIEW wait AS
@@ -52,4 +52,4 @@ FROM waits, json_each(rows) AS line;
 CREATE VIEW occurrence AS
 SELECT run, body ->> 'id' AS id, body ->> 'kind' AS kind, body ->> 'subject' AS subject,
        (body ->> 'from') / 1e9 AS from_s, (body ->> 'to') / 1e9 AS to_s, body -> 'figures' AS figures, max(seq) AS seq
-FROM event WHERE name = 'observed' AND body ->> 'seen' = 'occurrence' GROUP BY run, body ->> 'id';
+FROM event WHERE name = 'observed' AND body ->> 'observation' = 'occurrence' GROUP BY run, body ->> 'id';

@@ -199,7 +199,7 @@ fn a_store_of_version_2_is_read_as_it_is_and_brought_up() {
          headline, counter_names, notes, environment, started, committed_ms) VALUES ('w', 't', '', '', '1', 'x', '0', \
          '[]', 'tps', '[]', '[]', '{}', '2026-11-21T10:00:00Z', 0);
          INSERT INTO event VALUES (1, 0, 'observed', \
-         '{\"event\":\"observed\",\"seen\":\"reading\",\"at\":5,\"first\":0,\"values\":[1.5,null]}');",
+         '{\"event\":\"observed\",\"observation\":\"reading\",\"at\":5,\"first\":0,\"values\":[1.5,null]}');",
     )
     .unwrap();
     drop(conn);

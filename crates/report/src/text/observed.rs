@@ -31,8 +31,7 @@ impl Page {
                 (row.steal_percent, "steal"),
                 (row.idle_percent, "idle"),
             ];
-            // Those that are next to nothing are said only where they might explain something.
-            let told = |(share, name): &&(f64, &str)| *share >= 0.05 || matches!(*name, "iowait" | "steal");
+            let told = |(share, name): &&(f64, &str)| *name != "interrupts" || *share >= 0.05;
             let shares: Vec<String> =
                 shares.iter().filter(told).map(|(share, name)| format!("{name} {share:.1} %")).collect();
             self.wrapped("processors   ", &format!("{host}{}", shares.join(", ")));
@@ -82,12 +81,28 @@ impl Page {
         if within.is_empty() && seen.wal_bytes_per_s.is_some() {
             self.line("beside it    no checkpoint and no autovacuum");
         }
-        for (index, row) in within.iter().take(NAMED).enumerate() {
-            let lead = if index == 0 { "beside it    " } else { "             " };
-            self.wrapped(lead, &format!("{} {}", row.words(), when(row)));
+        let mut groups: Vec<(String, Vec<&OccurrenceRow>)> = Vec::new();
+        for row in within {
+            let words = row.words();
+            match groups.iter_mut().find(|(name, _)| *name == words) {
+                Some((_, rows)) => rows.push(row),
+                None => groups.push((words, vec![row])),
+            }
         }
-        if within.len() > NAMED {
-            self.line(&format!("             and {} more, in the HTML report", within.len() - NAMED));
+        for (index, (words, rows)) in groups.iter().take(NAMED).enumerate() {
+            let lead = if index == 0 { "beside it    " } else { "             " };
+            let text = match rows.as_slice() {
+                [row] => format!("{words} {}", when(row)),
+                rows => format!(
+                    "{} times {words}, in {:.0} % of the window",
+                    rows.len(),
+                    100.0 * covered(rows, window_s) / window_s
+                ),
+            };
+            self.wrapped(lead, &text);
+        }
+        if groups.len() > NAMED {
+            self.line(&format!("             and {} sorts more, in the HTML report", groups.len() - NAMED));
         }
     }
 
@@ -116,6 +131,17 @@ impl Page {
             ));
         }
     }
+}
+
+/// Seconds of the window in which at least one of them went on.
+fn covered(rows: &[&OccurrenceRow], window_s: f64) -> f64 {
+    let (mut sum, mut done) = (0.0, 0.0_f64);
+    for row in rows {
+        let (from, to) = (row.from_s.max(done), row.to_s.unwrap_or(window_s).min(window_s));
+        sum += (to - from).max(0.0);
+        done = done.max(to);
+    }
+    sum
 }
 
 /// "from 12.3 s to 41.8 s".

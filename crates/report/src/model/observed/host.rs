@@ -93,23 +93,33 @@ pub(super) fn processors(evidence: &Evidence, window: Span) -> Vec<ProcessorRow>
     evidence.names("", "host.cpu.total.user").filter_map(row).collect()
 }
 
-/// Names of the devices' metrics without the column, each with its host, its device and what it holds.
-pub(super) fn disks(evidence: &Evidence) -> Vec<(String, Option<String>, String, Vec<String>)> {
-    let mut disks: BTreeMap<(u8, Option<String>, String), (String, Vec<String>)> = BTreeMap::new();
-    for name in evidence.names("", ".w_s").filter(|name| name.contains("host.disk.")) {
-        let Some(prefix) = name.strip_suffix("w_s") else { continue };
-        let Some((_, device)) = prefix.trim_end_matches('.').split_once("host.disk.") else { continue };
+/// A device by its metrics.
+pub(super) struct Disk {
+    /// Their names without the column.
+    pub(super) prefix: String,
+    pub(super) host: Option<String>,
+    pub(super) device: String,
+    pub(super) holds: Vec<String>,
+}
+
+/// The devices that have metrics: those of the log first, then those of the data.
+pub(super) fn disks(evidence: &Evidence) -> Vec<Disk> {
+    let disk = |name: &str| {
+        let prefix = name.strip_suffix("w_s")?;
+        let (_, device) = prefix.trim_end_matches('.').split_once("host.disk.")?;
         let host = address(name);
         let here = evidence.places().iter().filter(|p| host.is_none() && p.device.as_deref() == Some(device));
         // A directory may be told twice, once as seen by the host and once by the database.
-        let mut roles: Vec<String> =
+        let mut holds: Vec<String> =
             here.map(|p| if p.role == "wal" { "log".into() } else { p.role.clone() }).collect();
-        roles.sort_by_key(|role| order(role));
-        roles.dedup();
-        let place = roles.first().map_or(9, |role| order(role));
-        disks.insert((place, host, device.to_owned()), (prefix.to_owned(), roles));
-    }
-    disks.into_iter().map(|((_, host, device), (prefix, roles))| (prefix, host, device, roles)).collect()
+        holds.sort_by_key(|role| order(role));
+        holds.dedup();
+        Some(Disk { prefix: prefix.to_owned(), host, device: device.to_owned(), holds })
+    };
+    let mut disks: Vec<Disk> = evidence.names("", ".w_s").filter_map(disk).collect();
+    let place = |disk: &Disk| disk.holds.first().map_or(u8::MAX, |role| order(role));
+    disks.sort_by(|a, b| (place(a), &a.host, &a.device).cmp(&(place(b), &b.host, &b.device)));
+    disks
 }
 
 fn order(role: &str) -> u8 {
@@ -121,7 +131,7 @@ fn order(role: &str) -> u8 {
 }
 
 pub(super) fn devices(evidence: &Evidence, window: Span) -> Vec<DeviceRow> {
-    let row = |(prefix, host, device, holds): (String, Option<String>, String, Vec<String>)| {
+    let row = |Disk { prefix, host, device, holds }: Disk| {
         let mean = |column: &str| evidence.mean_over(&format!("{prefix}{column}"), window);
         let per_request = |time: &str, requests: &str| {
             weighted(evidence, &format!("{prefix}{time}"), &format!("{prefix}{requests}"), window)

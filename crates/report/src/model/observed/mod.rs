@@ -120,7 +120,7 @@ fn metric(evidence: &Evidence, name: &str, window: Span) -> Option<MetricRow> {
         min: values().fold(f64::INFINITY, f64::min),
         mean: sum / known,
         max: values().fold(f64::NEG_INFINITY, f64::max),
-        known_percent: 100.0 * known / window.seconds(),
+        known_percent: (100.0 * known / window.seconds()).min(100.0),
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kelvin_diagnose::{Evidence, Span};
 use kelvin_measure::Nanos;
 
-use super::host::disks;
+use super::host::{Disk, disks};
 use super::sessions::of_client;
 
 const SECOND: Nanos = 1_000_000_000;
@@ -184,22 +184,22 @@ fn sessions(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
 fn devices(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     let all = disks(evidence);
     // Of a database that lies elsewhere every device may be the one.
-    let known = all.iter().any(|(.., roles)| !roles.is_empty());
+    let known = all.iter().any(|disk| !disk.holds.is_empty());
     let mut charts = Vec::new();
-    for (prefix, host, device, roles) in all {
-        if known && roles.is_empty() {
+    for Disk { prefix, host, device, holds } in all {
+        if known && holds.is_empty() {
             continue;
         }
         let column = |name: &str| grid.means(evidence, &format!("{prefix}{name}"));
         let (reads, writes) = (scaled(column("rkb_s"), 1.0 / 1e3), scaled(column("wkb_s"), 1.0 / 1e3));
         let moved: f64 = reads.iter().chain(&writes).flatten().sum();
-        if roles.is_empty() && moved == 0.0 {
+        if holds.is_empty() && moved == 0.0 {
             continue;
         }
-        let name = match (host, roles.is_empty()) {
+        let name = match (host, holds.is_empty()) {
             (Some(host), _) => format!("Device {device} of {host}"),
             (None, true) => format!("Device {device}"),
-            (None, false) => format!("Device {device}: {}", roles.join(" and ")),
+            (None, false) => format!("Device {device}: {}", holds.join(" and ")),
         };
         charts.push(Chart {
             title: format!("{name}, throughput"),

@@ -15,19 +15,23 @@ pub(crate) fn listen() -> Result<Stop> {
         .name("signals".into())
         .spawn(move || {
             for _ in signals.forever() {
-                if asked.now() {
-                    std::process::exit(crate::exit::Code::Interrupted as i32);
-                }
-                if asked.requested() {
-                    eprintln!("\nkelvin: stopping now");
-                } else {
-                    eprintln!(
-                        "\nkelvin: stopping after the transactions under way; Ctrl-C again to stop now"
-                    );
-                }
-                asked.request();
+                self::asked(&asked);
             }
         })
         .context("cannot start a thread for signals")?;
     Ok(stop)
+}
+
+/// What a signal does, and a key of the live view that stands for one.
+pub(crate) fn asked(stop: &Stop) {
+    if stop.now() {
+        crate::live::give_back();
+        std::process::exit(crate::exit::Code::Interrupted as i32);
+    }
+    crate::live::tell(if stop.requested() {
+        "kelvin: stopping now"
+    } else {
+        "kelvin: stopping after the transactions under way; Ctrl-C again to stop now"
+    });
+    stop.request();
 }

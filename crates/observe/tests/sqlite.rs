@@ -165,14 +165,16 @@ fn the_log_its_checkpoints_and_the_queue_are_seen_as_they_are() {
     let watched = load(directory.path(), 4);
 
     // Checkpoints: one before each time that the log was written anew, and the last may stand alone.
-    let checkpoints = watched.checkpoints();
-    let (count, restarts) = (checkpoints.len() as f64, f64::from(watched.restarts));
+    let restarts = f64::from(watched.restarts);
     assert!(restarts >= 2.0, "the load was too small: {restarts}");
-    assert!(count >= restarts && count <= restarts + 1.0, "{count} checkpoints, {restarts} restarts");
-    assert!((watched.integral("sqlite.checkpoints") - count).abs() < 1.01);
+    let counted = watched.integral("sqlite.checkpoints");
+    assert!((counted - restarts).abs() <= 2.0, "{counted} checkpoints counted, {restarts} restarts");
+    // Of them, the long ones are told by themselves.
+    let checkpoints = watched.checkpoints();
+    assert!(checkpoints.len() as f64 <= restarts + 1.0, "{checkpoints:?}");
     for one in &checkpoints {
         let took = (one.to.unwrap() - one.from) as f64 / 1e9;
-        assert!(one.kind == "checkpoint" && took < watched.took.as_secs_f64(), "{one:?}");
+        assert!(one.kind == "checkpoint" && took >= 0.1 && took < watched.took.as_secs_f64(), "{one:?}");
         assert!(one.figures["frames"] > 0.0 && one.figures["bytes"] == one.figures["frames"] * 4096.0);
     }
     let moved: f64 = checkpoints.iter().map(|one| one.figures["bytes"]).sum();

@@ -112,7 +112,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     };
     match Request::parse(&head) {
         Request::Metrics { open } => {
-            // Copied, so that the run waits for a microsecond and not for a page to be written.
+            // Copied, so that the run does not wait for a page to be written.
             let state = state.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match exposition::text(state) {
                 Ok(text) if open => reply(&mut stream, "200 OK", OPEN, &text),

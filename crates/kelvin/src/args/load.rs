@@ -78,6 +78,10 @@ pub(crate) struct LoadArgs {
     /// Print every event as a line of JSON on standard output, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Show the run on the whole terminal while it goes on; ? explains the keys, q stops it
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) tui: bool,
 }
 
 impl TargetArgs {

@@ -178,6 +178,11 @@ impl RunArgs {
         self.load().is_some_and(|load| load.json)
     }
 
+    /// The live view on the whole terminal.
+    pub(crate) fn tui(&self) -> bool {
+        self.load().is_some_and(|load| load.tui)
+    }
+
     /// What the user is told about flags that change nothing.
     pub(crate) fn notes(&self) -> Vec<String> {
         match &self.workload {

@@ -16,7 +16,7 @@ use kelvin_workload::{Stop, Workload};
 use super::workload::Chosen;
 use crate::args::{Global, RunArgs};
 use crate::exit::{Code, Kept};
-use crate::live::{self, Live};
+use crate::live::{self, Live, Tui};
 use crate::open::{self, Opened, Purpose};
 use crate::{out, place, signal};
 
@@ -29,7 +29,11 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
     }
     args.refuse_shell_of_a_file(&spec)?;
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, args.json());
+    let mut live: Box<dyn Live> = if args.tui() {
+        Box::new(Tui::new(&spec, global.quiet, &stop)?)
+    } else {
+        live::for_run(global.quiet, args.json())
+    };
     let store_path = place::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
     let opened = open::open(&spec.target, Purpose::Run, &mut |text| live.say(text))?;

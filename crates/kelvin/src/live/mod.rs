@@ -3,10 +3,14 @@
 mod json;
 mod status;
 mod terminal;
+mod tui;
 
 use std::io::IsTerminal;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Mutex, PoisonError};
 
 pub(crate) use status::grouped;
+pub(crate) use tui::{Tui, give_back};
 
 use kelvin_lab::Spec;
 use kelvin_measure::Event;
@@ -35,6 +39,23 @@ pub(crate) fn for_run(quiet: bool, json: bool) -> Box<dyn Live> {
         Box::new(Nothing)
     } else {
         Box::new(terminal::Terminal::new(std::io::stderr().is_terminal()))
+    }
+}
+
+/// Where words go that come from beside the run, while a view has the whole terminal.
+static HEARER: Mutex<Option<SyncSender<tui::Message>>> = Mutex::new(None);
+
+/// Names who takes words from beside the run, or that nobody does any more.
+fn hear(hearer: Option<SyncSender<tui::Message>>) {
+    *HEARER.lock().unwrap_or_else(PoisonError::into_inner) = hearer;
+}
+
+/// Says something that does not come from the run itself: into the view that has the terminal, else on standard error.
+pub(crate) fn tell(text: &str) {
+    let hearer = HEARER.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let heard = hearer.is_some_and(|hearer| hearer.try_send(tui::Message::Say(text.into())).is_ok());
+    if !heard {
+        eprintln!("\n{text}");
     }
 }
 

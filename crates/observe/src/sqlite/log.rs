@@ -74,6 +74,8 @@ impl Follower {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn log(salt: u32, frames: u32, moved: u32, attempted: u32) -> Log {
@@ -86,6 +88,23 @@ mod tests {
             follower.look(at as Nanos, log, |step| steps.push(step));
         }
         (follower, steps)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_seen_adds_up(logs in prop::collection::vec((0_u32..4, any::<[u32; 3]>()), 0..50)) {
+            let logs: Vec<Log> = logs.iter().map(|(salt, [f, m, a])| log(*salt, *f, *m, *a)).collect();
+            let (follower, steps) = follow(&logs);
+            let mut ended = 0;
+            for step in steps {
+                if let Step::Ended { from, to, moved } = step {
+                    prop_assert!(from < to && moved > 0);
+                    ended += 1;
+                }
+            }
+            // More only where the log was written anew more than once between two looks.
+            prop_assert!(follower.checkpoints >= ended);
+        }
     }
 
     #[test]

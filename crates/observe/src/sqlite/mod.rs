@@ -2,7 +2,7 @@
 //!
 //! SQLite has no views that tell it from outside. Sizes come from the file system. What is in the log and how much
 //! of it has been moved into the database stands in the wal-index, which every process with a connection has mapped;
-//! it is read where it is mapped ([`wal_index`]), never through its file: closing a file that SQLite has locked
+//! it is read where it is mapped (`wal_index`), never through its file: closing a file that SQLite has locked
 //! would take this process's locks away from the users' connections
 //! (<https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>).
 

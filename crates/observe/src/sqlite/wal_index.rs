@@ -49,9 +49,13 @@ impl WalIndex {
         // Asks for its number and does not open it.
         let metadata = std::fs::metadata(&name).map_err(|error| format!("{}: {error}", name.display()))?;
         let maps = std::fs::read_to_string("/proc/self/maps").map_err(|e| format!("/proc/self/maps: {e}"))?;
+        // The name decides. Where the kernel shows another one (an overlay's lower file), the number may.
+        let named = |line: &str| line.ends_with(&format!(" {}", name.display()));
+        let numbered = |line: &str| line.split_ascii_whitespace().nth(4) == Some(&metadata.ino().to_string());
         let address = maps
             .lines()
-            .find_map(|line| mapped_at(line, metadata.ino()))
+            .find_map(|line| mapped_at(line).filter(|_| named(line)))
+            .or_else(|| maps.lines().find_map(|line| mapped_at(line).filter(|_| numbered(line))))
             .ok_or_else(|| format!("{} is not mapped in this process", name.display()))?;
         let memory = File::open("/proc/self/mem").map_err(|error| format!("/proc/self/mem: {error}"))?;
         Ok(Self { memory, address })
@@ -72,16 +76,13 @@ impl WalIndex {
     }
 }
 
-/// Where the beginning of a file's `-shm` is mapped, if a line of `/proc/self/maps` says that.
-fn mapped_at(line: &str, inode: u64) -> Option<u64> {
+/// Where the beginning of some `-shm` is mapped, if a line of `/proc/self/maps` says that.
+fn mapped_at(line: &str) -> Option<u64> {
     let mut words = line.split_ascii_whitespace();
-    let (range, _rights, offset, _device, number) =
-        (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
-    let at_beginning = u64::from_str_radix(offset, 16).ok()? == 0;
-    if !at_beginning || number.parse() != Ok(inode) || !line.ends_with("-shm") {
-        return None;
-    }
-    u64::from_str_radix(range.split('-').next()?, 16).ok()
+    let (range, offset) = (words.next()?, words.nth(1)?);
+    let at_beginning = u64::from_str_radix(offset, 16) == Ok(0);
+    let (from, _to) = range.split_once('-').filter(|_| at_beginning && line.ends_with("-shm"))?;
+    u64::from_str_radix(from, 16).ok()
 }
 
 /// Reads both headers, which must be the same, and bear their own checksum.
@@ -152,7 +153,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), READ), line: String) {
             parse(&bytes.try_into().unwrap());
-            mapped_at(&line, 5);
+            mapped_at(&line);
         }
     }
 
@@ -164,9 +165,8 @@ mod tests {
     #[test]
     fn a_mapping_is_known_by_its_file() {
         let line = "7f12d4000000-7f12d4008000 rw-s 00000000 fd:01 4242                       /tmp/a b.db-shm";
-        assert_eq!(mapped_at(line, 4242), Some(0x7f12_d400_0000));
-        assert_eq!(mapped_at(line, 4243), None);
-        assert_eq!(mapped_at(&line.replace("00000000 fd", "00008000 fd"), 4242), None);
-        assert_eq!(mapped_at(&line.replace("-shm", ""), 4242), None);
+        assert_eq!(mapped_at(line), Some(0x7f12_d400_0000));
+        assert_eq!(mapped_at(&line.replace("00000000 fd", "00008000 fd")), None);
+        assert_eq!(mapped_at(&line.replace("-shm", "")), None);
     }
 }

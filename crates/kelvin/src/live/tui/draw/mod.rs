@@ -1,0 +1,299 @@
+//! The picture of a [`Model`], in four bands of panels that share the height.
+
+mod charts;
+mod ink;
+mod panels;
+mod surroundings;
+mod words;
+
+use std::time::Duration;
+
+use kelvin_measure::event::{Phase, Status};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::super::status::grouped;
+use super::model::{CLASSES, Model, NAMES};
+pub(super) use ink::Ink;
+use words::{line, short, wrap};
+
+/// The smallest terminal that holds every panel.
+const NEEDS: (u16, u16) = (80, 24);
+
+/// From here on there is room for what a small terminal leaves out.
+const WIDE: u16 = 140;
+
+/// What the keys have asked of the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Asked {
+    /// The picture stands still.
+    pub(super) paused: bool,
+    /// The keys are explained.
+    pub(super) help: bool,
+}
+
+/// A panel: its title and what draws it.
+type Panel = (&'static str, fn(&mut Buffer, Rect, &Model, Ink));
+
+/// Draws everything.
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, asked: Asked, ink: Ink) {
+    let body = header(buffer, area, model, ink);
+    if asked.help {
+        help(buffer, body, ink);
+    } else if area.width < NEEDS.0 || area.height < NEEDS.1 {
+        too_small(buffer, body, area, ink);
+    } else {
+        bands(buffer, body, model, ink);
+    }
+    footer(buffer, area, model, asked, ink);
+}
+
+fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
+    let wide = body.width >= WIDE;
+    // Shares of the width in per cent, and panels.
+    let load: &[(u16, Panel)] = if wide {
+        &[
+            (43, ("throughput", panels::throughput)),
+            (40, ("latency over time", panels::latency_over_time)),
+            (17, ("latency", panels::latencies)),
+        ]
+    } else {
+        &[(62, ("throughput", panels::throughput)), (38, ("latency", panels::latencies))]
+    };
+    let causes: &[(u16, Panel)] = &[(62, ("waits", panels::waits)), (38, ("host", surroundings::host))];
+    let detail: &[(u16, Panel)] = if wide {
+        &[
+            (33, ("devices", surroundings::devices)),
+            (42, ("top statements", panels::statements)),
+            (25, ("transactions", panels::types)),
+        ]
+    } else {
+        &[(60, ("devices", surroundings::devices)), (40, ("top statements", panels::statements))]
+    };
+    let words: &[(u16, Panel)] = &[
+        (55, ("findings so far", surroundings::findings)),
+        (45, ("errors and notes", surroundings::errors_and_log)),
+    ];
+    // Charts gain from height, tables soon have all of their lines.
+    let height = u32::from(body.height);
+    let cut = |share: u32| (height * share / 100) as u16;
+    let edges = [0, cut(29), cut(53), cut(77), body.height];
+    for (band, panels) in [load, causes, detail, words].into_iter().enumerate() {
+        let (from, to) = (edges[band], edges[band + 1]);
+        let area = Rect { y: body.y + from, height: to - from, ..body };
+        let mut x = area.x;
+        for (index, (share, (title, panel))) in panels.iter().enumerate() {
+            let last = index + 1 == panels.len();
+            let width = if last { area.right() - x } else { area.width * share / 100 };
+            let whole = Rect { x, width, ..area };
+            titled(buffer, whole, title_of(title, model), ink);
+            let gap = u16::from(!last) * 2;
+            let inner = Rect {
+                y: whole.y + 1,
+                width: whole.width.saturating_sub(gap),
+                height: whole.height.saturating_sub(1),
+                ..whole
+            };
+            panel(buffer, inner, model, ink);
+            x += width;
+        }
+    }
+}
+
+/// A title with what of the model belongs into it.
+fn title_of(title: &str, model: &Model) -> String {
+    match title {
+        "throughput" => format!("throughput: {} by second", model.about.headline),
+        "latency" if model.load.is_open() => "response time".into(),
+        "latency" => "service time".into(),
+        "latency over time" if model.load.is_open() => "response time by second".into(),
+        "latency over time" => "service time by second".into(),
+        "waits" => match model.sessions.hottest() {
+            Some(relation) => format!("waits: sessions by class; rows of {relation}"),
+            None => "waits: sessions by class".into(),
+        },
+        "findings so far" if !model.findings.is_empty() => {
+            format!("findings so far: {}", model.findings.len())
+        }
+        "errors and notes" if model.load.all_errors() > 0 => {
+            format!("errors: {}, and notes", grouped(model.load.all_errors()))
+        }
+        "top statements" if !model.sessions.any() => "transaction types".into(),
+        other => other.into(),
+    }
+}
+
+fn titled(buffer: &mut Buffer, area: Rect, title: String, ink: Ink) {
+    let rule = "─".repeat(usize::from(area.width));
+    line(buffer, area, 0, &rule, ink.faint());
+    let title = format!("─ {title} ");
+    let room = Rect { width: area.width.saturating_sub(1), ..area };
+    line(buffer, room, 0, &title, ink.heading());
+}
+
+/// Two lines: what runs, and how it does. Returns what is left of the area.
+fn header(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) -> Rect {
+    let about = &model.about;
+    let mut first = vec!["kelvin".to_owned(), stage(model)];
+    if model.stage.users > 0 {
+        let users = grouped(u64::from(model.stage.users));
+        first.push(if model.stage.users == 1 { "1 user".into() } else { format!("{users} users") });
+    }
+    match about.points {
+        Some(points) if points > 1 && model.stage.users > 0 => {
+            first.push(format!("point {} of {points}", model.stage.point + 1));
+        }
+        None if model.stage.users > 0 => first.push(format!("trial {}", model.stage.point + 1)),
+        _ => {}
+    }
+    // Last, because it may be long and its reader knows it.
+    first.push(format!("{} on {}", about.workload, about.target));
+    line(buffer, area, 0, &first.join(" · "), Ink::strong());
+    let style = if model.load.all_errors() > 0 { ink.amber() } else { Style::new() };
+    line(buffer, area, 1, &figures(model), style);
+    Rect { y: area.y + area.height.min(2), height: area.height.saturating_sub(3), ..area }
+}
+
+/// The phase and the time that is left of it.
+fn stage(model: &Model) -> String {
+    if let Some(status) = model.finished {
+        let word = match status {
+            Status::Complete => "complete",
+            Status::Interrupted => "interrupted",
+            Status::Failed => "failed",
+            Status::Partial => "ending",
+        };
+        return word.into();
+    }
+    let Some(phase) = model.stage.phase else { return "getting ready".into() };
+    let stopping = if model.stopping && phase != Phase::Stop { ", stopping" } else { "" };
+    let clock = match model.left() {
+        Some(left) => format!(" {} left", words::time(left)),
+        None if model.elapsed() >= Duration::from_secs(1) => format!(" for {}", words::time(model.elapsed())),
+        None => String::new(),
+    };
+    format!("{}{clock}{stopping}", phase.words())
+}
+
+/// The headline figures, or how far a long piece of work is.
+fn figures(model: &Model) -> String {
+    if let Some(work) = &model.work {
+        return progress(model, work);
+    }
+    if matches!(model.stage.phase, Some(Phase::CheckBefore | Phase::CheckAfter)) {
+        let (checked, failed) = model.checked;
+        return format!("{checked} consistency conditions checked, {failed} do not hold");
+    }
+    if model.load.series.is_empty() {
+        return String::new();
+    }
+    let load = &model.load;
+    let rate = |rate: Option<f64>| rate.map_or("–".into(), |rate| grouped(rate as u64));
+    let mut parts = vec![format!(
+        "{} {} now  {} mean",
+        model.about.headline,
+        rate(model.pace(load.now, 1.0)),
+        rate(model.pace(load.headline, load.seconds as f64))
+    )];
+    if let Some(arrivals) = &load.arrivals {
+        let waiting = grouped(arrivals.waiting.unwrap_or(0));
+        let mut queue = format!("{} due a second, {waiting} waiting", grouped(arrivals.due));
+        if arrivals.refused > 0 {
+            queue.push_str(&format!(", {} refused", grouped(arrivals.refused)));
+        }
+        parts.push(queue);
+    }
+    let errors = load.all_errors();
+    parts.push(if errors == 1 { "1 error".into() } else { format!("{} errors", grouped(errors)) });
+    if model.dropped > 0 {
+        parts.push(format!("{} events not shown", grouped(model.dropped)));
+    }
+    parts.join(" · ")
+}
+
+fn progress(model: &Model, work: &super::model::Work) -> String {
+    let seconds = model.worked(work).as_secs_f64();
+    let mut text = format!("{} {}/{}", work.what, grouped(work.done), grouped(work.total));
+    if work.rows > 0 {
+        text.push_str(&format!(" · {} rows", grouped(work.rows)));
+        if seconds >= 1.0 {
+            text.push_str(&format!(" · {} rows/s", grouped((work.rows as f64 / seconds) as u64)));
+        }
+    }
+    if work.done > 0 && work.done < work.total && seconds >= 2.0 {
+        let left = seconds / work.done as f64 * (work.total - work.done) as f64;
+        text.push_str(&format!(" · {} left", words::time(Duration::from_secs_f64(left))));
+    }
+    text
+}
+
+fn too_small(buffer: &mut Buffer, body: Rect, area: Rect, ink: Ink) {
+    let text = format!(
+        "the panels need {}×{} characters and the terminal has {}×{}: make it larger, or its letters smaller; the run \
+         goes on",
+        NEEDS.0, NEEDS.1, area.width, area.height
+    );
+    for (row, text) in wrap(&text, usize::from(body.width)).iter().enumerate() {
+        line(buffer, body, row as u16, text, ink.amber());
+    }
+}
+
+fn help(buffer: &mut Buffer, body: Rect, ink: Ink) {
+    let [first, second] = [0..6, 6..CLASSES].map(|range| {
+        let classes: Vec<String> =
+            NAMES[range].iter().map(|(letter, name, _)| format!("{letter} {name}")).collect();
+        format!("  {}", classes.join("   "))
+    });
+    let lines: [&str; 18] = [
+        "keys",
+        "  q, Ctrl-C   stop after the transactions under way; once more: stop now",
+        "  p, space    let the picture stand still; the run goes on",
+        "  Ctrl-L      draw everything anew",
+        "  ?           this page, and back",
+        "throughput",
+        "  one column a second; a dot below it: ramp-up, in no figure",
+        "  below it: c checkpoint  v vacuum  ! restart  e errors  2, 3, …: a point begins",
+        "waits: average number of sessions that were in each class when looked at",
+        &first,
+        &second,
+        "  log: the write-ahead log's I/O and latches. latches: its shortest locks",
+        "host",
+        "  u user  s system  i interrupts  w waiting for devices  t stolen  · idle",
+        "  pressure: share of time in which some task had to wait for it",
+        "devices",
+        "  await, f_await: ms for a request, for a flush. aqu-sz: mean queue",
+        "findings so far may change until the end: the report has the last word",
+    ];
+    for (row, text) in lines.into_iter().enumerate() {
+        let style = if text.starts_with(' ') { Style::new() } else { ink.heading() };
+        line(buffer, body, row as u16, text, style);
+    }
+}
+
+fn footer(buffer: &mut Buffer, area: Rect, model: &Model, asked: Asked, ink: Ink) {
+    if area.height < 3 {
+        return;
+    }
+    let keys = if model.stopping { "q stop now" } else { "q stop" };
+    let pause = if asked.paused { "p go on" } else { "p pause" };
+    let text = format!("{keys} · {pause} · ? help");
+    let row = area.height - 1;
+    line(buffer, area, row, &text, ink.faint());
+    let right = if asked.paused {
+        "PAUSED: the run goes on".to_owned()
+    } else if model.stopping {
+        "stopping after the transactions under way".to_owned()
+    } else {
+        let conditions = model.sessions.any().then(|| {
+            let sessions: f64 = model.sessions.average().iter().sum();
+            format!("{} sessions active on average", short(sessions))
+        });
+        conditions.unwrap_or_default()
+    };
+    let width = right.chars().count() as u16;
+    if width > 0 && area.width > width + text.chars().count() as u16 + 2 {
+        let at = Rect { x: area.right() - width, width, ..area };
+        line(buffer, at, row, &right, if asked.paused || model.stopping { ink.amber() } else { ink.faint() });
+    }
+}

@@ -1,0 +1,204 @@
+//! The panels of the load and of the database's sessions.
+
+use kelvin_measure::event::{Part, Role};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::super::model::{CLASSES, Column, Model, NAMES, RECENT};
+use super::charts::{self, round_up};
+use super::ink::Ink;
+use super::words::{self, figure, latency, line, short};
+
+/// Cells before a chart for the labels of its axis.
+const LABELS: u16 = 7;
+
+/// Throughput over time, with marks below it.
+pub(super) fn throughput(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+    let chart = Rect { height: area.height.saturating_sub(1), ..area };
+    let plot = charts::plot(chart, LABELS);
+    if plot.width == 0 || plot.height == 0 {
+        return;
+    }
+    let rate =
+        |column: &Column| column.part.map(|part| (part, model.about.per.seconds() * column.headline as f64));
+    let columns: Vec<_> = model.timeline.last(usize::from(plot.width)).collect();
+    let most = columns.iter().filter_map(|(_, column)| column.and_then(rate)).map(|(_, rate)| rate);
+    let top = round_up(most.fold(0.0, f64::max));
+    charts::axis(buffer, chart, LABELS, &short(top), "0", ink.faint());
+    for (x, (second, column)) in columns.into_iter().enumerate() {
+        let x = x as u16;
+        if let Some((part, rate)) = column.and_then(rate) {
+            let style = if part == Part::Measured { ink.load() } else { ink.faint() };
+            charts::bar(buffer, plot, x, rate / top, style);
+        }
+        let errors = column.is_some_and(|column| column.errors > 0);
+        let mark = model.mark(second, column).or(errors.then_some('e'));
+        // The ramp-up is in no figure: told by a dot below it as well as by its colour.
+        let ramp = column.is_some_and(|column| column.part == Some(Part::RampUp)).then_some('.');
+        if let Some(mark) = mark.or(ramp) {
+            let style = if mark == 'e' { ink.red() } else { ink.faint() };
+            buffer[(plot.x + x, chart.bottom())].set_char(mark).set_style(style);
+        }
+    }
+    line(buffer, Rect { width: LABELS - 1, ..area }, area.height - 1, " marks", ink.faint());
+}
+
+/// The percentiles of the last seconds and of the window.
+pub(super) fn latencies(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+    let last = format!("last {RECENT} s");
+    line(buffer, area, 0, &format!("{:6}{last:>11}{:>11}", "", "window"), ink.faint());
+    for (row, name) in ["p50", "p95", "p99", "max"].into_iter().enumerate() {
+        let [now, all] = model.load.latency.map(|figures| latency(figures[row]));
+        let text = format!("{name:<6}{now:>11}{all:>11}");
+        line(buffer, area, row as u16 + 1, &text, Style::new());
+        line(buffer, area, row as u16 + 1, name, ink.percentile(row));
+    }
+}
+
+/// The percentiles over time, on a logarithmic scale.
+pub(super) fn latency_over_time(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+    const LABELS: u16 = 10;
+    /// What a percentile is drawn with.
+    const LETTERS: [char; 4] = ['5', '9', '#', '^'];
+    let chart = Rect { height: area.height.saturating_sub(1), ..area };
+    let plot = charts::plot(chart, LABELS);
+    if plot.width == 0 || plot.height == 0 {
+        return;
+    }
+    let columns: Vec<_> = model.timeline.last(usize::from(plot.width)).collect();
+    let known =
+        || columns.iter().filter_map(|(_, column)| *column).flat_map(|column| column.latency).flatten();
+    let (Some(low), Some(high)) = (known().min(), known().max()) else {
+        return line(buffer, area, 0, "nothing has ended yet", ink.faint());
+    };
+    let (low, high) = (low as f64, (high as f64).max(low as f64 * 2.0));
+    charts::axis(buffer, chart, LABELS, &latency(Some(high as u64)), &latency(Some(low as u64)), ink.faint());
+    for (x, (_, column)) in columns.iter().enumerate() {
+        let Some(column) = column else { continue };
+        // The median is drawn last: where they fall together, it is what most transactions took.
+        for index in (0..LETTERS.len()).rev() {
+            let Some(value) = column.latency[index] else { continue };
+            let y = plot.y + charts::level(value as f64, low, high, plot.height);
+            buffer[(plot.x + x as u16, y)].set_char(LETTERS[index]).set_style(ink.percentile(index));
+        }
+    }
+    let legend = "5 p50   9 p95   # p99   ^ max   logarithmic";
+    line(buffer, charts::plot(area, LABELS), area.height - 1, legend, ink.faint());
+}
+
+/// What the sessions waited for, over time.
+pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+    if !model.sessions.any() {
+        let why = model.host.why_not("postgres.sessions").map_or_else(
+            || {
+                let sqlite = model.about.target.starts_with("sqlite");
+                if sqlite {
+                    "SQLite has no sessions that could be looked at: its work is done within kelvin's process, and \
+                     its waiting for the one writer is in the latencies"
+                        .to_owned()
+                } else {
+                    "no sessions have been looked at yet".to_owned()
+                }
+            },
+            ToOwned::to_owned,
+        );
+        for (row, text) in words::wrap(&why, usize::from(area.width)).iter().enumerate() {
+            line(buffer, area, row as u16, text, ink.faint());
+        }
+        return;
+    }
+    let average = model.sessions.average();
+    let legend = legend_rows(area);
+    let chart = Rect { height: area.height.saturating_sub(legend), ..area };
+    let plot = charts::plot(chart, LABELS);
+    let columns: Vec<_> = model.timeline.last(usize::from(plot.width)).collect();
+    let sessions = || columns.iter().filter_map(|(_, column)| column.and_then(Column::sessions));
+    let top = round_up(sessions().map(|classes| classes.iter().sum::<f64>()).fold(0.0, f64::max));
+    charts::axis(buffer, chart, LABELS, &short(top), "0", ink.faint());
+    for (x, (_, column)) in columns.iter().enumerate() {
+        if let Some(classes) = column.and_then(Column::sessions) {
+            let cell = |class: usize| (NAMES[class].0, ink.class(class));
+            charts::stack(buffer, plot, x as u16, &classes, top, cell);
+        }
+    }
+    let below = Rect { y: chart.bottom(), height: legend, ..area };
+    wait_legend(buffer, below, &average, ink);
+}
+
+/// Rows for the legend: one in a small panel.
+fn legend_rows(area: Rect) -> u16 {
+    if area.height >= 8 { 2 } else { 1 }
+}
+
+/// The classes that were seen, the most first, with their average sessions.
+fn wait_legend(buffer: &mut Buffer, area: Rect, average: &[f64; CLASSES], ink: Ink) {
+    let mut classes: Vec<usize> = (0..CLASSES).filter(|&class| average[class] > 0.0).collect();
+    classes.sort_by(|&a, &b| average[b].total_cmp(&average[a]));
+    let (mut x, mut y) = (area.x, area.y);
+    for class in classes {
+        let (letter, name, short_name) = NAMES[class];
+        let text = if area.width < 70 {
+            format!(" {short_name} {:.1} ", average[class])
+        } else {
+            format!(" {name} {}  ", figure(average[class]))
+        };
+        let width = text.chars().count() as u16 + 1;
+        if x + width > area.right() + 2 && x > area.x {
+            (x, y) = (area.x, y + 1);
+        }
+        if y >= area.bottom() || x + 1 >= area.right() {
+            return;
+        }
+        buffer[(x, y)].set_char(letter).set_style(ink.class(class));
+        let room = usize::from(area.right() - x - 1);
+        buffer.set_stringn(x + 1, y, text, room, Style::new());
+        x += width;
+    }
+}
+
+/// The statements with the most sessions, or the workload's own types where nobody looked at sessions.
+pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+    let rows = usize::from(area.height).saturating_sub(1);
+    let top = model.sessions.top(rows);
+    if top.is_empty() {
+        return types(buffer, area, model, ink);
+    }
+    let all: f64 = model.sessions.average().iter().sum();
+    let narrow = area.width < 60;
+    let header = if narrow { "share mostly statement" } else { "sessions  share mostly       statement" };
+    line(buffer, area, 0, header, ink.faint());
+    for (row, statement) in (1..).zip(&top) {
+        let share = words::percent(statement.sessions / all);
+        let (letter, name, short_name) = NAMES[statement.mostly];
+        let (text, at) = if narrow {
+            (format!("{share:>5} {letter} {short_name:<6}{}", statement.text), 6)
+        } else {
+            let sessions = figure(statement.sessions);
+            let name: String = name.chars().take(11).collect();
+            (format!("{sessions:>8} {share:>6} {letter} {name:<12}{}", statement.text), 16)
+        };
+        line(buffer, area, row, &text, Style::new());
+        if row < area.height && area.width > at {
+            buffer[(area.x + at, area.y + row)].set_style(ink.class(statement.mostly));
+        }
+    }
+}
+
+/// The transaction types, or timed statements, with rate and 95th percentile.
+pub(super) fn types(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+    let load = &model.load;
+    let seconds = load.seconds as f64;
+    // The names get what the figures leave.
+    let name = usize::from(area.width).saturating_sub(28).clamp(12, 24);
+    let header = format!("{:<name$}{:>9}{:>11}{:>8}", "type", "a second", "p95", "failed");
+    line(buffer, area, 0, &header, ink.faint());
+    let rows = load.top(|role| role == Role::Transaction);
+    let statements = load.top(|role| matches!(role, Role::Statement { .. }));
+    for (row, (kind, sum)) in (1..).zip(rows.into_iter().chain(statements)) {
+        let rate = if seconds > 0.0 { figure(sum.good as f64 / seconds) } else { "–".into() };
+        let shown: String = kind.chars().take(name - 1).collect();
+        let text = format!("{shown:<name$}{rate:>9}{:>11}{:>8}", latency(sum.p95), short(sum.failed as f64));
+        line(buffer, area, row, &text, Style::new());
+    }
+}

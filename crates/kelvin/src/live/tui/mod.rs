@@ -1,0 +1,194 @@
+//! `--tui`: the run on the whole terminal.
+//!
+//! Three threads, none of which waits for the next: the run hands its events over ([`Tui`]), the view keeps a model of
+//! them, reads keys and makes frames ([`view`]), and the screen writes the newest frame ([`screen`]). A terminal that
+//! stalls costs frames, never load.
+
+mod draw;
+mod model;
+mod screen;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::thread::JoinHandle;
+
+use anyhow::{Result, bail};
+use kelvin_diagnose::Context;
+use kelvin_lab::Spec;
+use kelvin_measure::Event;
+use kelvin_workload::{Stop, Workload};
+
+use super::Live;
+use super::terminal::Terminal;
+use model::About;
+use screen::Screen;
+pub(crate) use screen::give_back;
+pub(super) use view::Message;
+use view::View;
+
+/// Messages that may wait for the view; it takes them ten times a second.
+const MOST_WAITING: usize = 4096;
+
+/// Sentences that are kept for the end.
+const MOST_SAID: usize = 500;
+
+/// The view on the whole terminal. The terminal is taken over when there is something to show, so that passwords can
+/// be asked for before.
+pub(crate) struct Tui {
+    about: About,
+    stop: Stop,
+    up: Option<Up>,
+    /// What is said before the terminal is taken over, or where it cannot be, is shown as ever.
+    plain: Terminal,
+    failed: bool,
+    begun: bool,
+    said: Vec<String>,
+    dropped: u64,
+}
+
+/// The terminal is ours.
+struct Up {
+    messages: SyncSender<Message>,
+    thread: JoinHandle<()>,
+}
+
+impl Tui {
+    /// The view; refused where there is no terminal for it.
+    pub(crate) fn new(spec: &Spec, quiet: bool, stop: &Stop) -> Result<Self> {
+        if quiet {
+            bail!("--tui shows the run and --quiet hides it; leave one of them out");
+        }
+        if let Some(why) = screen::why_not() {
+            bail!(
+                "--tui needs a terminal to draw on, and {why}; leave it out for plain lines of progress, or give \
+                 --json for every event on standard output"
+            );
+        }
+        Ok(Self::over(spec, stop))
+    }
+
+    fn over(spec: &Spec, stop: &Stop) -> Self {
+        let target = kelvin_store::redact(spec.target.as_str());
+        let about = About { workload: spec.workload.as_str().into(), target, ..About::default() };
+        Self {
+            about,
+            stop: stop.clone(),
+            up: None,
+            plain: Terminal::new(true),
+            failed: false,
+            begun: false,
+            said: Vec::new(),
+            dropped: 0,
+        }
+    }
+
+    /// Takes the terminal over, once. Whether it is ours.
+    fn is_up(&mut self) -> bool {
+        if self.up.is_none() && !self.failed {
+            match self.take_over() {
+                Ok(up) => self.up = Some(up),
+                Err(error) => {
+                    self.failed = true;
+                    self.plain.say(&format!("no full screen ({error}); plain progress instead"));
+                }
+            }
+        }
+        self.up.is_some()
+    }
+
+    fn take_over(&self) -> std::io::Result<Up> {
+        let (messages, received) = mpsc::sync_channel(MOST_WAITING);
+        let view = View::new(Screen::open()?, self.about.clone(), self.stop.clone());
+        super::hear(Some(messages.clone()));
+        let thread = std::thread::Builder::new().name("view".into()).spawn(move || view.work(&received))?;
+        Ok(Up { messages, thread })
+    }
+
+    fn send(&mut self, message: Message) {
+        let Some(up) = &self.up else { return };
+        if self.dropped > 0 && up.messages.try_send(Message::Dropped(self.dropped)).is_ok() {
+            self.dropped = 0;
+        }
+        // The run never waits for the view.
+        if let Err(TrySendError::Full(_)) = up.messages.try_send(message) {
+            self.dropped += 1;
+        }
+    }
+
+    fn remember(&mut self, text: &str) {
+        if self.said.len() < MOST_SAID {
+            self.said.push(text.to_owned());
+        }
+    }
+
+    /// Gives the terminal back and says what was said while it was ours.
+    fn close(&mut self) {
+        super::hear(None);
+        let Some(Up { messages, thread }) = self.up.take() else { return };
+        // A full channel is emptied within a turn of the view; a closed one means that it has ended.
+        let mut end = Message::End;
+        while let Err(TrySendError::Full(again)) = messages.try_send(end) {
+            end = again;
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        // A view that panicked has told so, and the terminal has been given back.
+        let _ = thread.join();
+        give_back();
+        for text in std::mem::take(&mut self.said) {
+            self.plain.say(&text);
+        }
+    }
+}
+
+impl Live for Tui {
+    fn begin(&mut self, workload: &dyn Workload, spec: &Spec) {
+        self.begun = true;
+        self.plain.begin(workload, spec);
+        let written: Option<serde_json::Value> = toml::from_str(&spec.to_toml()).ok();
+        let mut context = Context::default().with(written.unwrap_or_default(), serde_json::Value::Null);
+        context.workload.clone_from(&self.about.workload);
+        context.target.clone_from(&self.about.target);
+        context.headline = workload.headline().into();
+        context.per = workload.headline_per();
+        context.series = kelvin_lab::series(workload.kinds(), spec.load.is_open_loop());
+        let points = (!spec.load.find_max).then(|| spec.load.points().len());
+        if self.is_up() {
+            self.send(Message::Begin(Box::new(context), points));
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        if !self.is_up() {
+            return self.plain.event(event);
+        }
+        if let Event::Note { text, .. } = event {
+            self.remember(text);
+        }
+        self.send(Message::Event(Box::new(event.clone())));
+    }
+
+    fn say(&mut self, text: &str) {
+        if self.up.is_some() {
+            self.remember(text);
+            self.send(Message::Say(text.to_owned()));
+        } else {
+            self.plain.say(text);
+        }
+    }
+
+    fn end(&mut self) {
+        // Data that was made for a run is the run's beginning: the screen stays.
+        if self.begun || self.up.is_none() {
+            self.close();
+            self.plain.end();
+        }
+    }
+}
+
+impl Drop for Tui {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,153 @@
+//! The newest value of every metric, and the devices among them.
+
+use std::collections::HashMap;
+
+use kelvin_measure::observation::{Absent, Observer, PlaceOf, Reading};
+
+use super::timeline::MODES;
+
+/// Metrics above which an observer is broken.
+const MOST: u32 = 1_000_000;
+
+/// What marks a block device's metrics, after a remote host's address where there is one.
+const DISK: &str = "host.disk.";
+
+/// The newest reading of every observer.
+#[derive(Debug, Default)]
+pub(crate) struct Host {
+    /// Of each metric: its observer's first metric, and its place in that observer's readings.
+    places: HashMap<String, (u32, usize)>,
+    readings: HashMap<u32, Vec<f32>>,
+    /// Devices by the prefix of their metrics.
+    devices: Vec<String>,
+    files: Vec<PlaceOf>,
+    absent: Vec<Absent>,
+}
+
+/// A line of the devices' table. What is unknown is not a number.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Device {
+    /// Its name, after its host where that is another one.
+    pub(crate) name: String,
+    /// What of the database lies on it: "data", "log", "data+log", "temp"; empty when nothing is known to.
+    pub(crate) role: String,
+    /// Reads and writes a second, await in ms, average queue size, await of a flush in ms.
+    pub(crate) values: [f64; 5],
+}
+
+impl Host {
+    pub(super) fn declare(&mut self, observer: &Observer) {
+        if observer.first.saturating_add(observer.metrics.len() as u32) > MOST {
+            return;
+        }
+        for (offset, metric) in observer.metrics.iter().enumerate() {
+            self.places.insert(metric.name.clone(), (observer.first, offset));
+            if let Some(device) = metric.name.strip_suffix(".r_s").filter(|name| name.contains(DISK)) {
+                self.devices.push(device.to_owned());
+            }
+        }
+        self.files.extend_from_slice(&observer.places);
+        self.absent.extend_from_slice(&observer.absent);
+    }
+
+    /// Takes values and returns the shares of the CPU when they are among them.
+    pub(super) fn take(&mut self, reading: &Reading) -> Option<[f64; MODES]> {
+        self.readings.insert(reading.first, reading.values.clone());
+        let (first, _) = self.places.get("host.cpu.total.user")?;
+        (*first == reading.first).then(|| self.cpu()).flatten()
+    }
+
+    /// What fell silent.
+    pub(super) fn lost(&mut self, absent: &Absent) {
+        self.absent.push(absent.clone());
+    }
+
+    /// The newest value of a metric; none when it is unknown.
+    pub(crate) fn value(&self, name: &str) -> Option<f64> {
+        let (first, offset) = self.places.get(name)?;
+        let value = f64::from(*self.readings.get(first)?.get(*offset)?);
+        (!value.is_nan()).then_some(value)
+    }
+
+    /// Shares of this host's CPU time, of 1: user, system, interrupts, waiting for devices, stolen.
+    pub(crate) fn cpu(&self) -> Option<[f64; MODES]> {
+        let share = |mode: &str| self.value(&format!("host.cpu.total.{mode}"));
+        let or_none = |mode: &str| share(mode).unwrap_or(0.0);
+        Some([
+            share("user")? + or_none("nice"),
+            share("system")?,
+            or_none("irq") + or_none("softirq"),
+            or_none("iowait"),
+            or_none("steal"),
+        ])
+    }
+
+    /// Why something cannot be seen: of the first absent thing whose name begins so.
+    pub(crate) fn why_not(&self, prefix: &str) -> Option<&str> {
+        self.absent.iter().find(|absent| absent.what.starts_with(prefix)).map(|absent| absent.why.as_str())
+    }
+
+    /// The devices: those that the database lies on first, then the busiest.
+    pub(crate) fn devices(&self) -> Vec<Device> {
+        let mut devices: Vec<Device> = self.devices.iter().map(|prefix| self.device(prefix)).collect();
+        let busy = |device: &Device| {
+            let [reads, writes, ..] = device.values.map(|value| if value.is_nan() { 0.0 } else { value });
+            reads + writes
+        };
+        devices.sort_by(|a, b| {
+            a.role.is_empty().cmp(&b.role.is_empty()).then_with(|| busy(b).total_cmp(&busy(a)))
+        });
+        devices
+    }
+
+    fn device(&self, prefix: &str) -> Device {
+        let (host, name) = prefix.split_once(DISK).unwrap_or(("", prefix));
+        let mut roles: Vec<&str> = Vec::new();
+        // Files of the database are known on this host only.
+        for file in self.files.iter().filter(|file| host.is_empty() && file.device.as_deref() == Some(name)) {
+            let role = if file.role == "wal" { "log" } else { file.role.as_str() };
+            if !roles.contains(&role) {
+                roles.push(role);
+            }
+        }
+        let value = |column: &str| self.value(&format!("{prefix}.{column}")).unwrap_or(f64::NAN);
+        Device {
+            name: format!("{host}{name}"),
+            role: roles.join("+"),
+            values: ["r_s", "w_s", "await", "aqu_sz", "f_await"].map(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::observation::Metric;
+
+    use super::*;
+
+    #[test]
+    fn the_databases_devices_come_first_and_unknown_is_not_zero() {
+        let names = ["host.disk.a.r_s", "host.disk.a.w_s", "host.disk.b.r_s", "db1:9100/host.disk.c.r_s"];
+        let metric = |name: &&str| Metric { name: (*name).into(), unit: "1/s".into(), help: String::new() };
+        let place = |role: &str| PlaceOf {
+            role: role.into(),
+            path: "/".into(),
+            device: Some("b".into()),
+            mount: "/".into(),
+            filesystem: "ext4".into(),
+        };
+        let mut host = Host::default();
+        host.declare(&Observer {
+            first: 5,
+            metrics: names.iter().map(metric).collect(),
+            places: vec![place("data"), place("wal")],
+            ..Observer::default()
+        });
+        host.take(&Reading { at: 1, first: 5, values: vec![1.0, f32::NAN, 2.0, 9.0] });
+        let devices = host.devices();
+        let shown: Vec<_> = devices.iter().map(|d| (d.name.as_str(), d.role.as_str(), d.values[0])).collect();
+        assert_eq!(shown, [("b", "data+log", 2.0), ("db1:9100/c", "", 9.0), ("a", "", 1.0)]);
+        assert!(devices[2].values[1].is_nan());
+        assert!(host.value("host.disk.a.w_s").is_none());
+    }
+}

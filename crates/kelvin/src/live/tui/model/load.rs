@@ -1,0 +1,183 @@
+//! What the virtual users have done: counts and latencies of the newest seconds and of the window.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use kelvin_measure::event::{Arrivals, ErrorCount, Part, Role, Second, Series};
+use kelvin_measure::{Histogram, Nanos};
+
+/// Seconds that "now" is made of, where one would jump too much.
+pub(crate) const RECENT: usize = 5;
+
+/// Kinds of errors that are told apart; the rest is added up.
+const MOST_ERRORS: usize = 50;
+
+/// The percentiles of the table, in per cent, and the largest after them.
+pub(crate) const SHOWN: [f64; 3] = [50.0, 95.0, 99.0];
+
+/// The percentiles of [`SHOWN`] and the largest value.
+fn figures(histogram: &Histogram) -> [Option<Nanos>; 4] {
+    let [p50, p95, p99] = SHOWN.map(|percent| histogram.percentile(percent));
+    [p50, p95, p99, histogram.max()]
+}
+
+/// One series over the window so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KindSum {
+    pub(crate) good: u64,
+    pub(crate) failed: u64,
+    pub(crate) retries: u64,
+    latency: Histogram,
+    /// Its 95th percentile in nanoseconds.
+    pub(crate) p95: Option<Nanos>,
+}
+
+/// One kind of error over the point.
+#[derive(Debug, Clone)]
+pub(crate) struct ErrorSum {
+    pub(crate) count: u64,
+    pub(crate) failed: u64,
+    pub(crate) message: String,
+}
+
+/// What the users have done in the point so far.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    /// What the counts of a second are of.
+    pub(crate) series: Vec<Series>,
+    recent: VecDeque<(i64, Histogram)>,
+    window: Histogram,
+    /// Latencies of the last [`RECENT`] seconds, and of the window: p50, p95, p99, largest.
+    pub(crate) latency: [[Option<Nanos>; 4]; 2],
+    /// By series.
+    pub(crate) kinds: Vec<KindSum>,
+    /// Seconds of the window that are complete.
+    pub(crate) seconds: u64,
+    /// Headline transactions in them.
+    pub(crate) headline: u64,
+    /// Headline transactions of the newest second.
+    pub(crate) now: u64,
+    newest: Option<i64>,
+    /// Errors by class and code, and those beyond the most that are told apart.
+    pub(crate) errors: BTreeMap<(String, String), ErrorSum>,
+    pub(crate) other_errors: u64,
+    /// Arrivals of the newest second, refused ones of the whole point.
+    pub(crate) arrivals: Option<Arrivals>,
+}
+
+/// What one second came to, for the timeline.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Came {
+    pub(super) headline: u64,
+    pub(super) latency: [Option<Nanos>; 4],
+}
+
+impl Load {
+    pub(super) fn new(series: Vec<Series>) -> Self {
+        let kinds = vec![KindSum::default(); series.len()];
+        Self { series, kinds, ..Self::default() }
+    }
+
+    /// Whether latencies are response times, from the intended start.
+    pub(crate) fn is_open(&self) -> bool {
+        self.series.iter().any(|series| matches!(series.role, Role::Response { .. }))
+    }
+
+    /// A second is complete, or something is added to one.
+    pub(super) fn second(&mut self, second: &Second) -> Came {
+        let open = self.is_open();
+        let (mut latency, mut headline) = (Histogram::new(), 0);
+        for ((series, counts), sum) in self.series.iter().zip(&second.kinds).zip(&mut self.kinds) {
+            if series.role.counts_in(second.part) {
+                sum.good += counts.good();
+                sum.failed += counts.failed;
+                sum.retries += counts.retries;
+                sum.latency.add(&counts.latency);
+                sum.p95 = sum.latency.percentile(95.0);
+            }
+            let shown = match series.role {
+                Role::Transaction => {
+                    headline += if series.headline { counts.committed } else { 0 };
+                    !open
+                }
+                Role::Response { .. } => open,
+                Role::Statement { .. } | Role::Lag => false,
+            };
+            if shown {
+                latency.add(&counts.latency);
+                // As the report has it: responses also count when they end after the window.
+                if series.role.counts_in(second.part) {
+                    self.window.add(&counts.latency);
+                }
+            }
+        }
+        if second.part == Part::Measured {
+            self.seconds = self.seconds.max(second.second as u64 + 1);
+            self.headline += headline;
+        }
+        let added = match self.recent.iter_mut().find(|(at, _)| *at == second.second) {
+            Some((_, sum)) => {
+                sum.add(&latency);
+                figures(sum)
+            }
+            None => {
+                let figures = figures(&latency);
+                self.recent.push_back((second.second, latency));
+                figures
+            }
+        };
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        let mut recent = Histogram::new();
+        self.recent.iter().for_each(|(_, histogram)| recent.add(histogram));
+        self.latency = [figures(&recent), figures(&self.window)];
+        match self.newest {
+            Some(newest) if newest == second.second && second.part != Part::Tail => self.now += headline,
+            Some(newest) if newest > second.second => {}
+            // The newest second of the load stays when the users end.
+            _ if second.part == Part::Tail => {}
+            _ => (self.newest, self.now) = (Some(second.second), headline),
+        }
+        Came { headline, latency: added }
+    }
+
+    pub(super) fn error(&mut self, error: &ErrorCount) {
+        let key = (error.class.clone(), error.code.clone());
+        if self.errors.len() >= MOST_ERRORS && !self.errors.contains_key(&key) {
+            self.other_errors += error.count;
+            return;
+        }
+        let sum = self.errors.entry(key).or_insert_with(|| ErrorSum {
+            count: 0,
+            failed: 0,
+            message: error.message.clone(),
+        });
+        sum.count += error.count;
+        sum.failed += if error.retried { 0 } else { error.count };
+    }
+
+    pub(super) fn arrivals(&mut self, new: &Arrivals) {
+        let last = self.arrivals.unwrap_or_default();
+        // An event without those who wait adds to a second of before.
+        let newest = if new.waiting.is_some() { *new } else { last };
+        self.arrivals = Some(Arrivals { refused: last.refused + new.refused, ..newest });
+    }
+
+    /// Errors of any kind, also those that a repetition mended.
+    pub(crate) fn all_errors(&self) -> u64 {
+        self.errors.values().map(|sum| sum.count).sum::<u64>() + self.other_errors
+    }
+
+    /// The series of these roles with their sums, the most first.
+    pub(crate) fn top(&self, of: impl Fn(Role) -> bool) -> Vec<(&str, &KindSum)> {
+        let mut top: Vec<_> = self
+            .series
+            .iter()
+            .zip(&self.kinds)
+            .filter(|(series, _)| of(series.role))
+            .map(|(series, sum)| (series.name.as_str(), sum))
+            .collect();
+        top.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.good));
+        top
+    }
+}

@@ -1,0 +1,279 @@
+//! What the view knows, from the events alone. Nothing here draws, and nothing reads a clock.
+
+mod host;
+mod load;
+mod sessions;
+mod timeline;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use kelvin_diagnose::{Context, Finding};
+use kelvin_measure::event::{Event, Per, Phase, Status};
+use kelvin_measure::observation::{Observation, Occurrence};
+use kelvin_measure::{Nanos, event::Part};
+
+pub(super) use host::Host;
+pub(super) use load::{Load, RECENT};
+pub(super) use sessions::{CLASSES, NAMES, Sessions};
+pub(super) use timeline::{Column, MODES, Timeline};
+
+/// Lines of the log that are kept, and occurrences.
+const MOST_KEPT: usize = 200;
+
+/// A plan that is longer is none.
+const FOREVER: Duration = Duration::from_secs(1000 * 24 * 3600);
+
+/// What is known before the load begins.
+#[derive(Debug, Clone, Default)]
+pub(super) struct About {
+    pub(super) workload: String,
+    pub(super) target: String,
+    pub(super) headline: String,
+    pub(super) per: Per,
+    /// Points of a sweep; none for a search, which makes its own.
+    pub(super) points: Option<usize>,
+}
+
+/// Where the run stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Stage {
+    pub(super) phase: Option<Phase>,
+    /// When it began, by the view's own time.
+    pub(super) since: Duration,
+    pub(super) planned: Option<Duration>,
+    pub(super) point: u32,
+    pub(super) users: u32,
+}
+
+/// A long piece of work with an end in sight.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Work {
+    pub(super) what: String,
+    pub(super) since: Duration,
+    pub(super) done: u64,
+    pub(super) total: u64,
+    pub(super) rows: u64,
+}
+
+/// What keeps the findings from being up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Looked {
+    /// The load has not run long enough for a first look.
+    #[default]
+    NotYet,
+    /// They are those of the last look.
+    UpToDate,
+    /// The run is too long for the view to keep everything.
+    Frozen,
+}
+
+/// Everything that the view shows.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    pub(super) about: About,
+    pub(super) stage: Stage,
+    pub(super) work: Option<Work>,
+    /// Consistency conditions checked, and those of them that do not hold.
+    pub(super) checked: (u32, u32),
+    pub(super) load: Load,
+    pub(super) timeline: Timeline,
+    pub(super) sessions: Sessions,
+    pub(super) host: Host,
+    pub(super) occurrences: BTreeMap<u32, Occurrence>,
+    pub(super) log: VecDeque<String>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) looked: Looked,
+    pub(super) finished: Option<Status>,
+    pub(super) stopping: bool,
+    /// Events that came faster than the view could take them.
+    pub(super) dropped: u64,
+    /// When the window opened, on the run's clock; as planned while the ramp-up lasts.
+    opens: Option<Nanos>,
+    now: Duration,
+}
+
+impl Model {
+    pub(super) fn new(about: About) -> Self {
+        Self { about, ..Self::default() }
+    }
+
+    /// The load is about to start.
+    pub(super) fn begin(&mut self, context: &Context, points: Option<usize>) {
+        self.about = About {
+            workload: context.workload.clone(),
+            target: context.target.clone(),
+            headline: context.headline.clone(),
+            per: context.per,
+            points,
+        };
+        self.load = Load::new(context.series.clone());
+        self.work = None;
+    }
+
+    /// The view's time goes on.
+    pub(super) fn tick(&mut self, now: Duration) {
+        self.now = now;
+    }
+
+    /// A sentence for the person at the terminal.
+    pub(super) fn say(&mut self, text: &str) {
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            if self.log.len() >= MOST_KEPT {
+                self.log.pop_front();
+            }
+            self.log.push_back(line.trim_end().to_owned());
+        }
+    }
+
+    /// Something happened.
+    pub(super) fn event(&mut self, event: &Event) {
+        match event {
+            Event::Phase { point, phase, at, users, planned } => {
+                self.phase(*phase, *point, *at, *users, *planned);
+            }
+            Event::Progress { what, done, total, rows } => {
+                let since = match &self.work {
+                    Some(work) if work.what == *what => work.since,
+                    _ => self.now,
+                };
+                if self.stage.phase.is_none() {
+                    self.stage.phase = Some(Phase::Build);
+                }
+                let (done, total, rows) = (*done, *total, *rows);
+                self.work = Some(Work { what: what.clone(), since, done, total, rows });
+            }
+            Event::Second(second) => {
+                let came = self.load.second(second);
+                if second.part != Part::Tail
+                    && let Some(column) = self.column(second.second)
+                {
+                    column.part = Some(second.part);
+                    column.headline += came.headline;
+                    column.latency = came.latency;
+                }
+            }
+            Event::Arrivals(arrivals) => self.load.arrivals(arrivals),
+            Event::Errors(errors) => {
+                self.load.error(errors);
+                if let Some(column) = self.column(errors.second) {
+                    column.errors += errors.count;
+                }
+            }
+            Event::Note { text, .. } => self.say(text),
+            Event::Check { line, .. } => {
+                self.checked.0 += 1;
+                if !line.holds {
+                    self.checked.1 += 1;
+                    self.say(&format!(
+                        "condition {} ({}) does not hold: {}",
+                        line.number, line.name, line.detail
+                    ));
+                }
+            }
+            Event::Observed(observation) => self.observed(observation),
+            Event::Finished { status, error } => {
+                self.finished = Some(*status);
+                if let Some(error) = error {
+                    self.say(error);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn phase(&mut self, phase: Phase, point: u32, at: Nanos, users: u32, planned: Option<Nanos>) {
+        self.work = None;
+        match phase {
+            Phase::CheckBefore | Phase::CheckAfter => self.checked = (0, 0),
+            Phase::Connect => {
+                self.load = Load::new(std::mem::take(&mut self.load.series));
+                self.sessions.restart();
+                self.opens = None;
+                self.timeline.at(at).begins = Some(point);
+            }
+            Phase::RampUp => self.opens = planned.map(|planned| at + planned),
+            Phase::Measure => self.opens = Some(at),
+            Phase::Build | Phase::Stop => {}
+        }
+        let users = if users > 0 { users } else { self.stage.users };
+        // A load that ends by count has no end in time.
+        let planned = planned.map(Duration::from_nanos).filter(|planned| *planned < FOREVER);
+        self.stage = Stage { phase: Some(phase), since: self.now, planned, point, users };
+    }
+
+    /// The column of a second that is counted from the window's opening.
+    fn column(&mut self, second: i64) -> Option<&mut Column> {
+        let at = self.opens?.checked_add_signed(second.checked_mul(1_000_000_000)?)?;
+        Some(self.timeline.at(at))
+    }
+
+    fn observed(&mut self, observation: &Observation) {
+        match observation {
+            Observation::Observer(observer) => self.host.declare(observer),
+            Observation::Reading(reading) => {
+                if let Some(cpu) = self.host.take(reading) {
+                    self.timeline.at(reading.at.saturating_sub(1)).read(cpu);
+                }
+            }
+            Observation::WaitGroups { first, groups } => self.sessions.declare(*first, groups),
+            Observation::Waits(waits) => {
+                let seen = self.sessions.take(waits);
+                // What was read at the end of a second is of that second.
+                self.timeline.at(waits.at.saturating_sub(1)).looked(waits.looks, &seen);
+            }
+            Observation::Occurrence(occurrence) => {
+                if self.occurrences.len() >= MOST_KEPT && !self.occurrences.contains_key(&occurrence.id) {
+                    self.occurrences.pop_first();
+                }
+                self.occurrences.insert(occurrence.id, occurrence.clone());
+            }
+            Observation::Statements { statements, .. } => self.sessions.texts(statements),
+            Observation::Lost(absent) => {
+                self.host.lost(absent);
+                self.say(&format!("not seen any more: {}: {}", absent.what, absent.why));
+            }
+            Observation::Relations { .. } | Observation::Settings { .. } => {}
+        }
+    }
+
+    /// How long the phase still lasts, when that is planned.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let planned = self.stage.planned?;
+        Some(planned.saturating_sub(self.elapsed()))
+    }
+
+    /// How long the phase has lasted.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.now.saturating_sub(self.stage.since)
+    }
+
+    /// How long the piece of work has lasted.
+    pub(super) fn worked(&self, work: &Work) -> Duration {
+        self.now.saturating_sub(work.since)
+    }
+
+    /// Headline transactions in their own time, of a count over some seconds.
+    pub(super) fn pace(&self, count: u64, seconds: f64) -> Option<f64> {
+        (seconds > 0.0).then(|| count as f64 * self.about.per.seconds() / seconds)
+    }
+
+    /// What marks a second on the charts' axis: a point that began, else a checkpoint, else a vacuum.
+    pub(super) fn mark(&self, second: u64, column: Option<&Column>) -> Option<char> {
+        if let Some(point) = column.and_then(|column| column.begins).filter(|point| *point > 0) {
+            return char::from_digit((point + 1) % 10, 10);
+        }
+        let (from, to) = (second * 1_000_000_000, (second + 1) * 1_000_000_000);
+        let going_on =
+            self.occurrences.values().filter(|o| o.from < to && o.to.is_none_or(|end| end >= from));
+        going_on
+            .filter_map(|o| match o.kind.as_str() {
+                "checkpoint" => Some((0, 'c')),
+                "restart" => Some((1, '!')),
+                "autovacuum" | "autoanalyze" => Some((2, 'v')),
+                _ => None,
+            })
+            .min()
+            .map(|(_, mark)| mark)
+    }
+}

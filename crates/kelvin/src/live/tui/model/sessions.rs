@@ -1,0 +1,209 @@
+//! What the database's sessions were doing.
+
+use std::collections::HashMap;
+
+use kelvin_measure::observation::{StatementTotals, WaitGroup, Waits};
+
+/// Classes of waits that the view tells apart, in the order in which they are stacked.
+pub(crate) const CLASSES: usize = 9;
+
+/// A class: its letter in the strip, its name in the legend, and the same in short.
+pub(crate) const NAMES: [(char, &str, &str); CLASSES] = [
+    ('C', "CPU", "CPU"),
+    ('G', "log", "log"),
+    ('R', "data reads", "read"),
+    ('W', "data writes", "write"),
+    ('K', "locks", "lock"),
+    ('L', "latches", "latch"),
+    ('N', "client", "client"),
+    ('X', "idle in transaction", "idle"),
+    ('O', "other", "other"),
+];
+
+/// Processes of the database that are no sessions of the load.
+const BACKGROUND: [&str; 8] = [
+    "writer",
+    "checkpointer",
+    "autovacuum",
+    "archiver",
+    "wal",
+    "logical replication",
+    "startup",
+    "io worker",
+];
+
+/// States above which new ones are not told apart any more: whatever sends so many is broken.
+const MOST: usize = 100_000;
+
+/// The class of a state, as an index of [`NAMES`]; none for what is no session of the load. The log's own latches
+/// (`WALWrite`, `WALInsert`) are waits for the log.
+fn class(group: &WaitGroup) -> Option<usize> {
+    if BACKGROUND.iter().any(|word| group.backend.contains(word)) {
+        return None;
+    }
+    let event = group.event.as_str();
+    let log = event.starts_with("WAL") || event.starts_with("Wal");
+    Some(match group.class.as_str() {
+        "CPU" => 0,
+        "IO" | "LWLock" if log => 1,
+        "IO" if event.contains("Read") || event.contains("Prefetch") => 2,
+        "IO" => 3,
+        "Lock" => 4,
+        "LWLock" | "BufferPin" | "Buffer" => 5,
+        "Client" => 6,
+        class if class.eq_ignore_ascii_case("idle in transaction") => 7,
+        _ => 8,
+    })
+}
+
+/// One statement and the sessions that were in it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Statement {
+    /// Its text, or its number by the database where the text is not known yet.
+    pub(crate) text: String,
+    /// Average number of sessions in it.
+    pub(crate) sessions: f64,
+    /// The class in which it spends the most: index of [`NAMES`].
+    pub(crate) mostly: usize,
+}
+
+/// Looks at sessions, summed up over the point.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    groups: Vec<WaitGroup>,
+    looks: u64,
+    by_query: HashMap<Option<i64>, [u64; CLASSES]>,
+    rows: HashMap<String, u64>,
+    texts: HashMap<i64, String>,
+}
+
+impl Sessions {
+    /// States that were seen for the first time.
+    pub(super) fn declare(&mut self, first: u32, groups: &[WaitGroup]) {
+        let end = first as usize + groups.len();
+        if end > MOST {
+            return;
+        }
+        if self.groups.len() < end {
+            self.groups.resize(end, WaitGroup::default());
+        }
+        self.groups[first as usize..end].clone_from_slice(groups);
+    }
+
+    /// Takes looks and returns the sessions seen in each class, summed over them.
+    pub(super) fn take(&mut self, waits: &Waits) -> [f64; CLASSES] {
+        let mut seen = [0.0; CLASSES];
+        self.looks += u64::from(waits.looks);
+        for (group, count) in &waits.seen {
+            let Some(group) = self.groups.get(*group as usize) else { continue };
+            let Some(class) = class(group) else { continue };
+            seen[class] += f64::from(*count);
+            self.by_query.entry(group.query).or_default()[class] += u64::from(*count);
+        }
+        for (relation, count) in &waits.rows {
+            *self.rows.entry(relation.clone()).or_default() += u64::from(*count);
+        }
+        seen
+    }
+
+    /// Texts of statements.
+    pub(super) fn texts(&mut self, statements: &[StatementTotals]) {
+        for statement in statements {
+            self.texts.insert(statement.query, one_line(&statement.text));
+        }
+    }
+
+    /// A new point begins.
+    pub(super) fn restart(&mut self) {
+        self.looks = 0;
+        self.by_query.clear();
+        self.rows.clear();
+    }
+
+    /// Whether anybody looked at sessions.
+    pub(crate) fn any(&self) -> bool {
+        self.looks > 0
+    }
+
+    /// Average number of sessions by class over the point.
+    pub(crate) fn average(&self) -> [f64; CLASSES] {
+        let mut sums = [0.0; CLASSES];
+        for classes in self.by_query.values() {
+            sums.iter_mut().zip(classes).for_each(|(sum, count)| *sum += *count as f64);
+        }
+        sums.map(|sum| sum / self.looks.max(1) as f64)
+    }
+
+    /// The statements with the most sessions over the point.
+    pub(crate) fn top(&self, most: usize) -> Vec<Statement> {
+        let mut top: Vec<(&Option<i64>, &[u64; CLASSES], u64)> = self
+            .by_query
+            .iter()
+            .filter(|(query, _)| query.is_some())
+            .map(|(query, classes)| (query, classes, classes.iter().sum()))
+            .collect();
+        // The number decides between equals, so that lines do not jump.
+        top.sort_by_key(|(query, _, sum)| (std::cmp::Reverse(*sum), **query));
+        let statement = |(query, classes, sum): (&Option<i64>, &[u64; CLASSES], u64)| {
+            let number = query.unwrap_or_default();
+            let mostly = (0..CLASSES).max_by_key(|&class| (classes[class], CLASSES - class)).unwrap_or(0);
+            Statement {
+                text: self.texts.get(&number).cloned().unwrap_or_else(|| format!("query {number}")),
+                sessions: sum as f64 / self.looks.max(1) as f64,
+                mostly,
+            }
+        };
+        top.into_iter().take(most).map(statement).collect()
+    }
+
+    /// The relation whose rows were waited for the most.
+    pub(crate) fn hottest(&self) -> Option<&str> {
+        self.rows.iter().max_by_key(|(name, count)| (**count, *name)).map(|(name, _)| name.as_str())
+    }
+}
+
+/// Without line breaks and runs of blanks, cut to what a wide terminal shows.
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().take(100).collect();
+    words.join(" ").chars().take(240).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(backend: &str, class: &str, event: &str) -> WaitGroup {
+        WaitGroup { backend: backend.into(), class: class.into(), event: event.into(), query: Some(7) }
+    }
+
+    #[test]
+    fn the_logs_latches_are_the_log_and_background_processes_are_no_load() {
+        let of =
+            |class_: &str, event: &str| class(&group("client backend", class_, event)).map(|c| NAMES[c].0);
+        assert_eq!(of("LWLock", "WALWrite"), Some('G'));
+        assert_eq!(of("LWLock", "WALInsert"), Some('G'));
+        assert_eq!(of("IO", "WALSync"), Some('G'));
+        assert_eq!(of("IO", "WalSync"), Some('G'));
+        assert_eq!(of("LWLock", "BufferContent"), Some('L'));
+        assert_eq!(of("IO", "DataFileRead"), Some('R'));
+        assert_eq!(of("IO", "DataFileExtend"), Some('W'));
+        assert_eq!(of("Idle in transaction", ""), Some('X'));
+        assert_eq!(of("Nobody knows", ""), Some('O'));
+        assert_eq!(class(&group("checkpointer", "IO", "DataFileWrite")), None);
+        assert_eq!(class(&group("autovacuum worker", "CPU", "")), None);
+    }
+
+    #[test]
+    fn averages_are_over_the_looks() {
+        let mut sessions = Sessions::default();
+        sessions.declare(1, &[group("client backend", "CPU", ""), group("client backend", "Lock", "tuple")]);
+        let waits = |looks, seen| Waits { looks, seen, ..Waits::default() };
+        assert_eq!(sessions.take(&waits(10, vec![(1, 15), (2, 30), (99, 5)]))[0], 15.0);
+        sessions.take(&waits(10, vec![(1, 5)]));
+        let average = sessions.average();
+        assert_eq!((average[0], average[4]), (1.0, 1.5));
+        assert_eq!(sessions.top(3), [Statement { text: "query 7".into(), sessions: 2.5, mostly: 4 }]);
+        sessions.restart();
+        assert!(!sessions.any() && sessions.top(3).is_empty());
+    }
+}

@@ -1,0 +1,209 @@
+//! The terminal: taken over, drawn on by a thread of its own, and given back whatever happens.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossterm::cursor::{Hide, Show};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+};
+use crossterm::{execute, queue, terminal};
+use ratatui::backend::{Backend, CrosstermBackend};
+use ratatui::buffer::Buffer;
+
+/// Whether the terminal is ours.
+static UP: AtomicBool = AtomicBool::new(false);
+
+/// Held while a frame is written: whoever gives the terminal back waits for its end, but not for long.
+static WRITING: Mutex<()> = Mutex::new(());
+
+/// How long a frame under way may take before the terminal is given back over it: the terminal may have stalled.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Why there can be no full screen; none when there can.
+pub(super) fn why_not() -> Option<&'static str> {
+    if !io::stderr().is_terminal() {
+        return Some("standard error is no terminal");
+    }
+    if !io::stdin().is_terminal() {
+        return Some("standard input is no terminal, so that no key could be read");
+    }
+    match std::env::var_os("TERM") {
+        None => Some("TERM is not set"),
+        Some(name) if name.is_empty() || name == "dumb" => {
+            Some("the terminal cannot place characters (TERM)")
+        }
+        Some(_) => None,
+    }
+}
+
+/// Whether the user wants colours (<https://no-color.org>).
+pub(super) fn colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Gives the terminal back when it is ours. For every end there is: the view's own, a panic, a hurried exit.
+pub(crate) fn give_back() {
+    if !UP.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    // A frame that is cut off by the end would leave its last colours behind.
+    let until = Instant::now() + PATIENCE;
+    let mut held = WRITING.try_lock();
+    while held.is_err() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+        held = WRITING.try_lock();
+    }
+    // Nothing can be done about a terminal that has gone away.
+    let _ = terminal::disable_raw_mode();
+    let _ = execute!(io::stderr(), EndSynchronizedUpdate, Show, LeaveAlternateScreen);
+}
+
+/// The hook stays for the rest of the process: with no screen up it does nothing.
+fn give_back_on_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            before(panic);
+        }));
+    });
+}
+
+/// A frame on its way to the terminal.
+struct Frame {
+    cells: Buffer,
+    /// Whether everything is to be written, and not what has changed only.
+    whole: bool,
+}
+
+#[derive(Default)]
+struct Waiting {
+    frame: Option<Frame>,
+    ended: bool,
+}
+
+/// Where one frame waits: a newer one takes its place.
+#[derive(Default)]
+struct Slot {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The terminal, taken over.
+pub(super) struct Screen {
+    slot: Arc<Slot>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Screen {
+    /// Takes the terminal over.
+    ///
+    /// # Errors
+    /// When it cannot be set up so, or there is no thread left.
+    pub(super) fn open() -> io::Result<Self> {
+        give_back_on_panic();
+        // Its own descriptor: a frame that is stuck must hold no lock that a message on standard error needs.
+        let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+        terminal::enable_raw_mode()?;
+        UP.store(true, Ordering::Release);
+        let opened = Self::start(out);
+        if opened.is_err() {
+            give_back();
+        }
+        opened
+    }
+
+    fn start(mut out: File) -> io::Result<Self> {
+        execute!(out, EnterAlternateScreen, Hide)?;
+        let slot = Arc::new(Slot::default());
+        let taken = Arc::clone(&slot);
+        let thread = std::thread::Builder::new().name("screen".into()).spawn(move || write(&taken, out))?;
+        Ok(Self { slot, thread: Some(thread) })
+    }
+
+    /// Whether the frame before has been taken: another one would only be thrown away.
+    pub(super) fn is_ready(&self) -> bool {
+        self.slot.lock().frame.is_none()
+    }
+
+    /// Hands a frame over; never waits for the terminal.
+    pub(super) fn show(&self, cells: Buffer, whole: bool) {
+        let mut waiting = self.slot.lock();
+        // A frame that asked for everything and was never written leaves that to the next.
+        let whole = whole || waiting.frame.as_ref().is_some_and(|frame| frame.whole);
+        waiting.frame = Some(Frame { cells, whole });
+        drop(waiting);
+        self.slot.changed.notify_one();
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.slot.lock().ended = true;
+        self.slot.changed.notify_one();
+        let until = Instant::now() + PATIENCE;
+        if let Some(thread) = self.thread.take() {
+            while !thread.is_finished() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+        give_back();
+    }
+}
+
+/// Whether the terminal is ours still.
+pub(super) fn is_up() -> bool {
+    UP.load(Ordering::Acquire)
+}
+
+/// The writer's life: each frame that waits, as what has changed since the last one.
+fn write(slot: &Slot, out: File) {
+    let mut backend = CrosstermBackend::new(BufWriter::with_capacity(256 * 1024, out));
+    let mut shown = Buffer::default();
+    loop {
+        let mut waiting = slot.lock();
+        while waiting.frame.is_none() && !waiting.ended {
+            waiting = slot.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        // The last frame would be gone in the same moment.
+        if waiting.ended {
+            return;
+        }
+        let Some(frame) = waiting.frame.take() else { continue };
+        drop(waiting);
+        let held = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_up() {
+            return;
+        }
+        // A terminal that has gone away takes nothing more; the run does not need it.
+        if draw(&mut backend, &mut shown, frame).is_err() {
+            return;
+        }
+        drop(held);
+    }
+}
+
+fn draw(backend: &mut CrosstermBackend<BufWriter<File>>, shown: &mut Buffer, frame: Frame) -> io::Result<()> {
+    queue!(backend, BeginSynchronizedUpdate)?;
+    if frame.whole || shown.area != frame.cells.area {
+        backend.clear()?;
+        *shown = Buffer::empty(frame.cells.area);
+    }
+    backend.draw(shown.diff(&frame.cells).into_iter())?;
+    queue!(backend, EndSynchronizedUpdate)?;
+    *shown = frame.cells;
+    Write::flush(backend)
+}

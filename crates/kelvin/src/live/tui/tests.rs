@@ -1,0 +1,318 @@
+//! The picture of a made-up run, to the letter, at both sizes.
+
+use std::time::Duration;
+
+use kelvin_diagnose::{Context, Fact, Finding, Severity};
+use kelvin_measure::event::{
+    Arrivals, ErrorCount, Event, KindCounts, Part, Per, Phase, Role, Second, Series,
+};
+use kelvin_measure::observation::{
+    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Reading, StatementTotals, WaitGroup, Waits,
+};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::draw::{self, Asked, Ink};
+use super::model::{About, Looked, Model};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The picture as text; trailing blanks are left out.
+fn picture(model: &Model, width: u16, height: u16, asked: Asked) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let ink = Ink { colour: true };
+    let area = ratatui::layout::Rect::new(0, 0, width, height);
+    terminal.draw(|frame| draw::draw(frame.buffer_mut(), area, model, asked, ink)).unwrap();
+    let text = terminal.backend().to_string();
+    let lines: Vec<&str> =
+        text.lines().map(|line| line.trim_start_matches('"').trim_end_matches('"').trim_end()).collect();
+    lines.join("\n")
+}
+
+fn about() -> About {
+    About { workload: "tproc-c".into(), target: "postgres".into(), ..About::default() }
+}
+
+fn series() -> Vec<Series> {
+    vec![Series::transaction("New-Order", true), Series::transaction("Payment", false)]
+}
+
+fn begun(series: Vec<Series>, points: Option<usize>) -> Model {
+    let mut model = Model::new(about());
+    let mut context = Context::default();
+    context.workload = "tproc-c".into();
+    context.target = "postgres".into();
+    context.headline = "NOPM".into();
+    context.per = Per::Minute;
+    context.series = series;
+    model.begin(&context, points);
+    model
+}
+
+fn phase(phase: Phase, point: u32, at: u64, planned: Option<u64>) -> Event {
+    Event::Phase { point, phase, at: at * SECOND, users: 8, planned: planned.map(|s| s * SECOND) }
+}
+
+/// Latencies around a middle, in microseconds.
+fn counts(committed: u64, micros: u64) -> KindCounts {
+    let mut counts = KindCounts { committed, ..KindCounts::default() };
+    (0..committed).for_each(|i| counts.latency.record((micros + i * i % 700) * 1000));
+    counts
+}
+
+fn second(point: u32, at: i64, part: Part, kinds: Vec<KindCounts>) -> Event {
+    Event::Second(Second { point, second: at, part, kinds })
+}
+
+const METRICS: [&str; 23] = [
+    "host.cpu.total.user",
+    "host.cpu.total.nice",
+    "host.cpu.total.system",
+    "host.cpu.total.iowait",
+    "host.cpu.total.irq",
+    "host.cpu.total.softirq",
+    "host.cpu.total.steal",
+    "host.pressure.cpu.some",
+    "host.pressure.io.some",
+    "host.pressure.memory.some",
+    "host.disk.nvme0n1.r_s",
+    "host.disk.nvme0n1.w_s",
+    "host.disk.nvme0n1.await",
+    "host.disk.nvme0n1.aqu_sz",
+    "host.disk.nvme0n1.f_await",
+    "host.disk.nvme1n1.r_s",
+    "host.disk.nvme1n1.w_s",
+    "host.disk.nvme1n1.await",
+    "host.disk.nvme1n1.aqu_sz",
+    "host.process.client.cpu.user",
+    "host.process.client.cpu.system",
+    "host.process.server.cpu.user",
+    "host.process.server.cpu.system",
+];
+
+fn observers() -> Vec<Observation> {
+    let place = |role: &str, device: &str| PlaceOf {
+        role: role.into(),
+        path: format!("/srv/{role}"),
+        device: Some(device.into()),
+        mount: "/srv".into(),
+        filesystem: "xfs".into(),
+    };
+    let metric = |name: &&str| Metric { name: (*name).into(), unit: "ratio".into(), help: String::new() };
+    let group = |class: &str, event: &str, query| WaitGroup {
+        backend: "client backend".into(),
+        class: class.into(),
+        event: event.into(),
+        query: Some(query),
+    };
+    vec![
+        Observation::Observer(Observer {
+            source: "host".into(),
+            metrics: METRICS.iter().map(metric).collect(),
+            places: vec![place("data", "nvme0n1"), place("wal", "nvme1n1")],
+            ..Observer::default()
+        }),
+        Observation::WaitGroups {
+            first: 0,
+            groups: vec![
+                group("CPU", "", 11),
+                group("IO", "WALSync", 12),
+                group("IO", "DataFileRead", 11),
+                group("Lock", "tuple", 13),
+                group("LWLock", "BufferContent", 13),
+            ],
+        },
+    ]
+}
+
+/// A minute and a half of a closed loop with a checkpoint, an error and observations.
+fn busy() -> Model {
+    let mut model = begun(series(), Some(4));
+    model.say("postgres: the server of kelvin's own was started");
+    observers().into_iter().for_each(|seen| model.event(&Event::Observed(seen)));
+    model.event(&phase(Phase::Connect, 1, 0, None));
+    model.tick(Duration::from_secs(1));
+    model.event(&phase(Phase::RampUp, 1, 1, Some(5)));
+    for at in -5i64..40 {
+        let now = (6 + at) as u64;
+        if at == 0 {
+            model.tick(Duration::from_secs(now));
+            model.event(&phase(Phase::Measure, 1, 6, Some(60)));
+        }
+        let part = if at < 0 { Part::RampUp } else { Part::Measured };
+        let slow = if (20..26).contains(&at) { 3 } else { 1 };
+        model.event(&second(
+            1,
+            at,
+            part,
+            vec![counts(900 / slow, 1500 * slow), counts(850 / slow, 700 * slow)],
+        ));
+        let at = (now + 1) * SECOND;
+        let log = if slow > 1 { 50 } else { 12 };
+        let seen = vec![(0, 24), (1, log), (2, 9), (3, 8), (4, 5)];
+        let rows = vec![("public.warehouse".into(), 3)];
+        model.event(&Event::Observed(Observation::Waits(Waits { at, looks: 10, seen, rows, lock_looks: 1 })));
+        let mut values = vec![0.42, 0.01, 0.2, 0.08, 0.01, 0.02, 0.03, 0.31, 0.12, 0.0];
+        values.extend([310.0, 1204.0, 0.84, 1.3, 0.41, 0.0, 820.0, 0.3, f32::NAN, 0.2, 0.05, 1.1, 0.3]);
+        model.event(&Event::Observed(Observation::Reading(Reading { at, first: 0, values })));
+    }
+    model.event(&Event::Observed(Observation::Occurrence(Occurrence {
+        id: 0,
+        kind: "checkpoint".into(),
+        subject: "timed".into(),
+        from: 26 * SECOND,
+        to: Some(32 * SECOND),
+        figures: std::collections::BTreeMap::new(),
+    })));
+    model.event(&Event::Errors(ErrorCount {
+        point: 1,
+        second: 12,
+        kind: Some(0),
+        class: "deadlock".into(),
+        code: "40P01".into(),
+        message: "deadlock detected".into(),
+        retried: true,
+        count: 3,
+    }));
+    let statement = |query, text: &str| StatementTotals {
+        query,
+        text: text.into(),
+        calls: 1,
+        total_ms: 1.0,
+        rows: 1,
+        blocks_hit: 0,
+        blocks_read: 0,
+        wal_bytes: None,
+        plan: None,
+    };
+    let statements =
+        vec![statement(11, "SELECT s_quantity\n  FROM stock\tWHERE s_w_id = $1"), statement(12, "COMMIT")];
+    model.event(&Event::Observed(Observation::Statements { point: 0, statements, total_ms: 1.0 }));
+    model.event(&Event::Note {
+        point: 1,
+        second: 12,
+        text: "user 3 lost its connection and has a new one".into(),
+    });
+    model.findings = vec![
+        finding(Severity::Red, "a checkpoint ran for 6 s within the window and cost 64 % of the throughput"),
+        finding(Severity::Amber, "max_wal_size forces a checkpoint every 94 s; 4.2 GB would not"),
+        finding(Severity::Note, "huge pages are off with 8 GB of shared buffers"),
+    ];
+    model.looked = Looked::UpToDate;
+    model.tick(Duration::from_secs(46));
+    model
+}
+
+fn finding(severity: Severity, title: &str) -> Finding {
+    Finding {
+        id: "checkpoint-in-window",
+        severity,
+        point: Some(1),
+        title: title.into(),
+        evidence: vec![Fact::new("checkpoint", "6 s")],
+        threshold: String::new(),
+        next: "set max_wal_size to 8 GB and let the ramp-up cover one checkpoint".into(),
+    }
+}
+
+#[test]
+fn a_busy_run_at_80_by_24() {
+    insta::assert_snapshot!(picture(&busy(), 80, 24, Asked::default()));
+}
+
+#[test]
+fn a_busy_run_at_200_by_60() {
+    insta::assert_snapshot!(picture(&busy(), 200, 60, Asked::default()));
+}
+
+/// An open loop on SQLite: no sessions, nothing seen of the host but why not.
+#[test]
+fn a_search_on_sqlite_at_80_by_24() {
+    let response =
+        Series { role: Role::Response { of: 0 }, ..Series::transaction("New-Order, response", false) };
+    let mut model = begun(vec![series().remove(0), response], None);
+    model.about.target = "sqlite".into();
+    let absent = Absent { what: "host.cpu".into(), why: "cannot read /proc/stat: permission denied".into() };
+    let observer = Observer { source: "host".into(), absent: vec![absent], ..Observer::default() };
+    model.event(&Event::Observed(Observation::Observer(observer)));
+    model.event(&phase(Phase::Connect, 2, 0, None));
+    model.event(&phase(Phase::Measure, 2, 0, Some(10)));
+    for at in 0..4 {
+        model.event(&second(2, at, Part::Measured, vec![counts(400, 900), counts(400, 4000)]));
+        let arrivals = Arrivals { point: 2, second: at, due: 410, refused: 2, waiting: Some(7) };
+        model.event(&Event::Arrivals(arrivals));
+    }
+    model.tick(Duration::from_secs(4));
+    model.stopping = true;
+    insta::assert_snapshot!(picture(&model, 80, 24, Asked::default()));
+}
+
+#[test]
+fn making_the_data_and_a_terminal_that_is_too_small() {
+    let mut model = Model::new(about());
+    let progress =
+        |done| Event::Progress { what: "warehouses loaded".into(), done, total: 10, rows: 1_000_000 * done };
+    model.event(&progress(0));
+    model.tick(Duration::from_secs(8));
+    model.event(&progress(2));
+    insta::assert_snapshot!(picture(&model, 60, 10, Asked::default()));
+}
+
+#[test]
+fn the_keys_are_explained() {
+    let asked = Asked { help: true, paused: true };
+    insta::assert_snapshot!(picture(&busy(), 80, 24, asked));
+}
+
+/// Whatever the size and however little is known: no panic, and nothing outside.
+#[test]
+fn every_size_can_be_drawn() {
+    let models = [Model::new(about()), begun(series(), Some(1)), busy()];
+    for model in &models {
+        for width in (1..30).chain([79, 80, 81, 139, 140, 300]) {
+            for height in (1..30).chain([90]) {
+                picture(model, width, height, Asked::default());
+                picture(model, width, height, Asked { help: true, paused: true });
+            }
+        }
+    }
+}
+
+/// Without colours the picture has the same characters, and no cell has one.
+#[test]
+fn without_colours_nothing_is_lost() {
+    let area = ratatui::layout::Rect::new(0, 0, 200, 60);
+    let draw = |colour| {
+        let mut buffer = ratatui::buffer::Buffer::empty(area);
+        draw::draw(&mut buffer, area, &busy(), Asked::default(), Ink { colour });
+        buffer
+    };
+    let (with, without) = (draw(true), draw(false));
+    let reset = ratatui::style::Color::Reset;
+    assert!(without.content().iter().all(|cell| cell.fg == reset && cell.bg == reset));
+    assert!(with.content().iter().any(|cell| cell.bg != reset));
+    let text = |buffer: &ratatui::buffer::Buffer| -> String {
+        buffer.content().iter().map(ratatui::buffer::Cell::symbol).collect()
+    };
+    assert_eq!(text(&with), text(&without));
+}
+
+/// What is added to a second later is in its sums, and a new point begins with none of them.
+#[test]
+fn late_samples_count_and_a_new_point_begins_at_nothing() {
+    let mut model = begun(series(), Some(2));
+    model.event(&phase(Phase::Connect, 0, 0, None));
+    model.event(&phase(Phase::Measure, 0, 0, Some(10)));
+    model.event(&second(0, 0, Part::Measured, vec![counts(100, 900), counts(10, 900)]));
+    model.event(&second(0, 1, Part::Measured, vec![counts(50, 900), counts(10, 900)]));
+    model.event(&second(0, 0, Part::Measured, vec![counts(3, 900), counts(0, 900)]));
+    model.event(&second(0, 10, Part::Tail, vec![counts(7, 900), counts(0, 900)]));
+    assert_eq!((model.load.headline, model.load.now, model.load.seconds), (153, 50, 2));
+    assert_eq!(model.pace(model.load.headline, 2.0), Some(4590.0));
+    assert_eq!(model.load.kinds[1].good, 20);
+    let columns: Vec<u64> =
+        model.timeline.last(3).map(|(_, column)| column.map_or(0, |column| column.headline)).collect();
+    assert_eq!(columns, [103, 50, 0]);
+    model.event(&phase(Phase::Connect, 1, 11, None));
+    assert_eq!((model.load.headline, model.load.seconds, model.load.latency), (0, 0, [[None; 4]; 2]));
+}

@@ -1,0 +1,217 @@
+//! The view's own thread: keys and events in, frames out. It waits for neither the run nor the terminal.
+
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use crossterm::event::{self, Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use kelvin_diagnose::{Context, Evidence};
+use kelvin_measure::Event;
+use kelvin_measure::observation::Observation;
+use kelvin_workload::Stop;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::draw::{self, Asked, Ink};
+use super::model::{About, Looked, Model};
+use super::screen::{self, Screen};
+
+/// The shortest time from one frame to the next.
+const FRAME: Duration = Duration::from_millis(250);
+
+/// How long keys are waited for before events are taken again.
+const TURN: Duration = Duration::from_millis(100);
+
+/// The shortest time from one look for findings to the next.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// A look for findings may take this share of the time: one that took longer is followed by a longer rest.
+const LOOK_COST: u32 = 250;
+
+/// A held key repeats itself thirty times a second, and the second `q` means something else than the first.
+const REPEATED: Duration = Duration::from_secs(1);
+
+/// Values of observers, and looks at sessions, that the evidence may hold: some 100 MB.
+const MOST_EVIDENCE: usize = 20_000_000;
+
+/// What reaches the view.
+pub(in super::super) enum Message {
+    /// The load is about to start: what is known of it, and the number of points where that is planned.
+    Begin(Box<Context>, Option<usize>),
+    /// Something happened.
+    Event(Box<Event>),
+    /// A sentence.
+    Say(String),
+    /// So many events were lost before this moment.
+    Dropped(u64),
+    /// The view is over.
+    End,
+}
+
+/// The thread's state.
+pub(super) struct View {
+    screen: Screen,
+    model: Model,
+    asked: Asked,
+    ink: Ink,
+    evidence: Option<Evidence>,
+    /// What the evidence holds.
+    held: usize,
+    started: Instant,
+    drawn: Option<Instant>,
+    looked: Instant,
+    look_cost: Duration,
+    quit: Option<Instant>,
+    stop: Stop,
+    keys: bool,
+}
+
+impl View {
+    pub(super) fn new(screen: Screen, about: About, stop: Stop) -> Self {
+        let now = Instant::now();
+        Self {
+            screen,
+            model: Model::new(about),
+            asked: Asked::default(),
+            ink: Ink { colour: screen::colours() },
+            evidence: None,
+            held: 0,
+            started: now,
+            drawn: None,
+            looked: now,
+            look_cost: Duration::ZERO,
+            quit: None,
+            stop,
+            keys: true,
+        }
+    }
+
+    /// Goes on until the view is over, or the terminal has been given back by somebody else.
+    pub(super) fn work(mut self, messages: &Receiver<Message>) {
+        let mut changed = true;
+        let mut whole = false;
+        while screen::is_up() {
+            self.model.tick(self.started.elapsed());
+            loop {
+                match messages.try_recv() {
+                    Ok(Message::End) | Err(TryRecvError::Disconnected) => return,
+                    Ok(message) => {
+                        self.take(message);
+                        changed = true;
+                    }
+                    Err(TryRecvError::Empty) => break,
+                }
+            }
+            self.look();
+            self.model.stopping = self.stop.requested();
+            // A clock that counts down changes the picture too.
+            let since = self.drawn.map_or(Duration::MAX, |drawn| drawn.elapsed());
+            let due = whole || since >= Duration::from_secs(1) || changed && since >= FRAME;
+            if due && (whole || !self.asked.paused) && self.screen.is_ready() {
+                self.draw(whole);
+                (changed, whole) = (false, false);
+            }
+            if let Some(anew) = self.key() {
+                whole |= anew;
+                changed = true;
+            }
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Begin(context, points) => {
+                self.model.begin(&context, points);
+                self.evidence = Some(Evidence::new(*context));
+                self.looked = Instant::now();
+            }
+            Message::Event(event) => {
+                self.model.event(&event);
+                self.keep(&event);
+            }
+            Message::Say(text) => self.model.say(&text),
+            Message::Dropped(count) => self.model.dropped += count,
+            Message::End => {}
+        }
+    }
+
+    /// Adds an event to the evidence, as long as that stays within what a view may hold.
+    fn keep(&mut self, event: &Event) {
+        let Some(evidence) = &mut self.evidence else { return };
+        self.held += match event {
+            Event::Observed(Observation::Reading(reading)) => reading.values.len() + 8,
+            Event::Observed(Observation::Waits(waits)) => 2 * waits.seen.len() + 8,
+            Event::Observed(_) => 64,
+            _ => 16,
+        };
+        if self.held > MOST_EVIDENCE {
+            // Findings on a part of the run would be wrong.
+            self.evidence = None;
+            self.model.findings.clear();
+            self.model.looked = Looked::Frozen;
+        } else {
+            evidence.event(event);
+        }
+    }
+
+    /// Looks for findings when it is time to.
+    fn look(&mut self) {
+        let Some(evidence) = &self.evidence else { return };
+        let rest = LOOK.max(self.look_cost * LOOK_COST);
+        if self.looked.elapsed() < rest || evidence.points().next().is_none() {
+            return;
+        }
+        let before = Instant::now();
+        self.model.findings = kelvin_diagnose::find(evidence);
+        self.model.looked = Looked::UpToDate;
+        self.look_cost = before.elapsed();
+        self.looked = Instant::now();
+    }
+
+    fn draw(&mut self, whole: bool) {
+        self.drawn = Some(Instant::now());
+        let (width, height) = crossterm::terminal::size().unwrap_or((80, 24));
+        // What a broken terminal says of itself must not take all memory.
+        let area = Rect::new(0, 0, width.clamp(1, 600), height.clamp(1, 300));
+        let mut buffer = Buffer::empty(area);
+        draw::draw(&mut buffer, area, &self.model, self.asked, self.ink);
+        self.screen.show(buffer, whole);
+    }
+
+    /// Waits for a key, a turn at most. Whether there was one that changes the picture, and whether all of it.
+    fn key(&mut self) -> Option<bool> {
+        if !self.keys {
+            std::thread::sleep(TURN);
+            return None;
+        }
+        match event::poll(TURN).and_then(|ready| if ready { event::read().map(Some) } else { Ok(None) }) {
+            Ok(Some(Input::Key(key))) if key.kind != KeyEventKind::Release => self.pressed(key),
+            Ok(Some(Input::Resize(..))) => Some(true),
+            Ok(_) => None,
+            Err(_) => {
+                // The terminal has gone away; Ctrl-C from elsewhere still ends the run.
+                self.keys = false;
+                None
+            }
+        }
+    }
+
+    fn pressed(&mut self, key: KeyEvent) -> Option<bool> {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c') if control => crate::signal::asked(&self.stop),
+            KeyCode::Char('l') if control => return Some(true),
+            KeyCode::Char('q' | 'Q') if !control => {
+                let repeated = self.quit.replace(Instant::now()).is_some_and(|at| at.elapsed() < REPEATED);
+                // The third Ctrl-C ends the process and keeps no report; no letter may do that.
+                if !repeated && !self.stop.now() {
+                    crate::signal::asked(&self.stop);
+                }
+            }
+            KeyCode::Char('p' | ' ') if !control => self.asked.paused = !self.asked.paused,
+            KeyCode::Char('?' | 'h') if !control => self.asked.help = !self.asked.help,
+            KeyCode::Esc => self.asked.help = false,
+            _ => return None,
+        }
+        Some(true)
+    }
+}

@@ -23,6 +23,7 @@ const FOLLOWS: &[(&str, &[&str])] = &[
             "wal-forced-checkpoint",
             "checkpoint-in-window",
             "autovacuum-in-window",
+            "buffers-too-small",
             "noisy-neighbour",
             "steal",
             "swapping",

@@ -8,6 +8,9 @@
 mod evidence;
 mod finding;
 mod findings;
+mod load;
+#[cfg(test)]
+mod scene;
 mod verdict;
 
 pub use evidence::{Active, Context, Evidence, PointEvidence, Seen, Span};

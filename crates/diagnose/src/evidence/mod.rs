@@ -7,7 +7,7 @@ mod sessions;
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::event::Event;
+use kelvin_measure::event::{Event, Scalability};
 use kelvin_measure::observation::{
     Absent, Observation, Occurrence, PlaceOf, Relation, StatementTotals, When,
 };
@@ -37,6 +37,8 @@ pub struct Evidence {
     places: Vec<PlaceOf>,
     absent: Vec<Absent>,
     lost: Vec<Absent>,
+    scalability: Option<Scalability>,
+    built: bool,
     latest: Nanos,
     finished: bool,
     /// The newest complete run of the same workload on the same target before this one, when there is one.
@@ -66,6 +68,7 @@ impl Evidence {
         match event {
             Event::Phase { point, phase, at, users, planned } => {
                 self.latest = self.latest.max(*at);
+                self.built |= *phase == Phase::Build;
                 if !matches!(phase, Phase::Build | Phase::CheckBefore | Phase::CheckAfter) {
                     self.point_mut(*point).phase(*phase, *at, *users, *planned);
                 }
@@ -81,6 +84,7 @@ impl Evidence {
             Event::Note { point, second, text } => {
                 self.point_mut(*point).notes.push((*second, text.clone()));
             }
+            Event::Scalability(found) => self.scalability = Some(found.clone()),
             Event::Observed(observation) => self.observed(observation),
             Event::Finished { .. } => self.finished = true,
             _ => {}
@@ -150,6 +154,16 @@ impl Evidence {
     pub fn ramp_up(&self, point: u32) -> Option<Span> {
         let point = self.points.get(&point)?;
         Some(Span { from: point.ramp?, to: point.open? }).filter(|span| span.to > span.from)
+    }
+
+    /// The law fitted to the points of a sweep over users.
+    pub fn scalability(&self) -> Option<&Scalability> {
+        self.scalability.as_ref()
+    }
+
+    /// Whether the run made its data itself.
+    pub fn built(&self) -> bool {
+        self.built
     }
 
     /// Whether the run has ended.

@@ -147,7 +147,16 @@ impl PointEvidence {
     /// Good transactions a second, by whole seconds of the window in their order: the last, which may be cut, is left
     /// out once the window has closed.
     pub fn throughput(&self) -> Vec<f64> {
+        self.by_second(|counts| counts.good)
+    }
+
+    /// The same of the headline's types alone.
+    pub fn headline(&self) -> Vec<f64> {
+        self.by_second(|counts| counts.headline)
+    }
+
+    fn by_second(&self, of: impl Fn(&SecondCounts) -> u64) -> Vec<f64> {
         let whole = self.window.as_ref().map_or(i64::MAX, |w| (w.elapsed / 1_000_000_000) as i64);
-        self.seconds.range(0..).filter(|(second, _)| **second < whole).map(|(_, c)| c.good as f64).collect()
+        self.seconds.range(0..).filter(|(second, _)| **second < whole).map(|(_, c)| of(c) as f64).collect()
     }
 }

@@ -1,5 +1,45 @@
 //! The findings, one file each.
 
+mod autovacuum_in_window;
+mod buffers_too_small;
+mod causes;
+mod changed_plan;
+mod checkpoint_in_window;
+mod client_saturated;
+mod client_throttled;
+mod compared;
+mod data_in_page_cache;
+mod data_write_burst;
+mod effect;
+mod errors_and_retries;
+mod fsync_off;
+mod hot_page;
+mod hot_rows;
+mod huge_pages_off;
+mod log_write_latency;
+mod machine_changed;
+mod memory_pressure;
+mod missing_statistics;
+mod network_round_trips;
+mod noisy_neighbour;
+mod not_reset;
+mod not_steady;
+mod numa_remote;
+mod past_the_knee;
+mod ramp_up_too_short;
+mod scan_without_index;
+mod setting;
+#[cfg(test)]
+mod staged;
+mod steal;
+mod swapping;
+mod synchronous_commit_off;
+mod too_few_users;
+mod top_statement_dominates;
+mod unseen;
+mod wal_forced_checkpoint;
+mod words;
+
 use crate::{Evidence, Finding};
 
 /// A finding as it is asked for.
@@ -14,7 +54,39 @@ pub struct About {
 }
 
 /// Every finding that is known, in the order of a reader's questions.
-const KNOWN: &[About] = &[];
+const KNOWN: &[About] = &[
+    client_saturated::ABOUT,
+    steal::ABOUT,
+    noisy_neighbour::ABOUT,
+    ramp_up_too_short::ABOUT,
+    not_steady::ABOUT,
+    errors_and_retries::ABOUT,
+    too_few_users::ABOUT,
+    past_the_knee::ABOUT,
+    network_round_trips::ABOUT,
+    log_write_latency::ABOUT,
+    machine_changed::ABOUT,
+    not_reset::ABOUT,
+    fsync_off::ABOUT,
+    synchronous_commit_off::ABOUT,
+    wal_forced_checkpoint::ABOUT,
+    checkpoint_in_window::ABOUT,
+    autovacuum_in_window::ABOUT,
+    hot_rows::ABOUT,
+    hot_page::ABOUT,
+    scan_without_index::ABOUT,
+    buffers_too_small::ABOUT,
+    data_in_page_cache::ABOUT,
+    changed_plan::ABOUT,
+    top_statement_dominates::ABOUT,
+    missing_statistics::ABOUT,
+    huge_pages_off::ABOUT,
+    numa_remote::ABOUT,
+    data_write_burst::ABOUT,
+    swapping::ABOUT,
+    memory_pressure::ABOUT,
+    unseen::ABOUT,
+];
 
 /// Every finding that is known.
 pub fn all() -> &'static [About] {
@@ -24,11 +96,12 @@ pub fn all() -> &'static [About] {
 /// What the evidence shows, the most severe first, otherwise in the order of [`all`].
 pub fn find(evidence: &Evidence) -> Vec<Finding> {
     let mut found: Vec<Finding> = KNOWN.iter().flat_map(|about| (about.look)(evidence)).collect();
+    causes::settle(&mut found);
     found.sort_by_key(|finding| finding.severity);
     found
 }
 
 /// What keeps two runs from being compared as if they differed in nothing but the factor under study.
-pub fn compared(_first: &Evidence, _second: &Evidence) -> Vec<Finding> {
-    Vec::new()
+pub fn compared(first: &Evidence, second: &Evidence) -> Vec<Finding> {
+    compared::compared(first, second)
 }

@@ -1,0 +1,243 @@
+//! Did autovacuum work on the load's tables within the measured window?
+//!
+//! Small tables that are updated all the time are vacuumed every minute in passing; that is no trouble. Trouble is what
+//! takes the window's better part or a worker's time that the load would have had.
+
+use super::{About, effect, words};
+use crate::{Evidence, Fact, Finding, Severity, Span};
+
+pub(super) const ABOUT: About = About {
+    id: "autovacuum-in-window",
+    question: "Did autovacuum work within the measured window, and what did it cost?",
+    look,
+};
+
+/// Share of the window from which it is the state that was measured, and not a moment in it; or rounds in which the same
+/// table was vacuumed, where by default there is one a minute (`autovacuum_naptime`).
+const MOST_OF_IT: f64 = 0.5;
+const ROUNDS: usize = 4;
+/// Workers at work on average, from which such a state counts: below it they slept nearly all the time, or waited for a
+/// moment in which to give pages at a table's end back.
+const AT_WORK: f64 = 0.05;
+/// Workers at work on average that are much by themselves. Measured with PostgreSQL 15 on two cores: up to 0.07 in passing
+/// (throughput unchanged), 0.3 (-17 %), 1.4 (-32 %).
+const BUSY: f64 = 0.12;
+/// A minute: rounds are only counted in windows that short, or a long one had them by nature.
+const MINUTE: f64 = 60.0;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+/// Whether it is PostgreSQL's own table and not one of the load's.
+fn of_the_catalog(relation: &str) -> bool {
+    let relation = relation.rsplit_once("pg_catalog.").map_or(relation, |_| "pg_catalog.");
+    relation.starts_with("pg_catalog.")
+        || relation.starts_with("information_schema.")
+        || relation.contains("pg_toast")
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let window = evidence.window(point)?;
+    let all =
+        || ["autovacuum", "autoanalyze"].into_iter().flat_map(|kind| evidence.occurrences(kind, window));
+    let of_the_load = || all().filter(|o| !of_the_catalog(&o.subject));
+    let vacuums = effect::spans(of_the_load().filter(|o| o.kind == "autovacuum"), window);
+    let spans = effect::spans(of_the_load(), window);
+    all().next()?;
+    // One that only the tables' counters told of has no length: it is there all the same.
+    let catalog_only = of_the_load().next().is_none();
+    let busy = busy(evidence, window, &vacuums, &spans);
+    let covered = effect::covered(&vacuums) / window.seconds();
+    let effect = effect::on_throughput(evidence, point, &vacuums);
+    let costly = effect.is_some_and(|effect| effect.costly);
+    let rounds = rounds(of_the_load().filter(|o| o.kind == "autovacuum").map(|o| o.subject.as_str()));
+    let often = rounds as f64 >= ROUNDS as f64 * (window.seconds() / MINUTE).max(1.0);
+    let most = (covered >= MOST_OF_IT || often) && busy.is_none_or(|busy| busy >= AT_WORK);
+    let red = most || costly || busy.is_some_and(|busy| busy >= BUSY);
+    let severity = match (red, catalog_only) {
+        (true, _) => Severity::Red,
+        (false, false) => Severity::Amber,
+        (false, true) => Severity::Note,
+    };
+    let mut facts = by_relation(all(), window);
+    facts.push(Fact::new("part of the window with a vacuum of the load's tables", words::share(covered)));
+    facts.extend(busy.map(|busy| Fact::new("workers at work on vacuums, on average", words::number(busy))));
+    facts.extend(effect.map(effect::Effect::fact));
+    facts.extend(effect::on_log_device(evidence, window, &vacuums));
+    Some(Finding {
+        id: ABOUT.id,
+        severity,
+        point: Some(point),
+        title: if catalog_only {
+            "autovacuum worked on PostgreSQL's own tables within the measured window".into()
+        } else {
+            let vacuums = if covered > 0.0 { words::share(covered) } else { "next to nothing".into() };
+            format!("autovacuum worked within the measured window: vacuums in {vacuums} of it")
+        },
+        evidence: facts,
+        threshold: "red when workers were at work on vacuums of the load's tables for 12 % of the time (up to 7 % is in passing, 30 % \
+                    cost 17 % of the throughput on two cores), vacuums took half of the window or came back to a table four times a minute, \
+                    or the throughput during them surely left the ±10 % of a steady state (SNIA PTS)"
+            .into(),
+        next: "`vacuum (analyze)` the tables before the load; then either autovacuum = off for a run of minutes, or a window \
+               long enough to hold many of its rounds"
+            .into(),
+    })
+}
+
+/// How often the table that was vacuumed most often was.
+fn rounds<'a>(relations: impl Iterator<Item = &'a str>) -> usize {
+    let mut counts = std::collections::HashMap::new();
+    relations.for_each(|relation| *counts.entry(relation).or_insert(0) += 1);
+    counts.into_values().max().unwrap_or(0)
+}
+
+/// Average number of workers at work on vacuums of the load's tables; none where sessions were not seen. Sessions do not
+/// say what a worker does, so that its work is shared out by the time of vacuums and analyzes.
+fn busy(evidence: &Evidence, window: Span, vacuums: &[Span], spans: &[Span]) -> Option<f64> {
+    let (mut from, mut sum, mut known) = (None, 0.0, false);
+    for (to, groups) in evidence.sessions_over_time() {
+        let Some(from) = from.replace(to) else { continue };
+        let within = |spans: &[Span]| -> f64 {
+            let cut =
+                |s: &Span| Span { from: s.from.max(from).max(window.from), to: s.to.min(to).min(window.to) };
+            // Added up and not joined: two workers are two.
+            spans.iter().map(|s| cut(s).seconds()).sum()
+        };
+        known |= to > window.from && from < window.to;
+        let (of_vacuums, of_all) = (within(vacuums), within(spans));
+        if of_all > 0.0 {
+            // Nothing but the wait tells a worker that sleeps between its pages from one at work.
+            let at_work =
+                groups.iter().filter(|(g, _)| g.backend == "autovacuum worker" && g.class != "Timeout");
+            let at_work: f64 = at_work.map(|(_, sessions)| sessions).sum();
+            sum += at_work * of_vacuums / of_all * Span { from, to }.seconds();
+        }
+    }
+    known.then(|| sum / window.seconds())
+}
+
+/// Number and time of what was done to each relation, the longest first.
+fn by_relation<'a>(
+    all: impl Iterator<Item = &'a kelvin_measure::observation::Occurrence>,
+    window: Span,
+) -> Vec<Fact> {
+    let mut sums: Vec<(String, usize, f64)> = Vec::new();
+    for occurrence in all {
+        let seconds = effect::covered(&effect::spans([occurrence], window));
+        let what = format!("{} of {}", occurrence.kind, occurrence.subject);
+        match sums.iter_mut().find(|(known, ..)| *known == what) {
+            Some((_, number, sum)) => (*number, *sum) = (*number + 1, *sum + seconds),
+            None => sums.push((what, 1, seconds)),
+        }
+    }
+    sums.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let fact = |(what, number, seconds): (String, usize, f64)| {
+        let length = if seconds > 0.0 { words::seconds(seconds) } else { "too short to be seen".into() };
+        Fact::new(what, format!("{} in the window, {length}", words::count(number, "time")))
+    };
+    sums.into_iter().take(6).map(fact).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn severity(staged: Staged) -> Option<Severity> {
+        look(&staged.done()).first().map(|finding| finding.severity)
+    }
+
+    fn workers(staged: Staged, at_work: f64, asleep: f64) -> Staged {
+        staged.sessions(
+            &[
+                ("client backend", "CPU", "", 2.0),
+                ("autovacuum worker", "CPU", "", at_work),
+                ("autovacuum worker", "Timeout", "VacuumDelay", asleep),
+            ],
+            &[],
+        )
+    }
+
+    #[test]
+    fn most_of_the_window_is_red() {
+        let staged = || {
+            Staged::new().occurrence("autovacuum", "public.stock", 5.0, 14.0).occurrence(
+                "autovacuum",
+                "public.customer",
+                14.0,
+                25.0,
+            )
+        };
+        assert_eq!(severity(staged()), Some(Severity::Red));
+        assert_eq!(severity(workers(staged(), 0.33, 1.1)), Some(Severity::Red));
+        assert_eq!(severity(workers(staged(), 0.02, 1.4)), Some(Severity::Amber));
+    }
+
+    #[test]
+    fn in_passing_it_is_amber() {
+        let staged = Staged::new()
+            .occurrence("autovacuum", "public.warehouse", 9.0, 9.1)
+            .occurrence("autovacuum", "public.stock", 9.1, 13.0)
+            .occurrence("autoanalyze", "public.stock", 13.0, 15.0);
+        assert_eq!(severity(workers(staged, 0.1, 0.3)), Some(Severity::Amber));
+    }
+
+    #[test]
+    fn a_worker_that_works_or_costs_is_red() {
+        let staged = || Staged::new().occurrence("autovacuum", "public.stock", 8.0, 14.0);
+        assert_eq!(severity(workers(staged(), 0.7, 0.0)), Some(Severity::Red));
+        let slow = |second: i64| {
+            if (2..8).contains(&second) { 600 + second.unsigned_abs() } else { 1000 + second.unsigned_abs() }
+        };
+        assert_eq!(severity(staged().throughput(slow)), Some(Severity::Red));
+        assert_eq!(severity(staged()), Some(Severity::Amber));
+    }
+
+    #[test]
+    fn analyzing_alone_is_not_red() {
+        let staged = || {
+            Staged::new().occurrence("autoanalyze", "public.stock", 8.0, 20.0).occurrence(
+                "autovacuum",
+                "public.warehouse",
+                20.0,
+                20.1,
+            )
+        };
+        assert_eq!(severity(workers(staged(), 0.6, 0.0)), Some(Severity::Amber));
+        let waits = || Staged::new().occurrence("autovacuum", "public.stock", 6.0, 26.0);
+        assert_eq!(severity(workers(waits(), 0.03, 0.9)), Some(Severity::Amber));
+    }
+
+    /// As with a naptime of a second: short vacuums of the same tables again and again.
+    #[test]
+    fn round_after_round_is_red() {
+        let staged = |every: usize| {
+            (7..25).step_by(every).fold(Staged::new(), |staged, second| {
+                let at = f64::from(second);
+                staged.occurrence("autovacuum", "public.stock", at, at + 0.2)
+            })
+        };
+        assert_eq!(severity(workers(staged(2), 0.7, 0.0)), Some(Severity::Red));
+        assert_eq!(severity(workers(staged(9), 0.07, 0.0)), Some(Severity::Amber));
+    }
+
+    #[test]
+    fn one_too_short_to_be_seen_is_told() {
+        assert_eq!(
+            severity(Staged::new().occurrence("autovacuum", "public.stock", 8.0, 8.0)),
+            Some(Severity::Amber)
+        );
+    }
+
+    #[test]
+    fn the_catalog_alone_is_a_note_and_nothing_is_nothing() {
+        let catalog = Staged::new()
+            .occurrence("autovacuum", "pg_catalog.pg_statistic", 6.0, 25.0)
+            .occurrence("autovacuum", "t1.pg_toast.pg_toast_2619", 6.0, 25.0);
+        assert_eq!(severity(workers(catalog, 0.9, 0.0)), Some(Severity::Note));
+        assert_eq!(severity(Staged::new()), None);
+        assert_eq!(severity(Staged::new().occurrence("autovacuum", "public.stock", 1.0, 5.0)), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! Does the database go through buffers that are too small for it, although there is memory?
+//!
+//! A page that is not in the shared buffers costs a system call and a copy even where the kernel's cache has it, and the page
+//! that makes room for it may have to be written first, after its log. Seen of PostgreSQL 15 with 400 MB of data and
+//! 4 MB of buffers: 26 % of the pages missed, 36 reads and 13 writes a transaction, 42 % less throughput, and yet only
+//! 2 % of the sessions' time in waits for data files. So the exchange itself is reckoned.
+
+use kelvin_measure::observation::{WaitGroup, When};
+
+use super::{About, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "buffers-too-small", question: "Do the shared buffers hold what the load works on?", look };
+
+/// Share of the pages that should be found in the buffers.
+const HIT: f64 = 0.95;
+/// Share of the sessions' time from which the exchange matters.
+const COST: f64 = 0.02;
+/// What a page to or from the kernel's cache costs at least, in seconds: a system call, a copy of 8 kB and the buffer's
+/// replacement.
+const EXCHANGE: f64 = 10e-6;
+/// Share of the memory up to which more buffers are certain to be had: half of the quarter that PostgreSQL's documentation
+/// begins with.
+const ROOM: f64 = 0.125;
+/// PostgreSQL's default, for where the memory is not known.
+const DEFAULT: f64 = 134_217_728.0;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+/// Whether the point has this finding as red.
+pub(super) fn is_red(evidence: &Evidence, point: u32) -> bool {
+    at(evidence, point).is_some_and(|finding| finding.severity == Severity::Red)
+}
+
+/// Bytes of memory of the database's host, where that is this one.
+pub(super) fn memory(evidence: &Evidence) -> Option<f64> {
+    evidence.place("data")?;
+    evidence.newest("host.memory.total")
+}
+
+/// Bytes of the database.
+pub(super) fn database(evidence: &Evidence) -> Option<f64> {
+    let known = evidence.relations(When::After).or_else(|| evidence.relations(When::Before));
+    let environment = || evidence.context.environment("/database_bytes").and_then(serde_json::Value::as_f64);
+    known.map(|(_, bytes)| bytes as f64).or_else(environment).filter(|bytes| *bytes > 0.0)
+}
+
+fn waits_for_data(group: &WaitGroup) -> bool {
+    let event = group.event.as_str();
+    matches!(group.class.as_str(), "IO" | "LWLock" | "IPC")
+        && (event.starts_with("DataFile")
+            || matches!(event, "BufferMapping" | "BufferIO" | "BufferIo" | "buffer_mapping" | "buffer_io"))
+        && event != "DataFileExtend"
+}
+
+/// Share of the sessions' time in waits for data files.
+pub(super) fn waiting(evidence: &Evidence, point: u32) -> Option<f64> {
+    let active = evidence.active(point, |group| group.backend == "client backend");
+    let waiting: f64 = active.groups.iter().filter(|(group, _)| waits_for_data(group)).map(|(_, s)| s).sum();
+    (active.sessions() > 0.0).then(|| waiting / active.sessions())
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let buffers = evidence.setting_number("shared_buffers")?;
+    let database = database(evidence)?;
+    let hits = evidence.mean(point, "postgres.blocks.hit")?;
+    let reads = evidence.mean(point, "postgres.blocks.read")?;
+    let hit = hits / (hits + reads);
+    // NaN where no page was touched.
+    if database <= buffers || hit.is_nan() || hit >= HIT {
+        return None;
+    }
+    let writes = evidence.mean(point, "postgres.backend.writes").unwrap_or(0.0);
+    let sessions = evidence.active(point, |group| group.backend == "client backend").sessions();
+    let users = f64::from(evidence.point(point)?.users);
+    let of = if sessions > 0.0 { sessions } else { users };
+    let exchange = (reads + writes) * EXCHANGE / of.max(1.0);
+    let waiting = waiting(evidence, point).unwrap_or(0.0);
+    let memory = memory(evidence);
+    let room = memory.map_or(buffers <= DEFAULT, |memory| buffers < ROOM * memory);
+    let red = room && exchange.max(waiting) >= COST;
+    let committed = evidence.mean(point, "postgres.transactions.commit").filter(|rate| *rate > 0.0);
+    let mut facts = vec![
+        Fact::new("pages found in the shared buffers", words::share(hit)),
+        Fact::new("shared_buffers", words::size(buffers)),
+        Fact::new("database", words::size(database)),
+    ];
+    facts.extend(memory.map(|memory| Fact::new("memory of the host", words::size(memory))));
+    let each =
+        committed.map_or(String::new(), |rate| format!(", {} a transaction", words::number(reads / rate)));
+    facts.push(Fact::new(
+        "pages read from outside of them",
+        format!("{} a second{each}", words::grouped(reads)),
+    ));
+    let each =
+        committed.map_or(String::new(), |rate| format!(", {} a transaction", words::number(writes / rate)));
+    facts.push(Fact::new(
+        "pages that sessions wrote themselves",
+        format!("{} a second{each}", words::grouped(writes)),
+    ));
+    facts.push(Fact::new("sessions' time in waits for data files and buffers", words::share(waiting)));
+    facts.push(Fact::new("sessions' time in the exchange, at 10 µs a page", words::share(exchange)));
+    let quarter = memory.map_or_else(
+        || "a quarter of the host's memory".into(),
+        |memory| format!("{} (a quarter of the memory)", words::size(memory / 4.0)),
+    );
+    let next = if room {
+        format!("set shared_buffers to {quarter}, restart the server and run again")
+    } else {
+        "say beside the figure that it is one of a database beyond its buffers, and compare it only with such; see data-in-page-cache for who answered".into()
+    };
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if red { Severity::Red } else { Severity::Amber },
+        point: Some(point),
+        title: format!(
+            "{} of the pages were not in the shared buffers ({}, a database of {})",
+            words::share(1.0 - hit),
+            words::size(buffers),
+            words::size(database)
+        ),
+        evidence: facts,
+        threshold: "less than 95 % found in the buffers of a database larger than they are; red when that costs 2 % of the sessions' time and \
+                    shared_buffers is below an eighth of the memory (PostgreSQL's documentation begins with a quarter), or at its default where \
+                    the memory is not known"
+            .into(),
+        next,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    /// As seen of PostgreSQL 15: four warehouses, eight users, and shared_buffers of 4 MB.
+    fn tiny(buffers: &str) -> Staged {
+        Staged::new()
+            .setting("shared_buffers", buffers)
+            .relations(When::After, Vec::new(), 500 << 20)
+            .metric("postgres.blocks.read", 35_000.0)
+            .metric("postgres.blocks.hit", 97_000.0)
+            .metric("postgres.backend.writes", 12_700.0)
+            .metric("postgres.transactions.commit", 970.0)
+            .sessions(
+                &[
+                    ("client backend", "LWLock", "WALWrite", 6.0),
+                    ("client backend", "IO", "DataFileRead", 0.05),
+                    ("client backend", "CPU", "", 1.9),
+                ],
+                &[],
+            )
+    }
+
+    fn severity(staged: Staged) -> Option<Severity> {
+        look(&staged.done()).first().map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn tiny_buffers_are_red_though_few_sessions_are_seen_waiting() {
+        assert_eq!(severity(tiny("4194304")), Some(Severity::Red));
+        assert_eq!(
+            severity(tiny("4194304").place("data", "vda").metric("host.memory.total", 24e9)),
+            Some(Severity::Red)
+        );
+    }
+
+    #[test]
+    fn where_the_memory_gives_no_more_it_is_amber() {
+        assert_eq!(
+            severity(tiny("268435456").place("data", "vda").metric("host.memory.total", 1e9)),
+            Some(Severity::Amber)
+        );
+        assert_eq!(severity(tiny("268435456")), Some(Severity::Amber));
+    }
+
+    #[test]
+    fn a_database_within_its_buffers_is_healthy_also_while_they_fill() {
+        assert_eq!(severity(tiny("6442450944")), None);
+        assert_eq!(severity(tiny("4194304").metric("postgres.blocks.hit", 9e6)), None);
+        assert_eq!(severity(Staged::new()), None);
+        assert_eq!(severity(Staged::new().setting("shared_buffers", "4194304")), None);
+    }
+}

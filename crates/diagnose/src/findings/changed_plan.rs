@@ -1,0 +1,144 @@
+//! Does a statement run by another plan than in the run before?
+//!
+//! The same statement by its identifier, or by its text where the tables were made anew and have other identifiers.
+
+use kelvin_measure::observation::StatementTotals;
+
+use super::{About, scan_without_index, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About = About {
+    id: "changed-plan",
+    question: "Does a statement run by another plan than in the run before?",
+    look,
+};
+
+/// Share of the statements' time below which a change is not worth a line.
+const KNOWN: f64 = 0.01;
+/// Share from which a slower statement is the limit (METHOD B6), and how much slower it must be: twice is beyond what another
+/// moment of the same machine does.
+const LIMIT: f64 = 0.4;
+const SLOWER: f64 = 2.0;
+
+struct Change<'a> {
+    now: &'a StatementTotals,
+    before: &'a StatementTotals,
+    share: f64,
+}
+
+impl Change<'_> {
+    fn slower(&self) -> f64 {
+        let each = |s: &StatementTotals| s.total_ms / s.calls.max(1) as f64;
+        each(self.now) / each(self.before).max(f64::MIN_POSITIVE)
+    }
+}
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let earlier = evidence.earlier.as_ref()?;
+    let (statements, total) = evidence.statements(point)?;
+    // The earlier run's same point, or its first: another number of users has the same statements.
+    let (known, _) = earlier.statements(point).or_else(|| earlier.statements(0))?;
+    let changed = |now: &'_ StatementTotals| -> Option<usize> {
+        let plan = now.plan.as_ref()?;
+        let at = known
+            .iter()
+            .position(|s| s.query == now.query)
+            .or_else(|| known.iter().position(|s| s.text == now.text))?;
+        let before = known[at].plan.as_ref()?;
+        (before.hash != plan.hash).then_some(at)
+    };
+    let mut changes: Vec<Change> = statements
+        .iter()
+        .filter_map(|now| Some(Change { now, before: &known[changed(now)?], share: now.total_ms / total }))
+        .filter(|change| change.share >= KNOWN)
+        .collect();
+    changes.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let top = changes.first()?;
+    let worse = changes.iter().any(|change| change.share >= LIMIT && change.slower() >= SLOWER);
+    // Where a scan or a lost index is found, that is the cause and this its consequence.
+    let red = worse && !scan_without_index::is_red(evidence);
+    let mut facts = Vec::new();
+    for change in changes.iter().take(3) {
+        facts.push(Fact::new(
+            words::statement(&change.now.text),
+            format!(
+                "{} of all statement time; {} × the time of a call before",
+                words::share(change.share),
+                words::number(change.slower())
+            ),
+        ));
+        let way = |s: &StatementTotals| {
+            let scans = s.plan.iter().flat_map(|plan| &plan.scans);
+            let scan = |scan: &kelvin_measure::observation::Scan| match &scan.index {
+                Some(index) => format!("{} of {} by {index}", scan.node, scan.relation),
+                None => format!("{} of {}", scan.node, scan.relation),
+            };
+            scans.map(scan).collect::<Vec<_>>().join(", ")
+        };
+        facts.push(Fact::new("it reads now", way(change.now)));
+        facts.push(Fact::new("it read before", way(change.before)));
+    }
+    let run = earlier.context.run.map_or("the run before".into(), |run| format!("run {run}"));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if red { Severity::Red } else { Severity::Amber },
+        point: Some(point),
+        title: format!("{} by another plan than in {run}: {} of all statement time", ran(changes.len()), words::share(top.share)),
+        evidence: facts,
+        threshold: "a plan with other nodes, relations or indexes; red when such a statement takes 40 % of the time (METHOD B6) and twice as long a \
+                    call as before"
+            .into(),
+        next: "compare both plans (`kelvin show` has them), `analyze` the tables, and make sure that both runs had the same data, settings and indexes \
+               before comparing their figures"
+            .into(),
+    })
+}
+
+fn ran(number: usize) -> String {
+    if number == 1 { "one statement ran".into() } else { format!("{number} statements ran") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{Staged, statement};
+    use super::*;
+
+    fn severity(before: Vec<StatementTotals>, now: Vec<StatementTotals>) -> Option<Severity> {
+        let earlier = Staged::new().statements(before).done();
+        look(&Staged::new().statements(now).earlier(earlier).done()).first().map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn a_slower_plan_of_a_large_share_is_red() {
+        let before = || {
+            vec![
+                statement(1, 400.0, 1000, "a", &[("Index Scan", "stock")]),
+                statement(2, 300.0, 1000, "b", &[]),
+            ]
+        };
+        let slower = vec![
+            statement(1, 4000.0, 1000, "c", &[("Seq Scan", "stock")]),
+            statement(2, 300.0, 1000, "b", &[]),
+        ];
+        assert_eq!(severity(before(), slower), Some(Severity::Red));
+        let no_slower = vec![statement(1, 500.0, 1000, "c", &[]), statement(2, 300.0, 1000, "b", &[])];
+        assert_eq!(severity(before(), no_slower), Some(Severity::Amber));
+        assert_eq!(severity(before(), before()), None);
+        let mut renumbered = before();
+        renumbered[0].query = 77;
+        assert_eq!(severity(before(), renumbered), None);
+    }
+
+    #[test]
+    fn without_an_earlier_run_there_is_nothing() {
+        assert!(look(&Staged::new().statements(vec![statement(1, 1.0, 1, "a", &[])]).done()).is_empty());
+        assert_eq!(
+            severity(vec![statement(5, 1.0, 1, "a", &[])], vec![statement(1, 1.0, 1, "b", &[])]),
+            None
+        );
+    }
+}

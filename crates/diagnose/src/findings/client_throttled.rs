@@ -1,0 +1,115 @@
+//! Whether a limit kept the load generator from the CPUs that were there: a part of `client-saturated`.
+
+use super::client_saturated::ABOUT;
+use crate::load::{client_cores, client_delay, percent, process_cores, server_is_here};
+use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+
+/// Share of the limit's periods in which it stopped the group.
+const STOPPED: f64 = 0.10;
+const STOPPED_A_LITTLE: f64 = 0.01;
+
+/// Without a control group's own word: its threads wait this often on average, and for longer than they run, while this
+/// share of the CPUs stands idle. A scheduler that is free to choose does not leave both.
+const WAITING: f64 = 0.5;
+const IDLE: f64 = 0.25;
+
+/// What the control group says, or where it says nothing, what the threads' waiting does.
+pub(super) fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    by_group(evidence, point).or_else(|| by_delay(evidence, point))
+}
+
+/// By what its control group says.
+fn by_group(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    let of = |name: &str| evidence.mean(point.point, &format!("host.cgroup.own.cpu.{name}"));
+    let (stopped, periods) = (of("throttled_periods")?, of("periods")?);
+    let share = (periods > 0.0).then(|| stopped / periods).filter(|share| *share >= STOPPED_A_LITTLE)?;
+    let limit = of("limit");
+    let used = client_cores(evidence, point);
+    let mut facts = vec![Fact::new("periods in which the limit stopped it", percent(share))];
+    if let Some(limit) = limit {
+        facts.push(Fact::new("limit of its control group", format!("{limit:.2} CPUs")));
+    }
+    if let Some(used) = used {
+        facts.push(Fact::new("CPUs used by the load generator", format!("{used:.2}")));
+    }
+    if let Some(server) = process_cores(evidence, point.point, "server").filter(|_| server_is_here(evidence))
+    {
+        facts.push(Fact::new("CPUs used by the database on this host", format!("{server:.2}")));
+    }
+    // A group that holds the database too is the size of the machine under test, and not the client's alone.
+    let alone = limit.zip(used).is_none_or(|(limit, used)| used >= 0.7 * limit);
+    let severity = if share >= STOPPED && alone { Severity::Red } else { Severity::Amber };
+    Some(finding(point, severity, facts))
+}
+
+/// By the time that its threads waited for a CPU while there were some.
+fn by_delay(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    let (used, delay) = (client_cores(evidence, point)?, client_delay(evidence, point)?);
+    let busy = evidence.mean(point.point, "host.cpu.total.busy")?;
+    if delay < WAITING || delay < used || 1.0 - busy < IDLE {
+        return None;
+    }
+    let facts = vec![
+        Fact::new("threads of the load generator that waited for a CPU", format!("{delay:.2} on average")),
+        Fact::new("CPUs used by the load generator", format!("{used:.2}")),
+        Fact::new("CPU time of the host that nobody used", percent(1.0 - busy)),
+    ];
+    Some(finding(point, Severity::Red, facts))
+}
+
+fn finding(point: &PointEvidence, severity: Severity, evidence: Vec<Fact>) -> Finding {
+    Finding {
+        id: ABOUT.id,
+        severity,
+        point: Some(point.point),
+        title: "A limit kept the load generator from CPUs: it could not ask for more than it did".into(),
+        evidence,
+        threshold: "stopped in 10 % of its control group's periods (1 % is told); or half a thread waiting for a CPU on \
+                    average, and for longer than they run, while a quarter of the CPUs stands idle (cpu.stat, schedstat)"
+            .into(),
+        next: "Raise the limit (`cpu.max`, `docker --cpus`, `CPUQuota=`, `limits.cpu`, an affinity to too few CPUs) of the \
+               load generator, or run it elsewhere."
+            .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, severities};
+
+    fn look(evidence: &Evidence) -> Vec<Finding> {
+        evidence.points().filter_map(|point| of(evidence, point)).collect()
+    }
+
+    fn group(periods: f32, limit: f32) -> Scene {
+        let scene = Scene::healthy().metric("host.cgroup.own.cpu.periods", 10.0);
+        scene
+            .metric("host.cgroup.own.cpu.throttled_periods", periods)
+            .metric("host.cgroup.own.cpu.limit", limit)
+    }
+
+    #[test]
+    fn its_control_group_is_believed() {
+        assert_eq!(severities(&look(&group(8.0, 0.6).evidence())), [Severity::Red]);
+        assert_eq!(severities(&look(&group(0.5, 0.6).evidence())), [Severity::Amber], "a twentieth");
+        assert_eq!(
+            severities(&look(&group(8.0, 2.0).evidence())),
+            [Severity::Amber],
+            "the database is in it, too"
+        );
+        assert_eq!(look(&group(0.0, 2.0).evidence()), []);
+    }
+
+    #[test]
+    fn waiting_beside_idle_cpus_is_a_limit_and_beside_busy_ones_is_not() {
+        let mut scene = Scene::healthy().metric("host.cpu.total.busy", 0.4);
+        assert_eq!(look(&scene.evidence()), []);
+        (scene.client_cpu, scene.client_delay) = (0.2, 2.4);
+        assert_eq!(severities(&look(&scene.evidence())), [Severity::Red]);
+        assert_eq!(look(&scene.without("host.cpu").evidence()), []);
+        let mut busy = Scene::healthy();
+        busy.client_delay = 3.0;
+        assert_eq!(look(&busy.evidence()), []);
+    }
+}

@@ -1,0 +1,146 @@
+//! What keeps two runs from being compared as if they differed in nothing but one factor.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::machine_changed::words;
+use crate::{Evidence, Fact, Finding, Severity};
+
+const ID: &str = "compared";
+
+/// What differs from run to run without being a cause: names, loads before the run, sizes, places.
+const INCIDENTAL: [&str; 8] = [
+    "/label",
+    "/target",
+    "/client_host/name",
+    "/client_host/load_average",
+    "/database_bytes",
+    "/data_filesystem/free_bytes",
+    "/data_filesystem/path",
+    "/engine",
+];
+
+/// Differences named in the title, at most.
+const NAMED: usize = 5;
+
+/// Where a difference lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Run,
+    Database,
+    Host,
+}
+
+/// What differs between two runs, when it is more than one thing.
+pub(super) fn compared(first: &Evidence, second: &Evidence) -> Vec<Finding> {
+    let mut differences: Vec<(Part, String, Value, Value)> = Vec::new();
+    let mut add = |part, a: Option<&Value>, b: Option<&Value>| {
+        let (a, b) = (leaves(a), leaves(b));
+        let names: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
+        for name in names.into_iter().filter(|name| !INCIDENTAL.contains(&name.as_str())) {
+            let (one, other) =
+                (a.get(name).cloned().unwrap_or_default(), b.get(name).cloned().unwrap_or_default());
+            if one != other {
+                let part = if name.starts_with("/database/") { Part::Database } else { part };
+                differences.push((part, name.clone(), one, other));
+            }
+        }
+    };
+    add(Part::Run, first.context.spec(""), second.context.spec(""));
+    add(Part::Host, first.context.environment(""), second.context.environment(""));
+    if differences.len() < 2 {
+        return Vec::new();
+    }
+    let parts = |part| differences.iter().filter(|(of, ..)| *of == part).count();
+    let kinds = [Part::Run, Part::Database, Part::Host].into_iter().filter(|part| parts(*part) > 0).count();
+    // Of the settings of one database several may belong together; of what was run they do not.
+    let red = kinds > 1 || parts(Part::Run) > 1;
+    let names: Vec<&str> = differences.iter().map(|(_, name, ..)| short(name)).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let facts = differences.iter().map(|(_, name, one, other)| {
+        Fact::new(short(name), format!("{} against {}", words(one), words(other)))
+    });
+    vec![Finding {
+        id: ID,
+        severity: if red { Severity::Red } else { Severity::Amber },
+        point: None,
+        title: format!("The two runs differ in {} things: {shown}{rest}", names.len()),
+        evidence: facts.collect(),
+        threshold: "one factor at a time: more than one difference in specification, settings, versions or host; red when they \
+                    are of different kinds, or more than one in what was run"
+            .into(),
+        next: "Make the two equal but for the factor under study and run both again, interleaved; or vary them in a planned \
+               way (a factorial design), which tells their effects apart."
+            .into(),
+    }]
+}
+
+/// The name without where it stands.
+fn short(name: &str) -> &str {
+    let name = name
+        .strip_prefix("/client_host/")
+        .or_else(|| name.strip_prefix("/database/settings/"))
+        .unwrap_or(name);
+    name.strip_prefix('/').unwrap_or(name)
+}
+
+/// Every value that is no object, by its path.
+fn leaves(value: Option<&Value>) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    let mut open: Vec<(String, &Value)> = value.map(|value| (String::new(), value)).into_iter().collect();
+    while let Some((path, value)) = open.pop() {
+        match value {
+            Value::Object(fields) => {
+                open.extend(fields.iter().map(|(name, value)| (format!("{path}/{name}"), value)));
+            }
+            Value::Null => {}
+            other => {
+                found.insert(path, other.clone());
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scene::{Scene, severities};
+
+    fn scene(users: u32, buffers: &str) -> Scene {
+        let mut scene = Scene::healthy();
+        scene.spec["load"]["users"] = json!(users);
+        scene.environment["database"] =
+            json!({ "version": "15.1", "settings": { "shared_buffers": buffers, "huge_pages": buffers } });
+        scene
+    }
+
+    #[test]
+    fn one_factor_is_no_finding_and_more_are() {
+        let found = |a: &Scene, b: &Scene| compared(&a.evidence(), &b.evidence());
+        let base = scene(4, "1");
+        assert_eq!(found(&base, &base), []);
+        assert_eq!(found(&base, &scene(8, "1")), []);
+        assert_eq!(severities(&found(&base, &scene(4, "2"))), [Severity::Amber], "two settings");
+        let both = found(&base, &scene(8, "2"));
+        assert_eq!(severities(&both), [Severity::Red]);
+        let whats: Vec<_> = both[0].evidence.iter().map(|fact| fact.what.as_str()).collect();
+        assert_eq!(whats, ["load/users", "huge_pages", "shared_buffers"]);
+        assert_eq!(both[0].evidence[0].found, "4 against 8");
+        assert_eq!(compared(&Evidence::default(), &Evidence::default()), []);
+    }
+
+    #[test]
+    fn what_is_incidental_is_left_out() {
+        let mut other = scene(4, "1");
+        other.spec["label"] = json!("b");
+        other.environment["client_host"]["load_average"] = json!(3.0);
+        other.environment["client_host"]["name"] = json!("b");
+        assert_eq!(compared(&scene(4, "1").evidence(), &other.evidence()), []);
+    }
+}

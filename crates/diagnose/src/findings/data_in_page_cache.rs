@@ -1,0 +1,132 @@
+//! Who answered the reads: the storage, or the kernel's page cache?
+//!
+//! A database beyond its buffers whose pages come from the kernel's cache measures memory, not the storage that was meant.
+
+use super::{About, buffers_too_small, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About = About {
+    id: "data-in-page-cache",
+    question: "Did the storage answer the reads, or the kernel's page cache?",
+    look,
+};
+
+/// Pages a second below which nobody reads.
+const FEW: f64 = 100.0;
+/// Share of all pages that must be missed for reads to be part of the load.
+const MISSED: f64 = 0.01;
+/// Share of the bytes that the device must have delivered to have answered.
+const ANSWERED: f64 = 0.5;
+/// Share of the sessions' time from which reads are the limit (METHOD B6).
+const LIMIT: f64 = 0.4;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let device = evidence.place("data")?.device.as_ref()?;
+    let pages = evidence.mean(point, "postgres.blocks.read")?;
+    let hits = evidence.mean(point, "postgres.blocks.hit").unwrap_or(0.0);
+    if pages < FEW || pages / (pages + hits) < MISSED {
+        return None;
+    }
+    let asked = pages * evidence.setting_number("block_size").unwrap_or(8192.0);
+    let delivered = evidence.mean(point, &format!("host.disk.{device}.rkb_s"))? * 1024.0;
+    if delivered >= ANSWERED * asked {
+        return None;
+    }
+    let database = buffers_too_small::database(evidence);
+    // A database within its buffers is only filling them.
+    if database
+        .zip(evidence.setting_number("shared_buffers"))
+        .is_some_and(|(bytes, buffers)| bytes <= buffers)
+    {
+        return None;
+    }
+    let waiting = buffers_too_small::waiting(evidence, point);
+    let dominate = waiting.is_some_and(|waiting| waiting >= LIMIT);
+    let explained = buffers_too_small::is_red(evidence, point);
+    let memory = buffers_too_small::memory(evidence);
+    let mut facts = vec![
+        Fact::new(
+            "pages asked of the kernel",
+            format!("{} a second, {}", words::grouped(pages), words::rate(asked)),
+        ),
+        Fact::new(format!("read from the data's device {device}"), words::rate(delivered)),
+    ];
+    facts.extend(database.map(|bytes| Fact::new("database", words::size(bytes))));
+    facts.extend(memory.map(|bytes| Fact::new("memory of the host", words::size(bytes))));
+    facts.extend(
+        waiting.map(|waiting| Fact::new("sessions' time in waits for data files", words::share(waiting))),
+    );
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if dominate && !explained { Severity::Red } else { Severity::Amber },
+        point: Some(point),
+        title: format!("the kernel's page cache answered {} of the reads: the storage was not measured", words::share(1.0 - delivered / asked)),
+        evidence: facts,
+        threshold: "the device delivered less than half of the bytes that the database asked for, of 100 pages a second or more and 1 % of all; red when \
+                    those reads are 40 % of the sessions' time (METHOD B6)"
+            .into(),
+        next: "where storage is meant: take a database of twice the memory at least, or limit the memory (a control group); where it is not: \
+               give the buffers enough to hold the database, so that no page has to be copied"
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::observation::When;
+
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn reading(device_kb: f64) -> Staged {
+        Staged::new()
+            .place("data", "vdb")
+            .metric("postgres.blocks.read", 20_000.0)
+            .metric("postgres.blocks.hit", 80_000.0)
+            .metric("host.disk.vdb.rkb_s", device_kb)
+    }
+
+    fn severity(staged: Staged) -> Option<Severity> {
+        look(&staged.done()).first().map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn a_device_that_is_hardly_read_did_not_answer() {
+        assert_eq!(severity(reading(500.0)), Some(Severity::Amber));
+        let dominated = reading(500.0).sessions(
+            &[("client backend", "IO", "DataFileRead", 5.0), ("client backend", "CPU", "", 2.0)],
+            &[],
+        );
+        assert_eq!(severity(dominated), Some(Severity::Red));
+    }
+
+    #[test]
+    fn a_device_that_answers_few_reads_and_the_unknown_are_nothing() {
+        assert_eq!(severity(reading(155_000.0)), None);
+        assert_eq!(
+            severity(Staged::new().place("data", "vdb").metric("postgres.blocks.read", 20_000.0)),
+            None
+        );
+        let few = Staged::new()
+            .place("data", "vdb")
+            .metric("postgres.blocks.read", 50.0)
+            .metric("host.disk.vdb.rkb_s", 0.0);
+        assert_eq!(severity(few), None);
+        let filling = reading(500.0).setting("shared_buffers", "6442450944").relations(
+            When::After,
+            Vec::new(),
+            500 << 20,
+        );
+        assert_eq!(severity(filling), None);
+        let warming = Staged::new()
+            .place("data", "vdb")
+            .metric("postgres.blocks.read", 1250.0)
+            .metric("postgres.blocks.hit", 270_000.0)
+            .metric("host.disk.vdb.rkb_s", 0.0);
+        assert_eq!(severity(warming), None);
+    }
+}

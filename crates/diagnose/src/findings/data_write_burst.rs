@@ -1,0 +1,88 @@
+//! Did the data's device write in bursts?
+
+use super::{About, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "data-write-burst", question: "Did the data's device write in bursts?", look };
+
+/// The busiest second against the mean: 10 × was seen where checkpoints stalled the log (FIELD 3); half of that is told.
+const BURST: f64 = 5.0;
+/// Bytes in the busiest second below which no device is troubled.
+const LITTLE: f64 = 16e6;
+/// Seconds of a window below which there is no mean to speak of.
+const SHORTEST: usize = 10;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let device = evidence.place("data")?.device.as_ref()?;
+    let name = |column: &str| format!("host.disk.{device}.{column}");
+    let window = evidence.window(point)?;
+    let seconds = seconds(evidence, &name("wkb_s"), window.from, window.to);
+    let peak = seconds.iter().copied().reduce(f64::max)?;
+    let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
+    if seconds.len() < SHORTEST || peak < LITTLE || peak < BURST * mean {
+        return None;
+    }
+    let mut facts = vec![
+        Fact::new(format!("written to the data's device {device}, the busiest second"), words::rate(peak)),
+        Fact::new("mean of the window", words::rate(mean)),
+    ];
+    if let Some(wait) = evidence.largest(point, &name("w_await")) {
+        facts.push(Fact::new("slowest second's mean time of a write", format!("{} ms", words::number(wait))));
+    }
+    if evidence.place("wal").is_some_and(|log| log.device.as_ref() == Some(device)) {
+        facts.push(Fact::new("the log", "is on the same device, and waits behind these writes"));
+    }
+    let checkpoints = evidence.occurrences("checkpoint", window).count();
+    facts.push(Fact::new("checkpoints in the window", checkpoints.to_string()));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: Some(point),
+        title: format!("the data's device {device} wrote in bursts: {} in one second, {} on average", words::rate(peak), words::rate(mean)),
+        evidence: facts,
+        threshold: "a second with five times the mean and 16 MB; ten times was seen where checkpoints stalled the log (FIELD 3)".into(),
+        next: "spread checkpoints (checkpoint_completion_target = 0.9), write back earlier (checkpoint_flush_after, vm.dirty_background_bytes), and \
+               put the log on a device of its own"
+            .into(),
+    })
+}
+
+/// Bytes a second by whole seconds of the window: readings may be closer together.
+fn seconds(evidence: &Evidence, name: &str, from: u64, to: u64) -> Vec<f64> {
+    const SECOND: u64 = 1_000_000_000;
+    let whole = (to - from) / SECOND;
+    let each = |second: u64| {
+        let span = crate::Span { from: from + second * SECOND, to: from + (second + 1) * SECOND };
+        Some(evidence.mean_over(name, span)? * 1024.0)
+    };
+    (0..whole).filter_map(each).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn found(of: impl Fn(u64) -> f64) -> Vec<Finding> {
+        look(&Staged::new().place("data", "vdb").metric_by("host.disk.vdb.wkb_s", of).done())
+    }
+
+    #[test]
+    fn a_second_of_many_times_the_mean_is_amber() {
+        let burst = found(|t| if t == 15 { 200_000.0 } else { 2_000.0 });
+        assert_eq!((burst.len(), burst[0].severity), (1, Severity::Amber));
+    }
+
+    #[test]
+    fn steady_little_or_unknown_writes_are_nothing() {
+        assert!(found(|t| 50_000.0 + (t % 3) as f64 * 9_000.0).is_empty());
+        assert!(found(|t| if t == 15 { 9_000.0 } else { 10.0 }).is_empty());
+        assert!(look(&Staged::new().metric("host.disk.vdb.wkb_s", 1e6).done()).is_empty());
+        assert!(look(&Staged::new().done()).is_empty());
+    }
+}

@@ -1,0 +1,158 @@
+//! What something with a beginning and an end did to the load: the seconds that it touched against the others.
+
+use kelvin_measure::observation::Occurrence;
+use kelvin_stats::student;
+
+use super::words;
+use crate::{Evidence, Fact, Span};
+
+/// Whole seconds needed on each side before their throughput is compared.
+const FEWEST: usize = 3;
+
+/// How low the upper end of the interval of during / rest must lie: the SNIA PTS allows a steady state to range over
+/// 20 % of its mean, 10 % to each side (SNIA Solid State Storage Performance Test Specification, "steady state").
+const CERTAIN: f64 = 0.9;
+/// How low the ratio itself must be: twice that, because a second of a small machine is noisy.
+const LIKELY: f64 = 0.8;
+
+/// Throughput in and outside of some stretches of time within a point's window.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effect {
+    /// Mean of the transactions a second, in the stretches.
+    pub(super) during: f64,
+    /// The same in the rest of the window.
+    pub(super) rest: f64,
+    /// Whether it is certain (99 %) that they were slower by more than a steady state allows, and likely by twice that.
+    pub(super) costly: bool,
+}
+
+impl Effect {
+    /// As evidence.
+    pub(super) fn fact(self) -> Fact {
+        let (during, rest) = (words::number(self.during), words::number(self.rest));
+        let change = format!("{:+.0} %", 100.0 * (self.during / self.rest - 1.0));
+        Fact::new(
+            "transactions a second during it",
+            format!("{during} against {rest} in the rest of the window ({change})"),
+        )
+    }
+}
+
+/// The part of what happened that lies within `span`.
+pub(super) fn spans<'a>(occurrences: impl IntoIterator<Item = &'a Occurrence>, span: Span) -> Vec<Span> {
+    let within =
+        |o: &Occurrence| Span { from: o.from.max(span.from), to: o.to.unwrap_or(span.to).min(span.to) };
+    occurrences.into_iter().map(within).filter(|span| span.to > span.from).collect()
+}
+
+/// How many checkpoints an occurrence stands for: fast ones come together.
+pub(super) fn checkpoints(occurrence: &Occurrence) -> f64 {
+    occurrence.figures.get("checkpoints").copied().filter(|number| *number >= 1.0).unwrap_or(1.0)
+}
+
+/// Seconds that at least one of the stretches covers.
+pub(super) fn covered(spans: &[Span]) -> f64 {
+    let mut sorted = spans.to_vec();
+    sorted.sort_by_key(|span| span.from);
+    let (mut end, mut sum) = (0, 0);
+    for span in sorted {
+        sum += span.to.saturating_sub(span.from.max(end));
+        end = end.max(span.to);
+    }
+    sum as f64 / 1e9
+}
+
+/// Transactions a second in and outside of the stretches; none with too few seconds on either side.
+pub(super) fn on_throughput(evidence: &Evidence, point: u32, spans: &[Span]) -> Option<Effect> {
+    let open = evidence.window(point)?.from;
+    let (mut during, mut rest) = (Vec::new(), Vec::new());
+    for (second, good) in evidence.point(point)?.throughput().into_iter().enumerate() {
+        let from = open + second as u64 * 1_000_000_000;
+        let touched: Vec<Span> = spans
+            .iter()
+            .map(|s| Span { from: s.from.max(from), to: s.to.min(from + 1_000_000_000) })
+            .filter(|s| s.to > s.from)
+            .collect();
+        // A second without a transaction is slow and not unknown; logarithms need something.
+        let side = if covered(&touched) >= 0.5 { &mut during } else { &mut rest };
+        side.push(good.max(0.5));
+    }
+    if during.len() < FEWEST || rest.len() < FEWEST {
+        return None;
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let costly =
+        student::welch_ratio(&rest, &during, 0.99).is_some_and(|r| r.ratio < LIKELY && r.high < CERTAIN);
+    Some(Effect { during: mean(&during), rest: mean(&rest), costly })
+}
+
+/// Means of a metric in the stretches and in the rest of the window, weighted by time; none where nothing is known.
+pub(super) fn on_metric(evidence: &Evidence, name: &str, window: Span, spans: &[Span]) -> Option<(f64, f64)> {
+    let (mut during, mut rest) = ((0.0, 0.0), (0.0, 0.0));
+    for seen in evidence.seen(name, window) {
+        let touched: Vec<Span> = spans
+            .iter()
+            .map(|s| Span { from: s.from.max(seen.from), to: s.to.min(seen.to) })
+            .filter(|s| s.to > s.from)
+            .collect();
+        let side = if covered(&touched) * 2.0 >= seen.seconds() { &mut during } else { &mut rest };
+        side.0 += seen.value * seen.seconds();
+        side.1 += seen.seconds();
+    }
+    (during.1 > 0.0 && rest.1 > 0.0).then(|| (during.0 / during.1, rest.0 / rest.1))
+}
+
+/// Sum of a rate over a stretch of time; none when less than half of it is known.
+pub(super) fn total(evidence: &Evidence, name: &str, span: Span) -> Option<f64> {
+    Some(evidence.mean_over(name, span)? * span.seconds())
+}
+
+/// The log device's mean time of a write and of a flush during the stretches, against the rest of the window.
+pub(super) fn on_log_device(evidence: &Evidence, window: Span, spans: &[Span]) -> Vec<Fact> {
+    let Some(device) = evidence.place("wal").and_then(|place| place.device.as_ref()) else {
+        return Vec::new();
+    };
+    let each = |(column, what): (&str, &str)| {
+        let (during, rest) = on_metric(evidence, &format!("host.disk.{device}.{column}"), window, spans)?;
+        let found = format!("{} ms against {} ms", words::number(during), words::number(rest));
+        Some(Fact::new(format!("mean time of a {what} on the log's device {device} during it"), found))
+    };
+    [("w_await", "write"), ("f_await", "flush")].into_iter().filter_map(each).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn what_overlaps_is_counted_once() {
+        let span = |from: u64, to: u64| Span { from: from * SECOND, to: to * SECOND };
+        assert_eq!(covered(&[span(5, 8), span(1, 3), span(2, 4), span(6, 7)]), 6.0);
+        assert_eq!(covered(&[]), 0.0);
+    }
+
+    #[test]
+    fn a_slower_stretch_is_costly_and_noise_is_not() {
+        let staged = |slow: f64| {
+            let of = move |second: i64| {
+                let factor = if (5..9).contains(&second) { slow } else { 1.0 };
+                (factor * (1000.0 + 60.0 * ((second * 7) % 5 - 2) as f64)) as u64
+            };
+            Staged::new().throughput(of).done()
+        };
+        let spans = |evidence: &Evidence| {
+            let open = evidence.window(0).unwrap().from;
+            vec![Span { from: open + 5 * SECOND, to: open + 9 * SECOND }]
+        };
+        for (slow, costly) in [(0.5, true), (0.0, true), (0.95, false), (1.0, false)] {
+            let evidence = staged(slow);
+            let effect = on_throughput(&evidence, 0, &spans(&evidence)).unwrap();
+            assert_eq!(effect.costly, costly, "{slow}: {effect:?}");
+        }
+        let evidence = staged(0.5);
+        assert!(on_throughput(&evidence, 0, &[]).is_none());
+    }
+}

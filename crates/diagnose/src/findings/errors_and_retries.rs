@@ -1,0 +1,95 @@
+//! Whether more than a few transactions failed or had to be repeated.
+
+use std::collections::BTreeMap;
+
+use kelvin_stats::proportion;
+
+use super::About;
+use crate::load::percent;
+use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+
+pub(super) const ABOUT: About = About {
+    id: "errors-and-retries",
+    question: "Did more than 1 % of the transactions fail or have to be repeated?",
+    look,
+};
+
+const BOUND: f64 = 0.01;
+/// Repetitions are work that counts for nothing; from this share on the figure is more about them than about the rest.
+const RETRIES: f64 = 0.10;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(of).collect()
+}
+
+fn of(point: &PointEvidence) -> Option<Finding> {
+    let sums = point.transactions();
+    let all = sums.good() + sums.failed;
+    if all == 0 {
+        return None;
+    }
+    let failed = sums.failed as f64 / all as f64;
+    let retried = sums.retries as f64 / all as f64;
+    let of_errors: u64 = point.errors.iter().filter(|e| e.second >= 0).map(|e| e.count).sum();
+    if failed <= BOUND && retried <= BOUND {
+        return None;
+    }
+    let mut facts = vec![
+        Fact::new("failed for good", format!("{} of {all} ({})", sums.failed, percent(failed))),
+        Fact::new("repetitions", format!("{} ({} of the transactions)", sums.retries, percent(retried))),
+    ];
+    let mut classes: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for error in point.errors.iter().filter(|error| error.second >= 0) {
+        *classes.entry((&error.class, &error.code)).or_default() += error.count;
+    }
+    let mut classes: Vec<_> = classes.into_iter().collect();
+    classes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    for ((class, code), count) in classes.into_iter().take(3) {
+        facts.push(Fact::new(format!("{class} {code}"), format!("{count} of {of_errors} errors")));
+    }
+    let (_, by_chance) = proportion::accepted_counts(all, 0.0, BOUND, 0.01);
+    let surely = sums.failed > by_chance;
+    let red = failed > BOUND && surely || retried > RETRIES;
+    let title = if failed > BOUND {
+        format!("{} of the transactions failed", percent(failed))
+    } else {
+        format!("{} of the transactions had to be repeated", percent(retried))
+    };
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if red { Severity::Red } else { Severity::Amber },
+        point: Some(point.point),
+        title,
+        evidence: facts,
+        threshold: "1 % of the transactions; red when surely more than that failed (binomial test at 1 %), or when a tenth had \
+                    to be repeated"
+            .into(),
+        next: "Look at the errors' messages in the report. Deadlocks and serialization failures come from too many users on \
+               too few rows: more warehouses, fewer users, or a lower isolation level."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, severities};
+
+    #[test]
+    fn failures_are_red_and_repetitions_only_when_many() {
+        let found = |failed, retries| {
+            let scene = Scene { failed, retries, ..Scene::healthy() };
+            severities(&look(&scene.evidence()))
+        };
+        assert_eq!(found(0, 5), []);
+        assert_eq!(found(30, 0), [Severity::Red]);
+        assert_eq!(found(0, 30), [Severity::Amber]);
+        assert_eq!(found(0, 300), [Severity::Red]);
+    }
+
+    #[test]
+    fn nothing_done_is_no_share() {
+        let scene = Scene { window: vec![0; 20], ..Scene::healthy() };
+        assert_eq!(look(&Scene { retries: 0, ..scene }.evidence()), []);
+    }
+}

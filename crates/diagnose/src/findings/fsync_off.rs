@@ -1,0 +1,49 @@
+//! Is a commit on disk when it is answered? Without `fsync` (SQLite: `synchronous = off`), a crash of the host loses or ruins
+//! the database.
+
+use super::{About, setting};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "fsync-off", question: "Does the server wait for the disk at all (fsync)?", look };
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    // The second is SQLite's; PostgreSQL has no setting of that name.
+    let is_off =
+        |name: &&str| setting::word(evidence, name).is_some_and(|word| word.eq_ignore_ascii_case("off"));
+    let Some(name) = ["fsync", "synchronous"].into_iter().find(is_off) else { return Vec::new() };
+    let mut facts = vec![Fact::new(name, "off")];
+    if let Some(pages) = setting::word(evidence, "full_page_writes") {
+        facts.push(Fact::new("full_page_writes", pages));
+    }
+    vec![Finding {
+        id: ABOUT.id,
+        severity: Severity::Red,
+        point: None,
+        title: format!("{name} is off: nothing waits for the disk, which is not what others measure"),
+        evidence: facts,
+        threshold: "the default is on: without it a crash of the host can ruin the database beyond repair (documentation of \
+                    PostgreSQL, \"Write Ahead Log\" settings, and of SQLite, \"PRAGMA synchronous\")"
+            .into(),
+        next: format!(
+            "set {name} to its default and measure again; where the CPU alone is studied and it is off on purpose, say so beside \
+             every figure"
+        ),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    #[test]
+    fn off_is_red_and_on_or_unknown_is_nothing() {
+        let found = look(&Staged::new().setting("fsync", "off").done());
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
+        assert_eq!(look(&Staged::new().setting("synchronous", "off").done()).len(), 1);
+        assert!(look(&Staged::new().setting("synchronous", "normal").done()).is_empty());
+        assert!(look(&Staged::new().setting("fsync", "on").done()).is_empty());
+        assert!(look(&Staged::new().done()).is_empty());
+    }
+}

@@ -1,0 +1,105 @@
+//! Did sessions queue for the same page, whatever row of it they wanted?
+
+use kelvin_measure::observation::WaitGroup;
+
+use super::{About, buffers_too_small, hot_rows, scan_without_index, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "hot-page", question: "Did sessions queue for the same page of a table or index?", look };
+
+/// Share of the active sessions from which a class is the limit (METHOD B6), and from which it should be known.
+const LIMIT: f64 = 0.4;
+const KNOWN: f64 = 0.1;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+/// By the names that the versions have for it: "`buffer_content`" up to 12, "`BufferContent`" since 13, and a class of its own in 19.
+fn waits_for_a_page(group: &WaitGroup) -> bool {
+    group.class == "LWLock" && matches!(group.event.as_str(), "BufferContent" | "buffer_content")
+        || group.class == "Buffer"
+        || group.class == "BufferPin"
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let active = evidence.active(point, |group| group.backend == "client backend");
+    let waiting: f64 =
+        active.groups.iter().filter(|(group, _)| waits_for_a_page(group)).map(|(_, s)| s).sum();
+    let share = waiting / active.sessions();
+    if share.is_nan() || share < KNOWN || waiting < 0.5 {
+        return None;
+    }
+    let explained = hot_rows::is_red(evidence, point)
+        || buffers_too_small::is_red(evidence, point)
+        || scan_without_index::is_red(evidence);
+    let mut facts = vec![Fact::new(
+        "sessions that waited for a page another one used",
+        format!(
+            "{} of {} active ({})",
+            words::number(waiting),
+            words::number(active.sessions()),
+            words::share(share)
+        ),
+    )];
+    let of = |(group, sessions): &(WaitGroup, f64)| {
+        let query = group.query.filter(|_| waits_for_a_page(group))?;
+        Some(Fact::new(statement(evidence, point, query), format!("{} of them", words::number(*sessions))))
+    };
+    facts.extend(active.groups.iter().filter_map(of).take(3));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if share >= LIMIT && waiting >= 1.0 && !explained { Severity::Red } else { Severity::Amber },
+        point: Some(point),
+        title: format!("sessions queued for the same page: {} of their active time", words::share(share)),
+        evidence: facts,
+        threshold: "amber from 10 % of the active sessions, red from 40 % (METHOD B6), where hot rows, too small buffers or scans do not explain it; 33 \
+                    warehouse rows in one page made page waits of more than 70 % in a study (FIELD 8)"
+            .into(),
+        next: "spread the rows over more pages: a lower fillfactor and a rewrite (`vacuum full`) of small tables that everybody updates, hash partitions for \
+               an index whose end everybody inserts at"
+            .into(),
+    })
+}
+
+/// A statement by its text, where that is known.
+fn statement(evidence: &Evidence, point: u32, query: i64) -> String {
+    let known =
+        evidence.statements(point).and_then(|(statements, _)| statements.iter().find(|s| s.query == query));
+    known.map_or_else(|| format!("in statement {query}"), |s| format!("in {}", words::statement(&s.text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn severity(staged: Staged) -> Option<Severity> {
+        look(&staged.done()).first().map(|finding| finding.severity)
+    }
+
+    fn waits(page: f64, row: f64, cpu: f64) -> [(&'static str, &'static str, &'static str, f64); 3] {
+        [
+            ("client backend", "LWLock", "BufferContent", page),
+            ("client backend", "Lock", "transactionid", row),
+            ("client backend", "CPU", "", cpu),
+        ]
+    }
+
+    #[test]
+    fn page_waits_are_red_unless_hot_rows_are() {
+        assert_eq!(severity(Staged::new().sessions(&waits(5.0, 0.5, 2.0), &[])), Some(Severity::Red));
+        assert_eq!(severity(Staged::new().sessions(&waits(1.5, 0.5, 6.0), &[])), Some(Severity::Amber));
+        assert_eq!(
+            severity(Staged::sized(16, 1).sessions(&waits(6.5, 8.0, 1.0), &[])),
+            Some(Severity::Amber)
+        );
+    }
+
+    #[test]
+    fn a_few_are_healthy() {
+        assert_eq!(severity(Staged::new().sessions(&waits(0.2, 1.3, 6.0), &[])), None);
+        assert_eq!(severity(Staged::new()), None);
+    }
+}

@@ -1,0 +1,270 @@
+//! Did the users queue for the same rows?
+//!
+//! A wait for a row is its holder's time: when holders wait for the log, or for their client between two statements,
+//! those are the cause, and this finding is not red.
+
+use kelvin_measure::observation::{WaitGroup, When};
+
+use super::{About, scan_without_index, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "hot-rows", question: "Did users queue for the same rows?", look };
+
+/// Share of the active sessions from which a class is the limit, and how far it must be ahead of others (METHOD B6).
+const LIMIT: f64 = 0.4;
+const MARGIN: f64 = 2.0;
+/// Share from which it should be known. Two users a warehouse spend 11 to 16 % on it (PostgreSQL 15, two cores).
+const KNOWN: f64 = 0.25;
+/// Users a warehouse above which TPROC-C queues for its warehouse row by nature: each New-Order and Payment needs it. The
+/// specification has ten terminals a warehouse, with waits that leave the row alone (TPC-C 5.2.5).
+const USERS_A_WAREHOUSE: f64 = 2.0;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+/// Whether the point has this finding as red.
+pub(super) fn is_red(evidence: &Evidence, point: u32) -> bool {
+    at(evidence, point).is_some_and(|finding| finding.severity == Severity::Red)
+}
+
+fn waits_for_a_row(group: &WaitGroup) -> bool {
+    group.class == "Lock" && matches!(group.event.as_str(), "transactionid" | "tuple")
+}
+
+fn waits_for_the_log(group: &WaitGroup) -> bool {
+    group.event.starts_with("WAL") || group.event == "SyncRep"
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let active = evidence.active(point, |group| group.backend == "client backend");
+    let sum = |of: &dyn Fn(&WaitGroup) -> bool| -> f64 {
+        active.groups.iter().filter(|(group, _)| of(group)).map(|(_, sessions)| sessions).sum()
+    };
+    let users = f64::from(evidence.point(point)?.users);
+    let waiting = sum(&waits_for_a_row);
+    let idle = sum(&|group| group.class == "Idle in transaction" || group.class == "Client");
+    let log = sum(&waits_for_the_log);
+    let share = waiting / active.sessions();
+    // Fewer than one at a time is no queue; NaN without a session.
+    if active.looks == 0 || waiting < 1.0 || share.is_nan() || share < KNOWN {
+        return None;
+    }
+    let holders = log.max(idle);
+    let by_nature = by_nature(evidence);
+    let crowded = by_nature.filter(|rows| users / rows.number > rows.users_each);
+    let red = share >= LIMIT
+        && waiting >= MARGIN * holders
+        && waiting >= users / 4.0
+        && (by_nature.is_none() || crowded.is_some())
+        // Whoever scans a table holds its rows the longer for it.
+        && !scan_without_index::is_red(evidence);
+    let rows = evidence.row_waits(point);
+    let of = rows.first().map_or(String::new(), |(relation, _)| format!(" of {relation}"));
+    let mut facts = vec![
+        Fact::new(
+            "sessions that waited for a row another one held",
+            format!(
+                "{} of {} active ({})",
+                words::number(waiting),
+                words::number(active.sessions()),
+                words::share(share)
+            ),
+        ),
+        Fact::new("sessions that waited for the log meanwhile", words::number(log)),
+        Fact::new("sessions that held a transaction open for their client", words::number(idle)),
+    ];
+    let relation = |(relation, waiting): (String, f64)| {
+        Fact::new(format!("waiting for rows of {relation}"), format!("{} sessions", words::number(waiting)))
+    };
+    facts.extend(rows.into_iter().take(3).map(relation));
+    if let Some(rows) = by_nature {
+        let (each, number) = (words::number(users / rows.number), words::number(rows.number));
+        facts.push(Fact::new(
+            format!("users for each {}", rows.of),
+            format!("{} / {number} = {each}", words::number(users)),
+        ));
+    }
+    let next = if let Some(rows) = crowded {
+        format!(
+            "{} at least {}{} and not {} for {} users: {}, and with too few the figure measures that queue and nothing else",
+            rows.load,
+            words::number((users / rows.users_each).ceil()),
+            rows.unit,
+            words::number(rows.number),
+            words::number(users),
+            rows.why
+        )
+    } else if red {
+        "spread the users over more rows, or shorten what a transaction does while it holds them (look at the statements that follow the update)".into()
+    } else {
+        "see what the holders waited for first: the row is held for as long as their log or client takes"
+            .into()
+    };
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if red { Severity::Red } else { Severity::Amber },
+        point: Some(point),
+        title: format!("users queued for the same rows{of}: {} of their active time", words::share(share)),
+        evidence: facts,
+        threshold: "red from 40 % of the active sessions, when twice as many wait for rows as for the log or for their client (METHOD B6: 40 % \
+                    with a margin of two) and a quarter of the users stands in the queue; amber from 25 %"
+            .into(),
+        next,
+    })
+}
+
+/// The rows that a workload's users queue for by its nature.
+#[derive(Debug, Clone, Copy)]
+struct ByNature {
+    number: f64,
+    users_each: f64,
+    of: &'static str,
+    load: &'static str,
+    unit: &'static str,
+    why: &'static str,
+}
+
+/// Those of a workload of ours: as many as asked for, or as found in the database.
+fn by_nature(evidence: &Evidence) -> Option<ByNature> {
+    let asked = |pointer: &str| evidence.context.spec(pointer).and_then(serde_json::Value::as_f64);
+    let found = |name: &str| {
+        let (relations, _) = evidence.relations(When::Before)?;
+        let is = |of: &str| of.rsplit('.').next() == Some(name);
+        relations.iter().find(|r| r.kind == "table" && is(&r.name))?.rows.map(|rows| rows as f64)
+    };
+    let (number, rows) = match evidence.context.workload.as_str() {
+        "tproc-c" => (
+            asked("/tproc-c/warehouses").or_else(|| found("warehouse")),
+            ByNature {
+                number: 0.0,
+                users_each: USERS_A_WAREHOUSE,
+                of: "warehouse",
+                load: "load",
+                unit: " warehouses",
+                why: "each warehouse has one row that every New-Order and Payment needs",
+            },
+        ),
+        // The user's own statements may have other rows in common.
+        "pgbench" if !scan_without_index::own_scripts(evidence) => (
+            asked("/pgbench/scale").or_else(|| found("pgbench_branches")),
+            ByNature {
+                number: 0.0,
+                users_each: 1.0,
+                of: "branch",
+                load: "take a scale of",
+                unit: "",
+                why: "each branch has one row that every transaction updates (pgbench's documentation, \"Good Practices\")",
+            },
+        ),
+        _ => return None,
+    };
+    number.filter(|number| *number > 0.0).map(|number| ByNature { number, ..rows })
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::event::Event;
+    use kelvin_measure::observation::Observation;
+
+    use super::super::staged::{Staged, table};
+    use super::*;
+
+    /// Seen on PostgreSQL 15 with 16 users on one warehouse, and with eight on four.
+    const ONE: &[(&str, &str, &str, f64)] = &[
+        ("client backend", "Lock", "transactionid", 10.4),
+        ("client backend", "Lock", "tuple", 2.4),
+        ("client backend", "LWLock", "WALWrite", 1.8),
+        ("client backend", "IO", "WALSync", 1.0),
+        ("client backend", "CPU", "", 0.6),
+    ];
+    const HEALTHY: &[(&str, &str, &str, f64)] = &[
+        ("client backend", "LWLock", "WALWrite", 4.8),
+        ("client backend", "Lock", "transactionid", 1.3),
+        ("client backend", "IO", "WALSync", 1.0),
+        ("client backend", "CPU", "", 0.85),
+    ];
+
+    fn severity(staged: Staged) -> Option<Severity> {
+        look(&staged.done()).first().map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn sixteen_users_on_one_warehouse_are_red() {
+        let found = look(
+            &Staged::sized(16, 1)
+                .sessions(ONE, &[("public.warehouse", 11.0), ("public.district", 1.0)])
+                .done(),
+        );
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
+        assert!(found[0].title.contains("public.warehouse"), "{}", found[0].title);
+        assert!(
+            found[0].next.contains("load at least 8 warehouses and not 1 for 16 users"),
+            "{}",
+            found[0].next
+        );
+    }
+
+    #[test]
+    fn two_users_a_warehouse_are_healthy() {
+        assert_eq!(severity(Staged::new().sessions(HEALTHY, &[("public.warehouse", 1.3)])), None);
+        assert_eq!(severity(Staged::new()), None);
+    }
+
+    #[test]
+    fn where_holders_wait_for_log_or_client_it_is_not_red() {
+        let slow_log = [
+            ("client backend", "Lock", "transactionid", 3.4),
+            ("client backend", "IO", "WALSync", 2.0),
+            ("client backend", "LWLock", "WALWrite", 2.4),
+        ];
+        assert_eq!(severity(Staged::new().sessions(&slow_log, &[])), Some(Severity::Amber));
+        let slow_network = [
+            ("client backend", "Lock", "transactionid", 3.6),
+            ("client backend", "Idle in transaction", "", 4.0),
+        ];
+        assert_eq!(severity(Staged::new().sessions(&slow_network, &[])), Some(Severity::Amber));
+    }
+
+    #[test]
+    fn two_a_warehouse_cannot_be_a_queue_that_more_warehouses_would_mend() {
+        let slow_cpu = [("client backend", "Lock", "transactionid", 4.0), ("client backend", "CPU", "", 3.0)];
+        assert_eq!(severity(Staged::new().sessions(&slow_cpu, &[])), Some(Severity::Amber));
+        assert_eq!(severity(Staged::of("script", 8, 4).sessions(&slow_cpu, &[])), Some(Severity::Red));
+    }
+
+    #[test]
+    fn few_active_sessions_are_no_queue() {
+        let few = [("client backend", "Lock", "transactionid", 0.4), ("client backend", "CPU", "", 0.1)];
+        assert_eq!(severity(Staged::new().sessions(&few, &[])), None);
+    }
+
+    #[test]
+    fn as_many_as_are_found_where_nobody_asked() {
+        for (workload, name, number) in
+            [("tproc-c", "public.warehouse", 7.0), ("pgbench", "pgbench_branches", 3.0)]
+        {
+            let mut evidence = Evidence::default();
+            evidence.context.workload = workload.into();
+            assert!(by_nature(&evidence).is_none());
+            let relations = vec![table(name, number as u64, 0)];
+            let seen = Observation::Relations { when: When::Before, relations, database_bytes: 1 };
+            evidence.event(&Event::Observed(seen));
+            assert_eq!(by_nature(&evidence).unwrap().number, number);
+        }
+        assert!(by_nature(&Staged::of("script", 8, 4).done()).is_none());
+    }
+
+    #[test]
+    fn pgbench_with_more_users_than_branches_is_red() {
+        let branches = |rows| {
+            let relations = vec![table("public.pgbench_branches", rows, 0)];
+            Staged::of("pgbench", 8, 1).sessions(ONE, &[]).relations(When::Before, relations, 1)
+        };
+        let found = look(&branches(1).done());
+        assert_eq!(found[0].severity, Severity::Red);
+        assert!(found[0].next.starts_with("take a scale of at least 8 and not 1"), "{}", found[0].next);
+        assert_eq!(severity(branches(50)), Some(Severity::Amber));
+    }
+}

@@ -1,0 +1,123 @@
+//! Are large shared buffers in small pages?
+
+use super::{About, setting, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "huge-pages-off", question: "Are large shared buffers in huge pages?", look };
+
+/// Buffers from which it matters.
+const LARGE: f64 = 8.0 * 1_073_741_824.0;
+/// What the shared memory has beside the buffers, of them: 16 GB need about 8400 pages of 2 MB and not 8192 (FIELD 2).
+const BESIDE: f64 = 1.03;
+/// A huge page where nobody says otherwise.
+const PAGE: f64 = 2_097_152.0;
+
+/// Whether the server has them: none where that cannot be told.
+fn in_use(evidence: &Evidence, pages: f64) -> Option<bool> {
+    match (setting::word(evidence, "huge_pages_status"), setting::word(evidence, "huge_pages")?) {
+        (Some("on"), _) | (_, "on") => Some(true),
+        (Some("off"), _) | (_, "off") => Some(false),
+        // "try": by what the kernel has handed out, on this host.
+        _ => {
+            evidence.place("data")?;
+            let total = evidence.newest("host.memory.huge_pages.total")?;
+            let taken = total - evidence.newest("host.memory.huge_pages.free")?
+                + evidence.newest("host.memory.huge_pages.reserved").unwrap_or(0.0);
+            Some(taken >= pages / 2.0)
+        }
+    }
+}
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    find(evidence).into_iter().collect()
+}
+
+fn find(evidence: &Evidence) -> Option<Finding> {
+    let buffers = evidence.setting_number("shared_buffers").filter(|buffers| *buffers >= LARGE)?;
+    let here = evidence.place("data").is_some();
+    let page =
+        evidence.newest("host.memory.huge_pages.size").filter(|size| here && *size > 0.0).unwrap_or(PAGE);
+    // The server's own reckoning (15 and later) is exact.
+    let told = evidence.setting_number("shared_memory_size_in_huge_pages").filter(|pages| *pages > 0.0);
+    let pages = told.unwrap_or((buffers * BESIDE / page).ceil());
+    if in_use(evidence, pages)? {
+        return None;
+    }
+    let mut facts = vec![
+        Fact::new("shared_buffers", words::size(buffers)),
+        Fact::new("huge_pages", setting::word(evidence, "huge_pages").unwrap_or("unknown")),
+    ];
+    if here && let Some(total) = evidence.newest("host.memory.huge_pages.total") {
+        facts.push(Fact::new(
+            "huge pages set aside on the host",
+            format!("{} of {}", words::grouped(total), words::size(page)),
+        ));
+    }
+    if here && let Some(tables) = evidence.newest("host.memory.page_tables") {
+        facts.push(Fact::new("page tables", words::size(tables)));
+    }
+    let from = if told.is_some() { "shared_memory_size_in_huge_pages" } else { "shared_buffers × 1.03" };
+    facts.push(Fact::new("huge pages needed", format!("{} ({from})", words::grouped(pages))));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: None,
+        title: format!("{} of shared buffers are in small pages", words::size(buffers)),
+        evidence: facts,
+        threshold: "shared_buffers of 8 GB or more without huge pages: 4 to 7 % of the throughput with TPROC-C, 7.5 % with pgbench (FIELD 2)".into(),
+        next: format!("`sysctl vm.nr_hugepages={pages:.0}`, set huge_pages = on (which refuses to start without, where \"try\" says nothing) and restart the server"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    const GB16: &str = "17179869184";
+
+    fn found(staged: Staged) -> Option<Finding> {
+        find(&staged.done())
+    }
+
+    #[test]
+    fn large_buffers_in_small_pages_are_amber_with_the_number() {
+        let one = found(Staged::new().setting("shared_buffers", GB16).setting("huge_pages", "off")).unwrap();
+        assert_eq!(one.severity, Severity::Amber);
+        assert!(one.next.contains("vm.nr_hugepages=8438"), "{}", one.next);
+        let told = Staged::new()
+            .setting("shared_buffers", GB16)
+            .setting("huge_pages", "off")
+            .setting("shared_memory_size_in_huge_pages", "8401");
+        assert!(found(told).unwrap().next.contains("nr_hugepages=8401"));
+    }
+
+    #[test]
+    fn with_try_the_kernel_tells() {
+        let tries = |total: f64, free: f64| {
+            Staged::new()
+                .setting("shared_buffers", GB16)
+                .setting("huge_pages", "try")
+                .place("data", "vda")
+                .metric("host.memory.huge_pages.total", total)
+                .metric("host.memory.huge_pages.free", free)
+                .metric("host.memory.huge_pages.reserved", 0.0)
+                .metric("host.memory.huge_pages.size", 2_097_152.0)
+        };
+        assert!(found(tries(0.0, 0.0)).is_some());
+        assert!(found(tries(9000.0, 500.0)).is_none());
+        assert!(found(tries(0.0, 0.0).setting("huge_pages_status", "on")).is_none());
+    }
+
+    #[test]
+    fn small_buffers_huge_pages_and_the_unknown_are_nothing() {
+        assert!(
+            found(Staged::new().setting("shared_buffers", "134217728").setting("huge_pages", "off"))
+                .is_none()
+        );
+        assert!(found(Staged::new().setting("shared_buffers", GB16).setting("huge_pages", "on")).is_none());
+        assert!(found(Staged::new().setting("shared_buffers", GB16).setting("huge_pages", "try")).is_none());
+        assert!(found(Staged::new()).is_none());
+    }
+}

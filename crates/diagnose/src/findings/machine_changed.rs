@@ -1,0 +1,122 @@
+//! Whether the host was another one, in effect, when it was measured last.
+
+use serde_json::Value;
+
+use super::About;
+use crate::load::percent;
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "machine-changed", question: "Is the machine what it was at the last run?", look };
+
+/// What decides a figure, and its name.
+const FIELDS: [(&str, &str); 14] = [
+    ("/client_host/kernel", "kernel"),
+    ("/client_host/operating_system", "operating system"),
+    ("/client_host/cpu/model", "CPU model"),
+    ("/client_host/cpu/threads", "hardware threads"),
+    ("/client_host/cpu/governors", "frequency governor"),
+    ("/client_host/cpu/mitigations", "mitigations"),
+    ("/client_host/cpu/numa_nodes", "NUMA nodes"),
+    ("/client_host/memory/swap_bytes", "bytes of swap"),
+    ("/client_host/memory/huge_pages", "huge pages"),
+    ("/client_host/memory/transparent_huge_pages", "transparent huge pages"),
+    ("/client_host/memory/swappiness", "swappiness"),
+    ("/client_host/clock_source", "clock source"),
+    ("/client_host/cgroup_cpu_limit", "CPU limit of the control group"),
+    ("/client_host/cgroup_memory_limit", "memory limit of the control group"),
+];
+
+/// Mean frequencies differ by less from run to run on their own.
+const FREQUENCY: f64 = 0.05;
+/// The kernel keeps a little more or less of the memory for itself from boot to boot.
+const MEMORY: f64 = 0.01;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    let Some(earlier) = evidence.earlier.as_deref() else { return Vec::new() };
+    let name = |of: &Evidence| of.context.environment("/client_host/name").cloned();
+    if name(evidence).is_none() || name(evidence) != name(earlier) {
+        return Vec::new();
+    }
+    let mut facts: Vec<Fact> = FIELDS
+        .iter()
+        .filter_map(|(path, what)| {
+            let (before, now) = (earlier.context.environment(path)?, evidence.context.environment(path)?);
+            (before != now).then(|| Fact::new(*what, format!("{}, before {}", words(now), words(before))))
+        })
+        .collect();
+    let memory = |of: &Evidence| of.context.environment("/client_host/memory/total_bytes")?.as_f64();
+    if let (Some(before), Some(now)) = (memory(earlier), memory(evidence))
+        && (now - before).abs() > MEMORY * before
+    {
+        facts.push(Fact::new("bytes of memory", format!("{now:.0}, before {before:.0}")));
+    }
+    facts.extend(frequency(earlier, evidence));
+    if facts.is_empty() {
+        return Vec::new();
+    }
+    let run = earlier.context.run.map_or("the run before".to_owned(), |run| format!("run {run}"));
+    let things: Vec<&str> = facts.iter().map(|fact| fact.what.as_str()).collect();
+    vec![Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: None,
+        title: format!("The machine is not what it was in {run}: {}", things.join(", ")),
+        evidence: facts,
+        threshold: "any difference in what decides a figure; 5 % in mean CPU frequency, 1 % in memory".into(),
+        next: "Do not compare the two runs as if only the factor under study differed: put the machine back, or measure the \
+               earlier case again on this one."
+            .into(),
+    }]
+}
+
+fn frequency(earlier: &Evidence, evidence: &Evidence) -> Option<Fact> {
+    let of = |of: &Evidence| of.mean(of.points().next()?.point, "host.cpu.total.frequency");
+    let (before, now) = (of(earlier)?, of(evidence)?);
+    let change = now / before - 1.0;
+    (change.abs() > FREQUENCY).then(|| {
+        Fact::new("CPU frequency", format!("{now:.0} MHz, before {before:.0} MHz ({})", percent(change)))
+    })
+}
+
+/// A value as a person would write it.
+pub(super) fn words(value: &Value) -> String {
+    match value {
+        Value::Null => "none".into(),
+        Value::String(text) => text.clone(),
+        Value::Array(all) => all.iter().map(words).collect::<Vec<_>>().join(", "),
+        Value::Object(all) => {
+            let each = all.iter().map(|(name, value)| format!("{name}: {}", words(value)));
+            each.collect::<Vec<_>>().join("; ")
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scene::Scene;
+
+    #[test]
+    fn differences_of_the_same_host_are_told() {
+        let mut scene = Scene::healthy().metric("host.cpu.total.frequency", 3000.0);
+        scene.environment["client_host"]["cpu"]["governors"] = json!(["performance"]);
+        let earlier = |scene: &Scene| Some(Box::new(scene.evidence()));
+        let mut evidence = scene.evidence();
+        assert_eq!(look(&evidence), [], "nothing to compare with");
+        evidence.earlier = earlier(&scene);
+        assert_eq!(look(&evidence), []);
+        scene = scene.metric("host.cpu.total.frequency", 2400.0);
+        scene.environment["client_host"]["cpu"]["governors"] = json!(["powersave"]);
+        evidence.earlier = earlier(&scene);
+        let found = look(&evidence);
+        assert_eq!(found[0].evidence[0].found, "performance, before powersave");
+        assert_eq!((found[0].severity, found[0].evidence.len()), (Severity::Amber, 2), "{found:?}");
+        scene.environment["client_host"]["name"] = json!("another");
+        evidence.earlier = earlier(&scene);
+        assert_eq!(look(&evidence), []);
+    }
+}

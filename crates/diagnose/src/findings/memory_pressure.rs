@@ -1,0 +1,80 @@
+//! Did tasks wait for memory?
+
+use super::{About, swapping, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "memory-pressure", question: "Did tasks wait for memory during the window?", look };
+
+/// Share of the time in which all tasks stood still for memory, which no load gets back; and that in which some did.
+const ALL: f64 = 0.05;
+const SOME: f64 = 0.02;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let some = evidence.mean(point, "host.pressure.memory.some")?;
+    let all = evidence.mean(point, "host.pressure.memory.full").unwrap_or(0.0);
+    if some < SOME && all < ALL {
+        return None;
+    }
+    // Swapping is the closer word for the same want.
+    let swaps = (swapping::ABOUT.look)(evidence)
+        .iter()
+        .any(|f| f.severity == Severity::Red && f.point == Some(point));
+    let mut facts = vec![
+        Fact::new("time in which some task waited for memory", words::share(some)),
+        Fact::new("time in which all tasks did", words::share(all)),
+    ];
+    for (name, what) in [
+        ("host.pages.scan_direct", "pages looked at for reclaim by the tasks that wanted memory"),
+        ("host.pages.allocation_stalls", "allocations that had to reclaim first"),
+        ("host.pages.refaults", "pages of files read again soon after they were dropped"),
+    ] {
+        if let Some(rate) = evidence.mean(point, name).filter(|rate| *rate > 0.0) {
+            facts.push(Fact::new(what, format!("{} a second", words::number(rate))));
+        }
+    }
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if all >= ALL && !swaps { Severity::Red } else { Severity::Amber },
+        point: Some(point),
+        title: format!("tasks waited for memory in {} of the window", words::share(some)),
+        evidence: facts,
+        threshold: "amber from 2 % of the time with a task that waits for memory, red from 5 % with all of them (kernel pressure stall information; \
+                    METHOD B6 counts it as a witness)"
+            .into(),
+        next: "see what fills the memory (shared_buffers, work_mem × users, other processes, a control group's limit) and give it less, or the host more".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn severity(some: f64, all: f64) -> Option<Severity> {
+        let staged =
+            Staged::new().metric("host.pressure.memory.some", some).metric("host.pressure.memory.full", all);
+        look(&staged.done()).first().map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn it_is_told_by_the_time_lost() {
+        assert_eq!(severity(0.2, 0.1), Some(Severity::Red));
+        assert_eq!(severity(0.04, 0.01), Some(Severity::Amber));
+        assert_eq!(severity(0.005, 0.001), None);
+        assert!(look(&Staged::new().done()).is_empty());
+    }
+
+    #[test]
+    fn where_the_host_swaps_that_is_the_red_one() {
+        let staged = Staged::new()
+            .metric("host.pressure.memory.some", 0.2)
+            .metric("host.pressure.memory.full", 0.1)
+            .metric("host.pages.swap_in", 900.0);
+        assert_eq!(look(&staged.done())[0].severity, Severity::Amber);
+    }
+}

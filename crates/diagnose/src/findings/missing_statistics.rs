@@ -1,0 +1,72 @@
+//! Does the planner know the tables it plans for?
+
+use kelvin_measure::observation::When;
+
+use super::{About, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "missing-statistics", question: "Does the planner have statistics of every table?", look };
+
+/// Rows from which a guess matters: smaller tables are a page or few, whatever the plan.
+const ROWS: u64 = 1000;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    let Some((relations, _)) = evidence.relations(When::Before) else { return Vec::new() };
+    let unknown = |r: &&kelvin_measure::observation::Relation| {
+        r.kind == "table" && r.analyzed == Some(false) && r.rows.is_some_and(|rows| rows >= ROWS)
+    };
+    let tables: Vec<_> = relations.iter().filter(unknown).collect();
+    if tables.is_empty() {
+        return Vec::new();
+    }
+    let fact = |table: &&kelvin_measure::observation::Relation| {
+        Fact::new(
+            table.name.clone(),
+            format!("{} rows, no statistics", words::grouped(table.rows.unwrap_or(0) as f64)),
+        )
+    };
+    let names: Vec<&str> = tables.iter().take(3).map(|table| table.name.as_str()).collect();
+    let more = if tables.len() > names.len() { ", …" } else { "" };
+    vec![Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: None,
+        title: format!("{} had no statistics when the load began: {}{more}", words::count(tables.len(), "table"), names.join(", ")),
+        evidence: tables.iter().take(10).map(fact).collect(),
+        threshold: "a table of 1000 rows or more of which the planner's statistics have nothing: plans rest on guesses, and may change within the run when autovacuum \
+                    analyzes it"
+            .into(),
+        next: "`analyze` (or `vacuum analyze`) after loading, before every run".into(),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::observation::Relation;
+
+    use super::super::staged::{Staged, table};
+    use super::*;
+
+    fn found(analyzed: Option<bool>, rows: u64) -> Vec<Finding> {
+        let stock = Relation { analyzed, ..table("public.stock", rows, 0) };
+        look(&Staged::new().relations(When::Before, vec![stock, table("public.item", 100_000, 0)], 1).done())
+    }
+
+    #[test]
+    fn a_table_without_statistics_is_amber() {
+        let one = found(Some(false), 100_000);
+        assert_eq!((one.len(), one[0].severity), (1, Severity::Amber));
+        assert!(one[0].title.contains("public.stock") && !one[0].title.contains("item"));
+    }
+
+    #[test]
+    fn small_known_or_unseen_tables_are_nothing() {
+        assert!(
+            found(Some(false), 40).is_empty()
+                && found(Some(true), 100_000).is_empty()
+                && found(None, 100_000).is_empty()
+        );
+        assert!(look(&Staged::new().done()).is_empty());
+    }
+}

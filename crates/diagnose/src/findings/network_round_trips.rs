@@ -1,0 +1,135 @@
+//! Whether the users spent their time on the way between client and server.
+
+use super::About;
+use crate::load::{asked, client_cores, mean_of_server, percent};
+use crate::verdict::time::{Class, model};
+use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+
+pub(super) const ABOUT: About = About {
+    id: "network-round-trips",
+    question: "Did the transactions spend their time between client and server?",
+    look,
+};
+
+const AMBER: f64 = 0.30;
+/// More than half: nothing within the database matters as much.
+const RED: f64 = 0.50;
+/// With more of the CPUs in use, what looks like the network's time is also that of processes waking up.
+const ROOM: f64 = 0.75;
+/// A statement's way to a server on the same host and back takes less than this, in milliseconds.
+const LOCAL_MS: f64 = 0.2;
+
+/// With users in a transaction for less of their time than this, their own pace decides, and not what they wait for.
+const PACED: f64 = 0.5;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of(evidence, point)).collect()
+}
+
+fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    let model = model(evidence, point)?;
+    let share = model.share(Class::Network).filter(|share| share.share >= AMBER)?;
+    let seconds = evidence.window(point.point)?.seconds();
+    let good = point.transactions().good() as f64;
+    let per_transaction = share.sessions * seconds * 1e3 / good;
+    let statements = statements(evidence, point).map(|count| count / good);
+    // Fewer statements than one a transaction are not all of them.
+    let trip =
+        statements.filter(|statements| *statements >= 1.0).map(|statements| per_transaction / statements);
+    let busy = ["host.cpu.total.busy"]
+        .map(|name| [evidence.mean(point.point, name), mean_of_server(evidence, point.point, name)]);
+    let busy = busy.into_iter().flatten().flatten().reduce(f64::max);
+    let long = trip.unwrap_or(per_transaction) >= LOCAL_MS;
+    let paced = asked(evidence, point).is_some_and(|share| share < PACED);
+    let red =
+        !paced && share.share >= RED && share.low >= AMBER && busy.is_some_and(|busy| busy < ROOM) && long;
+    let mut facts = vec![Fact::new(
+        "time of transactions outside database and load generator",
+        format!(
+            "{} ({} to {}), {per_transaction:.2} ms a transaction",
+            percent(share.share),
+            percent(share.low),
+            percent(share.high)
+        ),
+    )];
+    if let (Some(statements), Some(trip)) = (statements, trip) {
+        facts.push(Fact::new(
+            "statements a transaction, and the time outside for each",
+            format!("{statements:.1}, {trip:.3} ms"),
+        ));
+    }
+    facts.extend(busy.map(|busy| Fact::new("CPUs in use, client's or database's host", percent(busy))));
+    facts.extend(
+        client_cores(evidence, point)
+            .map(|cores| Fact::new("CPUs used by the load generator", format!("{cores:.2}"))),
+    );
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if red { Severity::Red } else { Severity::Amber },
+        point: Some(point.point),
+        title: format!("Transactions spent {} of their time between client and server", percent(share.share)),
+        evidence: facts,
+        threshold: "30 % of the transactions' time (Little's law, less sessions seen at work and the load generator's own \
+                    time); red from 50 % when CPUs are free and a round trip takes 0.2 ms or more, which one host's do not"
+            .into(),
+        next: "Stored procedures or pipelining make one round trip of many; put the client next to the server; or use more \
+               users, if latency is not the question. `ping` and `kelvin doctor` give the round trip."
+            .into(),
+    })
+}
+
+/// Statements executed in the window, as far as they are counted.
+fn statements(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
+    let by_database =
+        evidence.statements(point.point).map(|(top, _)| top.iter().map(|one| one.calls).sum::<u64>());
+    let series = evidence.context.series.iter().zip(&point.kinds);
+    let of_statements =
+        series.filter(|(series, _)| matches!(series.role, kelvin_measure::event::Role::Statement { .. }));
+    let by_client: u64 = of_statements.map(|(_, kind)| kind.good()).sum();
+    let most = by_database.unwrap_or(0).max(by_client);
+    (most > 0).then_some(most as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, severities};
+
+    fn far() -> Scene {
+        let mut scene =
+            Scene::healthy().metric("host.cpu.total.busy", 0.3).metric("host.process.server.run_delay", 0.0);
+        (scene.client_cpu, scene.client_delay) = (0.1, 0.02);
+        scene.sessions =
+            vec![("CPU", "", 0.4), ("IO", "WALSync", 0.2), ("Idle in transaction", "ClientRead", 3.0)];
+        scene
+    }
+
+    #[test]
+    fn time_that_nobody_has_is_the_networks() {
+        assert_eq!(look(&Scene::healthy().evidence()), []);
+        let found = look(&far().evidence());
+        assert_eq!(severities(&found), [Severity::Red]);
+        assert!(found[0].evidence[0].found.contains("ms a transaction"), "{found:?}");
+    }
+
+    #[test]
+    fn it_is_not_red_on_a_full_host_nor_for_a_local_round_trip() {
+        assert_eq!(
+            severities(&look(&far().metric("host.cpu.total.busy", 0.9).evidence())),
+            [Severity::Amber]
+        );
+        let mut local = far();
+        local.window.iter_mut().for_each(|count| *count *= 20);
+        assert_eq!(severities(&look(&local.evidence())), [Severity::Amber]);
+        let mut paced = far();
+        paced.users = 12;
+        assert_eq!(
+            severities(&look(&paced.evidence())),
+            [Severity::Amber],
+            "they think for two thirds of their time"
+        );
+        let mut unseen = far();
+        unseen.sessions.clear();
+        assert_eq!(look(&unseen.evidence()), []);
+    }
+}

@@ -1,0 +1,98 @@
+//! Whether the database still held what an earlier run had done to it.
+
+use kelvin_measure::observation::When;
+
+use super::About;
+use crate::load::percent;
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "not-reset", question: "Had an earlier run already changed the database?", look };
+
+/// A database that was built again has the size that it had, but for a page here and there.
+const GROWTH: f64 = 0.002;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    let Some(earlier) = evidence.earlier.as_deref().filter(|_| !evidence.built()) else { return Vec::new() };
+    let mut facts = Vec::new();
+    if let (Some(before), Some(now)) = (size(earlier), size(evidence))
+        && now > before * (1.0 + GROWTH)
+    {
+        facts.push(Fact::new(
+            "size of the database when the load began",
+            format!(
+                "{:.1} MB, in the earlier run {:.1} MB ({} more)",
+                now / 1e6,
+                before / 1e6,
+                percent(now / before - 1.0)
+            ),
+        ));
+    }
+    let grown = |of: &Evidence| {
+        let (relations, _) = of.relations(When::Before)?;
+        let rows = relations.iter().filter(|relation| relation.kind == "table");
+        Some(rows.filter_map(|relation| Some((relation.name.clone(), relation.rows?))).collect::<Vec<_>>())
+    };
+    if let (Some(before), Some(now)) = (grown(earlier), grown(evidence)) {
+        let more = now.iter().filter_map(|(name, rows)| {
+            let old = before.iter().find(|(of, _)| of == name)?.1;
+            // Estimates move a little by themselves.
+            (*rows as f64 > old as f64 * 1.02 && *rows > old + 100).then_some((name, old, *rows))
+        });
+        facts.extend(more.take(5).map(|(name, old, rows)| {
+            Fact::new(format!("rows of {name}"), format!("{rows}, in the earlier run {old}"))
+        }));
+    }
+    if facts.is_empty() {
+        return Vec::new();
+    }
+    let run = earlier.context.run.map_or("an earlier run".to_owned(), |run| format!("run {run}"));
+    vec![Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: None,
+        title: format!("The database was not reset since {run}"),
+        evidence: facts,
+        threshold: "0.2 % more bytes, or 2 % more rows of a table, than when the earlier run on the same target began, and no \
+                    build in between"
+            .into(),
+        next: "For runs that are to be compared, drop and build the data (or restore it) before each: `kelvin drop`, then \
+               `kelvin build`."
+            .into(),
+    }]
+}
+
+fn size(of: &Evidence) -> Option<f64> {
+    let told = of.context.environment("/database_bytes").and_then(serde_json::Value::as_f64);
+    told.or_else(|| of.relations(When::Before).map(|(_, bytes)| bytes as f64)).filter(|bytes| *bytes > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::event::{Event, Phase};
+    use serde_json::json;
+
+    use super::*;
+    use crate::scene::Scene;
+
+    #[test]
+    fn growth_since_the_earlier_run_is_told() {
+        let sized = |bytes: u64| {
+            let mut scene = Scene::healthy();
+            scene.environment["database_bytes"] = json!(bytes);
+            scene
+        };
+        let found = |scene: Scene, earlier: Option<Scene>| {
+            let mut evidence = scene.evidence();
+            evidence.earlier = earlier.map(|scene| Box::new(scene.evidence()));
+            look(&evidence).len()
+        };
+        assert_eq!(found(sized(110_000_000), None), 0);
+        assert_eq!(found(sized(110_000_000), Some(sized(100_000_000))), 1);
+        assert_eq!(found(sized(100_000_000), Some(sized(100_100_000))), 0, "built again");
+        assert_eq!(found(Scene::healthy(), Some(sized(100_000_000))), 0);
+        let built = Event::Phase { point: 0, phase: Phase::Build, at: 0, users: 0, planned: None };
+        let built = Scene { more: vec![built], ..sized(110_000_000) };
+        assert_eq!(found(built, Some(sized(100_000_000))), 0);
+    }
+}

@@ -1,0 +1,178 @@
+//! Whether throughput came to rest within the window.
+
+use kelvin_stats::mser::mser5;
+use kelvin_stats::steady::{DRIFT, RANGE, ROUNDS, Rounds, rounds};
+use kelvin_stats::student::describe;
+use kelvin_stats::trend::{Trend, trend};
+
+use super::About;
+use crate::load::percent;
+use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "not-steady", question: "Had throughput come to rest when it was measured?", look };
+
+/// Seconds that five rounds need to be worth the name.
+const FEWEST: usize = 10;
+
+/// A round of SNIA's takes a minute. Rounds of a few seconds scatter more; until a window has rounds of this many
+/// seconds, it takes twice the bounds to call it red.
+const LONG_ROUND: usize = 12;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(of).collect()
+}
+
+fn of(point: &PointEvidence) -> Option<Finding> {
+    let values = point.throughput();
+    if values.len() < FEWEST {
+        return point.window.as_ref().map(|_| too_short(point.point, values.len()));
+    }
+    let (found, trend) = (rounds(&values)?, trend(&values)?);
+    let each = values.len() / ROUNDS;
+    let chance = spread_by_chance(&values, each)? / found.mean;
+    let beyond = |times: f64, p: f64| {
+        let ranges = found.range > RANGE * times && found.range > chance;
+        let drifts = found.drift.abs() > DRIFT * times && trend.p < p;
+        ranges || drifts
+    };
+    let unsettled = mser5(&values).is_some_and(|cut| !cut.settled);
+    let strict = if each >= LONG_ROUND { 1.0 } else { 2.0 };
+    let severity = if beyond(strict, 0.001) {
+        Severity::Red
+    } else if beyond(1.0, 0.01) || unsettled && trend.p < 0.01 {
+        Severity::Amber
+    } else {
+        return None;
+    };
+    Some(finding(point.point, severity, &found, &trend, chance, unsettled.then_some(values.len())))
+}
+
+fn finding(
+    point: u32,
+    severity: Severity,
+    found: &Rounds,
+    trend: &Trend,
+    chance: f64,
+    unsettled: Option<usize>,
+) -> Finding {
+    let each: Vec<String> = found.rounds.iter().map(|round| format!("{round:.0}")).collect();
+    let mut evidence = vec![
+        Fact::new("transactions a second in five rounds", each.join(", ")),
+        Fact::new(
+            "largest less smallest round",
+            format!("{} of the mean (by chance up to {})", percent(found.range), percent(chance)),
+        ),
+        Fact::new("fitted line, first round to last", percent(found.drift)),
+        Fact::new(
+            "slope second by second",
+            format!("{} over the window, p = {:.4}", percent(trend.change), trend.p),
+        ),
+    ];
+    if let Some(seconds) = unsettled {
+        let found = format!(
+            "more than half of the {seconds} s would have to be cut off before the rest has one level"
+        );
+        evidence.push(Fact::new("MSER-5", found));
+    }
+    let title = if found.range > RANGE {
+        format!("Throughput did not keep its level: rounds differ by {} of their mean", percent(found.range))
+    } else if found.drift.abs() > DRIFT {
+        let way = if found.drift > 0.0 { "rose" } else { "fell" };
+        format!("Throughput {way} by {} within the window", percent(found.drift.abs()))
+    } else {
+        "Throughput had not come to rest within the window".to_owned()
+    };
+    Finding {
+        id: ABOUT.id,
+        severity,
+        point: Some(point),
+        title,
+        evidence,
+        threshold: "SNIA Solid State Storage Performance Test Specification: five rounds within 20 % of their mean, their \
+                    line within 10 %; beyond chance (studentized range at 1 %; slope's t test with autocorrelation). Red \
+                    with rounds of under 12 s only at twice that"
+            .into(),
+        next: "Look at what else was found and at the timeline for what changed (checkpoint, vacuum, caches, neighbours); \
+               lengthen ramp-up and window until the rounds agree."
+            .into(),
+    }
+}
+
+fn too_short(point: u32, seconds: usize) -> Finding {
+    Finding {
+        id: ABOUT.id,
+        severity: Severity::Note,
+        point: Some(point),
+        title: "The window is too short to tell whether throughput had come to rest".into(),
+        evidence: vec![Fact::new("whole seconds in the window", seconds.to_string())],
+        threshold: format!("{FEWEST} s: five rounds of two"),
+        next: "Measure for longer (`--duration`): 60 s at least, several minutes for a figure to be quoted."
+            .into(),
+    }
+}
+
+/// How far apart the means of five rounds lie by chance at most, in one of a hundred windows: the studentized range for
+/// five means (tables of Harter, Annals of Mathematical Statistics 31, 1960) times the error of a round's mean, from the
+/// scatter of the seconds within the rounds.
+fn spread_by_chance(values: &[f64], each: usize) -> Option<f64> {
+    let used = &values[values.len() - each * ROUNDS..];
+    let mut variance = 0.0;
+    for round in used.chunks_exact(each) {
+        variance += describe(round)?.sd?.powi(2) / ROUNDS as f64;
+    }
+    let freedom = ROUNDS * (each - 1);
+    let quantile = match freedom {
+        ..=9 => 8.42,
+        10..=14 => 6.14,
+        15..=19 => 5.56,
+        20..=29 => 5.29,
+        30..=59 => 5.05,
+        _ => 4.82,
+    };
+    Some(quantile * (variance / each as f64).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, severities};
+
+    fn found(window: &[u64]) -> Vec<Severity> {
+        let scene = Scene { window: window.to_vec(), ..Scene::healthy() };
+        severities(&look(&scene.evidence()))
+    }
+
+    #[test]
+    fn a_fall_in_the_middle_is_red_and_a_small_one_amber() {
+        assert_eq!(found(&Scene::healthy().window), []);
+        let mut fallen = Scene::healthy().window;
+        fallen.iter_mut().skip(8).take(6).for_each(|count| *count /= 2);
+        assert_eq!(found(&fallen), [Severity::Red]);
+        let mut dip = Scene::healthy().window;
+        dip.iter_mut().skip(8).take(4).for_each(|count| *count = *count * 3 / 4);
+        assert_eq!(found(&dip), [Severity::Amber]);
+    }
+
+    #[test]
+    fn a_long_window_is_held_to_the_rule_itself() {
+        let steady: Vec<u64> = (0..120).map(|i| 1000 + i * 37 % 11 * 8).collect();
+        assert_eq!(found(&steady), []);
+        let falling: Vec<u64> = (0..120).map(|i| 1150 - i * 3 / 2 + i * 37 % 11 * 8).collect();
+        assert_eq!(found(&falling), [Severity::Red]);
+    }
+
+    #[test]
+    fn scatter_alone_is_none_and_few_seconds_are_said_to_be_few() {
+        let mut random = kelvin_stats::bootstrap::Resampler::new(5);
+        let mut reds = 0;
+        for _ in 0..200 {
+            // A tenth of scatter from second to second, as a small shared machine has it.
+            let window: Vec<u64> = (0..20).map(|_| (1000.0 + 100.0 * random.normal()) as u64).collect();
+            reds += usize::from(found(&window).contains(&Severity::Red));
+        }
+        assert_eq!(reds, 0, "of 200");
+        assert_eq!(found(&[1000; 8]), [Severity::Note]);
+        assert_eq!(found(&[1000; 20]), []);
+    }
+}

@@ -1,0 +1,97 @@
+//! Is memory on one node and the work on another?
+
+use super::{About, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About = About {
+    id: "numa-remote",
+    question: "Does memory lie where the CPUs are that use it, and evenly?",
+    look,
+};
+
+/// Share of remote allocations, and the fullest node against the mean (METHOD B6).
+const REMOTE: f64 = 0.2;
+const SKEW: f64 = 1.3;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+/// The nodes with their share of the server's memory.
+fn placement(evidence: &Evidence) -> Vec<(String, f64)> {
+    const PREFIX: &str = "host.process.server.numa.";
+    let node = |name: &str| Some((name.strip_prefix(PREFIX)?.to_owned(), evidence.newest(name)?));
+    evidence.names(PREFIX, "").filter_map(node).collect()
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let remote = evidence.mean(point, "host.numa.total.remote_ratio");
+    let nodes = placement(evidence);
+    let mean = nodes.iter().map(|(_, share)| share).sum::<f64>() / nodes.len().max(1) as f64;
+    let fullest = nodes.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let skew = fullest.filter(|_| nodes.len() > 1 && mean > 0.0).map(|(_, share)| share / mean);
+    let (is_remote, is_skewed) = (remote.is_some_and(|r| r > REMOTE), skew.is_some_and(|skew| skew > SKEW));
+    if !is_remote && !is_skewed {
+        return None;
+    }
+    let mut facts = Vec::new();
+    facts
+        .extend(remote.map(|remote| Fact::new("pages handed to CPUs of another node", words::share(remote))));
+    facts.extend(
+        nodes
+            .iter()
+            .map(|(node, share)| Fact::new(format!("server's memory on node {node}"), words::share(*share))),
+    );
+    facts.extend(
+        skew.map(|skew| Fact::new("fullest node against the mean", format!("{} ×", words::number(skew)))),
+    );
+    let title = if is_remote {
+        format!("{} of the memory was handed to CPUs of another node", words::share(remote.unwrap_or(0.0)))
+    } else {
+        format!(
+            "the server's memory lies unevenly: the fullest node has {} × the mean",
+            words::number(skew.unwrap_or(0.0))
+        )
+    };
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: Some(point),
+        title,
+        evidence: facts,
+        threshold: "more than 20 % remote, or a node with more than 1.3 × the mean (METHOD B6); remote memory cost 4.5 to 7 % of the throughput in a study \
+                    (FIELD 2)"
+            .into(),
+        next: "start the server with `numactl --interleave=all`, or bind server and memory to one node, and say which beside the figure".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn title(staged: Staged) -> Option<String> {
+        let found = look(&staged.done());
+        assert!(found.iter().all(|finding| finding.severity == Severity::Amber));
+        found.first().map(|finding| finding.title.clone())
+    }
+
+    #[test]
+    fn remote_or_uneven_memory_is_told() {
+        assert!(title(Staged::new().metric("host.numa.total.remote_ratio", 0.35)).unwrap().contains("35 %"));
+        let uneven =
+            Staged::new().metric("host.process.server.numa.0", 0.9).metric("host.process.server.numa.1", 0.1);
+        assert!(title(uneven).unwrap().contains("1.80 ×"));
+    }
+
+    #[test]
+    fn even_local_or_unknown_memory_is_nothing() {
+        let even = Staged::new()
+            .metric("host.process.server.numa.0", 0.55)
+            .metric("host.process.server.numa.1", 0.45);
+        assert_eq!(title(even.metric("host.numa.total.remote_ratio", 0.02)), None);
+        assert_eq!(title(Staged::new().metric("host.process.server.numa.0", 1.0)), None);
+        assert_eq!(title(Staged::new()), None);
+    }
+}

@@ -1,0 +1,236 @@
+//! Runs put together for the findings' tests: TPROC-C with a ramp-up from 1 s to 6 s and a window from 6 s to 26 s.
+
+use std::collections::BTreeMap;
+
+use kelvin_measure::event::{Event, KindCounts, Part, Phase, Second, Series, Window};
+use kelvin_measure::observation::{
+    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Plan, Reading, Relation, Scan,
+    StatementTotals, WaitGroup, Waits, When,
+};
+use serde_json::json;
+
+use crate::{Context, Evidence};
+
+pub(super) const SECOND: u64 = 1_000_000_000;
+const RAMP: u64 = 1;
+const OPEN: u64 = 6;
+const CLOSE: u64 = 26;
+
+/// A run that is being put together.
+pub(super) struct Staged {
+    evidence: Evidence,
+    users: u32,
+    throughput: Box<dyn Fn(i64) -> u64>,
+    metrics: u32,
+    groups: u32,
+    occurrences: u32,
+}
+
+impl Staged {
+    pub(super) fn new() -> Self {
+        Self::of("tproc-c", 8, 4)
+    }
+
+    /// With users and warehouses.
+    pub(super) fn sized(users: u32, warehouses: u32) -> Self {
+        Self::of("tproc-c", users, warehouses)
+    }
+
+    pub(super) fn of(workload: &str, users: u32, warehouses: u32) -> Self {
+        let spec = json!({ "workload": workload, "tproc-c": { "warehouses": warehouses } });
+        let series = vec![Series::transaction("New-Order", true)];
+        let mut context = Context::default().with(spec, json!({}));
+        (context.workload, context.series) = (workload.into(), series);
+        let mut evidence = Evidence::new(context);
+        for (phase, at, planned) in [
+            (Phase::Connect, RAMP * SECOND - SECOND / 2, None),
+            (Phase::RampUp, RAMP * SECOND, Some(5 * SECOND)),
+            (Phase::Measure, OPEN * SECOND, Some(20 * SECOND)),
+            (Phase::Stop, CLOSE * SECOND, None),
+        ] {
+            evidence.event(&Event::Phase { point: 0, phase, at, users, planned });
+        }
+        let throughput = Box::new(|second: i64| (1000 + 20 * (second * 7).rem_euclid(5) - 40) as u64);
+        Self { evidence, users, throughput, metrics: 0, groups: 0, occurrences: 0 }
+    }
+
+    /// Transactions of each second since the window's opening.
+    pub(super) fn throughput(mut self, of: impl Fn(i64) -> u64 + 'static) -> Self {
+        self.throughput = Box::new(of);
+        self
+    }
+
+    fn seen(mut self, observation: Observation) -> Self {
+        self.evidence.event(&Event::Observed(observation));
+        self
+    }
+
+    /// A metric with its value at each second on the run's clock.
+    pub(super) fn metric_by(mut self, name: &str, of: impl Fn(u64) -> f64) -> Self {
+        let first = self.metrics;
+        self.metrics += 1;
+        let metric = Metric { name: name.into(), unit: "1".into(), help: String::new() };
+        self = self.seen(Observation::Observer(Observer {
+            first,
+            metrics: vec![metric],
+            ..Observer::default()
+        }));
+        for second in 0..=CLOSE {
+            let values = vec![of(second) as f32];
+            self = self.seen(Observation::Reading(Reading { at: second * SECOND, first, values }));
+        }
+        self
+    }
+
+    pub(super) fn metric(self, name: &str, value: f64) -> Self {
+        self.metric_by(name, |_| value)
+    }
+
+    /// Average sessions by backend, class and event over the whole run, and those that wait for rows by relation.
+    pub(super) fn sessions(mut self, groups: &[(&str, &str, &str, f64)], rows: &[(&str, f64)]) -> Self {
+        let first = self.groups;
+        self.groups += groups.len() as u32;
+        let known = groups
+            .iter()
+            .map(|(backend, class, event, _)| WaitGroup {
+                backend: (*backend).into(),
+                class: (*class).into(),
+                event: (*event).into(),
+                query: None,
+            })
+            .collect();
+        self = self.seen(Observation::WaitGroups { first, groups: known });
+        for second in 1..=CLOSE {
+            let seen =
+                groups.iter().zip(first..).map(|((.., mean), at)| (at, (mean * 100.0) as u32)).collect();
+            let rows = rows.iter().map(|(name, mean)| ((*name).to_owned(), (mean * 100.0) as u32)).collect();
+            let waits = Waits { at: second * SECOND, looks: 100, seen, rows, lock_looks: 100 };
+            self = self.seen(Observation::Waits(waits));
+        }
+        self
+    }
+
+    /// Something that happened, in seconds on the run's clock.
+    pub(super) fn occurrence(mut self, kind: &str, subject: &str, from: f64, to: f64) -> Self {
+        self.occurrences += 1;
+        let at = |seconds: f64| (seconds * 1e9) as u64;
+        let occurrence = Occurrence {
+            id: self.occurrences,
+            kind: kind.into(),
+            subject: subject.into(),
+            from: at(from),
+            to: Some(at(to)),
+            figures: BTreeMap::new(),
+        };
+        self.seen(Observation::Occurrence(occurrence))
+    }
+
+    pub(super) fn setting(self, name: &str, value: &str) -> Self {
+        self.seen(Observation::Settings { values: BTreeMap::from([(name.into(), value.into())]) })
+    }
+
+    /// A device that holds "data" or "wal".
+    pub(super) fn place(self, role: &str, device: &str) -> Self {
+        let place = PlaceOf {
+            role: role.into(),
+            path: format!("/srv/{role}"),
+            device: Some(device.into()),
+            mount: "/srv".into(),
+            filesystem: "ext4".into(),
+        };
+        self.seen(Observation::Observer(Observer { first: 0, places: vec![place], ..Observer::default() }))
+    }
+
+    pub(super) fn relations(self, when: When, relations: Vec<Relation>, database_bytes: u64) -> Self {
+        self.seen(Observation::Relations { when, relations, database_bytes })
+    }
+
+    pub(super) fn statements(self, statements: Vec<StatementTotals>) -> Self {
+        let total_ms = statements.iter().map(|s| s.total_ms).sum();
+        self.seen(Observation::Statements { point: 0, statements, total_ms })
+    }
+
+    pub(super) fn absent(self, what: &str) -> Self {
+        let absent = vec![Absent { what: what.into(), why: "not here".into() }];
+        self.seen(Observation::Observer(Observer { first: 0, absent, ..Observer::default() }))
+    }
+
+    pub(super) fn lost(self, what: &str) -> Self {
+        self.seen(Observation::Lost(Absent { what: what.into(), why: "the connection was closed".into() }))
+    }
+
+    pub(super) fn earlier(mut self, earlier: Evidence) -> Self {
+        self.evidence.earlier = Some(Box::new(earlier));
+        self
+    }
+
+    pub(super) fn done(mut self) -> Evidence {
+        for second in -5..20_i64 {
+            let part = if second < 0 { Part::RampUp } else { Part::Measured };
+            let kinds = vec![KindCounts { committed: (self.throughput)(second), ..KindCounts::default() }];
+            self.evidence.event(&Event::Second(Second { point: 0, second, part, kinds }));
+        }
+        self.evidence.event(&Event::Window(Window {
+            point: 0,
+            users: self.users,
+            elapsed: (CLOSE - OPEN) * SECOND,
+            idle: 0,
+            client_headline: 0,
+            server_headline: None,
+            server_transactions: None,
+            client_cpu: 0,
+            client_run_delay: None,
+            schedule: None,
+        }));
+        self.evidence
+    }
+}
+
+/// A table with rows and sequential scans so far.
+pub(super) fn table(name: &str, rows: u64, scans: u64) -> Relation {
+    Relation {
+        name: name.into(),
+        kind: "table".into(),
+        bytes: rows * 200,
+        rows: Some(rows),
+        sequential_scans: Some(scans),
+        index_scans: Some(0),
+        analyzed: Some(true),
+        ..Relation::default()
+    }
+}
+
+pub(super) fn index(name: &str, table: &str) -> Relation {
+    Relation {
+        name: name.into(),
+        kind: "index".into(),
+        table: Some(table.into()),
+        bytes: 1 << 20,
+        ..Relation::default()
+    }
+}
+
+/// A statement with its time and calls, and its plan's hash and scans as (node, relation).
+pub(super) fn statement(
+    query: i64,
+    total_ms: f64,
+    calls: u64,
+    hash: &str,
+    scans: &[(&str, &str)],
+) -> StatementTotals {
+    let scans = scans
+        .iter()
+        .map(|(node, relation)| Scan { node: (*node).into(), relation: (*relation).into(), index: None })
+        .collect();
+    StatementTotals {
+        query,
+        text: format!("select {query}"),
+        calls,
+        total_ms,
+        rows: calls,
+        blocks_hit: 0,
+        blocks_read: 0,
+        wal_bytes: None,
+        plan: Some(Plan { hash: hash.into(), text: String::new(), scans }),
+    }
+}

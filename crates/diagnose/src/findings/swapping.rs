@@ -1,0 +1,62 @@
+//! Did the host swap?
+
+use super::{About, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "swapping", question: "Did the host swap during the window?", look };
+
+/// Pages a second from swap, on average over the window, that somebody waited for. A host that swaps is no ground for a
+/// figure (METHOD B6, validity); fewer are the leftovers of what slept before the run.
+const WAITED: f64 = 10.0;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let read = evidence.mean(point, "host.pages.swap_in")?;
+    let written = evidence.mean(point, "host.pages.swap_out").unwrap_or(0.0);
+    let severity = match (read, written) {
+        (read, _) if read >= WAITED => Severity::Red,
+        (_, written) if written >= WAITED => Severity::Amber,
+        (read, written) if read + written > 0.0 => Severity::Note,
+        _ => return None,
+    };
+    let mut facts = vec![
+        Fact::new("pages read from swap", format!("{} a second", words::number(read))),
+        Fact::new("pages written to swap", format!("{} a second", words::number(written))),
+    ];
+    if let Some(available) = evidence.newest("host.memory.available") {
+        facts.push(Fact::new("memory that could be had without swapping", words::size(available)));
+    }
+    Some(Finding {
+        id: ABOUT.id,
+        severity,
+        point: Some(point),
+        title: format!("the host swapped: {} pages a second in, {} out", words::number(read), words::number(written)),
+        evidence: facts,
+        threshold: "red from 10 pages a second read from swap (METHOD B6: a host that swaps is no ground for a figure), amber from as many written".into(),
+        next: "give less to shared_buffers, work_mem × users or other processes, or more memory to the host; `swapoff` shows whether it fits".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn severity(read: f64, written: f64) -> Option<Severity> {
+        let staged = Staged::new().metric("host.pages.swap_in", read).metric("host.pages.swap_out", written);
+        look(&staged.done()).first().map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn it_is_told_by_who_waited() {
+        assert_eq!(severity(500.0, 0.0), Some(Severity::Red));
+        assert_eq!(severity(1.0, 500.0), Some(Severity::Amber));
+        assert_eq!(severity(0.5, 0.0), Some(Severity::Note));
+        assert_eq!(severity(0.0, 0.0), None);
+        assert!(look(&Staged::new().done()).is_empty());
+    }
+}

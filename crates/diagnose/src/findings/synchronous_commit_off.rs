@@ -1,0 +1,55 @@
+//! Does a commit wait for its own log record? Without `synchronous_commit` the last moments before a crash are lost.
+
+use super::{About, setting};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About = About {
+    id: "synchronous-commit-off",
+    question: "Does a commit wait until its log is written (synchronous_commit)?",
+    look,
+};
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    if setting::word(evidence, "synchronous_commit") != Some("off") {
+        return Vec::new();
+    }
+    // Without fsync nothing waits for the disk anyway: that is the finding then.
+    let severity =
+        if setting::word(evidence, "fsync") == Some("off") { Severity::Amber } else { Severity::Red };
+    let mut facts = vec![Fact::new("synchronous_commit", "off")];
+    if let Some(delay) = setting::word(evidence, "wal_writer_delay") {
+        facts
+            .push(Fact::new("wal_writer_delay (up to three times this long is lost)", format!("{delay} ms")));
+    }
+    vec![Finding {
+        id: ABOUT.id,
+        severity,
+        point: None,
+        title: "synchronous_commit is off: a commit is answered before its log is written, which is not what others measure".into(),
+        evidence: facts,
+        threshold: "on, PostgreSQL's default (\"local\", \"remote_write\" and \"remote_apply\" differ only with standbys)".into(),
+        next: "set synchronous_commit = on and measure again; where that much loss is accepted, say so beside every figure".into(),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    #[test]
+    fn off_is_red_unless_fsync_is() {
+        let off = || Staged::new().setting("synchronous_commit", "off");
+        let found = look(&off().done());
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
+        assert_eq!(look(&off().setting("fsync", "off").done())[0].severity, Severity::Amber);
+    }
+
+    #[test]
+    fn on_local_or_unknown_is_nothing() {
+        for value in ["on", "local", "remote_apply"] {
+            assert!(look(&Staged::new().setting("synchronous_commit", value).done()).is_empty());
+        }
+        assert!(look(&Staged::new().done()).is_empty());
+    }
+}

@@ -1,0 +1,134 @@
+//! Whether more users would have brought more.
+
+use super::About;
+use crate::load::{at_work, cpus, mean_of_server, of_server, percent, server_is_here};
+use crate::verdict::time::{Class, model};
+use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "too-few-users", question: "Would more users have brought more?", look };
+
+/// The database's host has this much left.
+const BUSY: f64 = 0.60;
+/// Nothing that users do one after another has this share of the time.
+const SERIAL: f64 = 0.20;
+/// Beyond twice the CPUs, a user more finds no idle one.
+const USERS_PER_CPU: f64 = 4.0;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    if let Some(found) = evidence.scalability() {
+        return rising(evidence, found).into_iter().collect();
+    }
+    evidence.points().filter_map(|point| of(evidence, point)).collect()
+}
+
+/// A sweep whose best throughput is its last.
+fn rising(evidence: &Evidence, found: &kelvin_measure::event::Scalability) -> Option<Finding> {
+    let most = found.points.iter().max_by_key(|point| point.users)?;
+    if found.peak_users.is_some_and(|peak| peak <= f64::from(most.users)) || found.peak_below {
+        return None;
+    }
+    let half =
+        found.points.iter().filter(|point| point.users * 2 <= most.users).max_by_key(|point| point.users)?;
+    let gain = most.throughput / half.throughput - 1.0;
+    let point = evidence.points().find(|point| point.users == most.users)?.point;
+    let facts = vec![
+        Fact::new(
+            format!("transactions a second with {} users", half.users),
+            format!("{:.0}", half.throughput),
+        ),
+        Fact::new(
+            format!("transactions a second with {} users", most.users),
+            format!("{:.0}", most.throughput),
+        ),
+    ];
+    let title = format!("Throughput still rose at {} users: the highest was not reached", most.users);
+    (gain > 0.1).then(|| finding(Some(point), title, facts))
+}
+
+fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    if !point.arrivals.is_empty() {
+        return None;
+    }
+    let busy = mean_of_server(evidence, point.point, "host.cpu.total.busy")?;
+    let model = model(evidence, point)?;
+    let of = |class| model.share(class).map_or(0.0, |share| share.share);
+    let serial = of(Class::Locks) + of(Class::Latch) + of(Class::DataReads) + of(Class::DataWrites);
+    let cpus = cpus(evidence).filter(|_| server_is_here(evidence));
+    let many = cpus.is_some_and(|cpus| f64::from(point.users) > USERS_PER_CPU * cpus);
+    if busy >= BUSY || serial >= SERIAL || many || of_server(evidence, "host.cpu.total.busy").is_none() {
+        return None;
+    }
+    let mut facts = vec![
+        Fact::new("users", point.users.to_string()),
+        Fact::new("CPUs of the database's host in use", percent(busy)),
+        Fact::new("time of transactions in data files, row locks and latches", percent(serial)),
+    ];
+    facts.extend(
+        at_work(evidence, point).map(|n| Fact::new("transactions under way", format!("{n:.2} on average"))),
+    );
+    let title = format!(
+        "{} users left {} of the CPUs idle: more users would bring more",
+        point.users,
+        percent(1.0 - busy)
+    );
+    Some(finding(Some(point.point), title, facts))
+}
+
+fn finding(point: Option<u32>, title: String, evidence: Vec<Fact>) -> Finding {
+    Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point,
+        title,
+        evidence,
+        threshold: "less than 60 % of the CPUs in use, less than 20 % of the time in what users do one after another \
+                    (the verdict's third step); in a sweep, 10 % more from the last doubling of users"
+            .into(),
+        next: "Find the knee: `kelvin run … --sweep users=1..64`. A figure below it is a latency, and not what the database \
+               can do."
+            .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::event::{Estimate, Event, Scalability, ScalabilityPoint};
+
+    use super::*;
+    use crate::scene::Scene;
+
+    #[test]
+    fn idle_cpus_without_a_queue_elsewhere_ask_for_users() {
+        assert_eq!(look(&Scene::healthy().evidence()), []);
+        let mut idle = Scene::healthy().metric("host.cpu.total.busy", 0.4);
+        idle.client_delay = 0.0;
+        assert_eq!(look(&idle.evidence()).len(), 1);
+        idle.sessions = vec![("Lock", "tuple", 2.0), ("CPU", "", 1.0)];
+        assert_eq!(look(&idle.evidence()), [], "users queue for a row");
+        idle.sessions.clear();
+        assert_eq!(look(&idle.evidence()), []);
+    }
+
+    #[test]
+    fn a_sweep_that_still_rises_is_told() {
+        let estimate = Estimate { value: 1.0, low: None, high: None };
+        let sweep = |throughputs: [f64; 3], peak_users| Scalability {
+            lambda: estimate,
+            sigma: estimate,
+            kappa: estimate,
+            peak_users,
+            peak_below: false,
+            r_squared: None,
+            points: [1, 2, 4]
+                .into_iter()
+                .zip(throughputs)
+                .map(|(users, throughput)| ScalabilityPoint { users, throughput })
+                .collect(),
+        };
+        let with = |sweep| Scene { more: vec![Event::Scalability(sweep)], ..Scene::healthy() }.evidence();
+        assert_eq!(look(&with(sweep([100.0, 190.0, 350.0], None))).len(), 1);
+        assert_eq!(look(&with(sweep([100.0, 190.0, 200.0], None))), []);
+        assert_eq!(look(&with(sweep([100.0, 190.0, 350.0], Some(3.0)))), []);
+    }
+}

@@ -1,0 +1,99 @@
+//! What could not be seen, and what that leaves open.
+
+use kelvin_measure::observation::Absent;
+
+use super::About;
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "unseen", question: "What could not be seen, and what fell silent during the run?", look };
+
+/// What a missing source leaves open, by its beginning.
+const OPEN: &[(&str, &str)] = &[
+    ("host.pressure.irq", "how much time interrupts took"),
+    ("host.pressure", "whether tasks waited for CPU, memory or devices"),
+    ("host.run_queue", "how long tasks waited for a CPU"),
+    ("host.cpu.total.frequency", "whether the CPUs slowed down"),
+    ("host.cpu.total.throttled", "whether the CPUs slowed down"),
+    ("host.cpu", "what the CPUs did"),
+    ("host.disk", "what the devices did: stalls of the log, who answered the reads"),
+    ("host.numa", "whether memory was remote"),
+    ("host.hardware", "instructions and cache misses"),
+    ("host.memory_bandwidth", "whether memory was the limit"),
+    ("host.process.server", "what the server used, and so who else used the CPUs"),
+    ("host.cgroup", "whether a limit throttled the work"),
+    ("postgres.blocks.read_ms", "how long reads took"),
+    ("postgres.wal", "how long the log took, and how much of it was whole pages"),
+    ("postgres.io", "which kind of process read and wrote"),
+    ("statements", "which statement took the time, and whether a plan changed"),
+    ("waits", "what sessions waited for, and so the verdict"),
+    ("settings", "some of the settings"),
+];
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if !evidence.lost().is_empty() {
+        let names: Vec<&str> = evidence.lost().iter().take(3).map(|lost| lost.what.as_str()).collect();
+        found.push(Finding {
+            id: ABOUT.id,
+            severity: Severity::Amber,
+            point: None,
+            title: format!("fell silent during the run: {}", names.join(", ")),
+            evidence: facts(evidence.lost()),
+            threshold: "anything that was seen when the run began and was not to its end: a finding that is missing may be missing for that".into(),
+            next: "see why it ended, and run again where the window was not seen whole".into(),
+        });
+    }
+    if !evidence.absent().is_empty() {
+        let facts = facts(evidence.absent());
+        found.push(Finding {
+            id: ABOUT.id,
+            severity: Severity::Note,
+            point: None,
+            title: match facts.len() {
+                1 => "one source could not be seen".into(),
+                number => format!("{number} sources could not be seen"),
+            },
+            evidence: facts,
+            threshold: "none: what is not there is named with its reason".into(),
+            next: "where one of them would decide a question, do what its line says".into(),
+        });
+    }
+    found
+}
+
+/// Each source once, with its reason and what it leaves open.
+fn facts(absent: &[Absent]) -> Vec<Fact> {
+    let mut facts: Vec<Fact> = Vec::new();
+    for one in absent {
+        let open = OPEN.iter().find(|(prefix, _)| one.what.starts_with(prefix));
+        let found = open.map_or_else(|| one.why.clone(), |(_, open)| format!("{}; open: {open}", one.why));
+        let fact = Fact::new(one.what.clone(), found);
+        if !facts.contains(&fact) {
+            facts.push(fact);
+        }
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    #[test]
+    fn what_is_absent_is_a_note_and_what_was_lost_is_amber() {
+        let evidence =
+            Staged::new().absent("host.hardware").absent("host.hardware").lost("postgres sessions").done();
+        let found = look(&evidence);
+        let severities: Vec<_> = found.iter().map(|finding| finding.severity).collect();
+        assert_eq!(severities, [Severity::Amber, Severity::Note]);
+        assert_eq!(found[1].evidence.len(), 1);
+        assert!(found[1].evidence[0].found.contains("open: instructions"));
+    }
+
+    #[test]
+    fn where_all_was_seen_there_is_nothing() {
+        assert!(look(&Staged::new().done()).is_empty());
+    }
+}

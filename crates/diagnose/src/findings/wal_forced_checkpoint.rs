@@ -1,0 +1,226 @@
+//! Did the log fill `max_wal_size`, so that PostgreSQL had to make a checkpoint in the middle of the load?
+//!
+//! PostgreSQL asks for a checkpoint once the log since the last one reaches `max_wal_size` / (1 +
+//! `checkpoint_completion_target`), in whole segments less one (`CalculateCheckpointSegments`,
+//! `XLogCheckpointNeeded`): the rest is for what is written while that checkpoint goes on.
+//!
+//! This is *the* red finding of a checkpoint storm: `checkpoint-in-window` is never red beside it.
+
+use super::{About, effect, words};
+use crate::{Evidence, Fact, Finding, Severity, Span};
+
+pub(super) const ABOUT: About = About {
+    id: "wal-forced-checkpoint",
+    question: "Did the log fill max_wal_size and force checkpoints during the load?",
+    look,
+};
+
+/// Checkpoints that the log forces closer together than this are too many: PostgreSQL's own bound, the default of
+/// `checkpoint_warning`, in seconds.
+const WARNING: f64 = 30.0;
+/// The default of `wal_segment_size`.
+const SEGMENT: f64 = 16_777_216.0;
+/// What the log must have come to between two checkpoints, of what forces one: they are seen up to a second late.
+const NEAR: f64 = 0.7;
+/// On top of the size computed, because the log's rate varies.
+const MARGIN: f64 = 1.2;
+
+/// The checkpoints of a load that the log forced.
+struct Forced {
+    load: Span,
+    /// How many in ramp-up and window.
+    number: f64,
+    /// Mean log rate over the load, in bytes a second.
+    rate: f64,
+    limit: f64,
+    target: f64,
+    window: Vec<Span>,
+}
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+/// The checkpoints that were asked for and not timed, where the log written accounts for them.
+fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
+    let window = evidence.window(point)?;
+    let from = evidence.ramp_up(point).map_or(window.from, |ramp| ramp.from);
+    let load = Span { from, to: window.to };
+    let limit = evidence.setting_number("max_wal_size")?;
+    let target = evidence.setting_number("checkpoint_completion_target").unwrap_or(0.9);
+    let segment = evidence.setting_number("wal_segment_size").unwrap_or(SEGMENT);
+    let rate = evidence.mean_over("postgres.wal.bytes", load)?;
+    let requested = || {
+        evidence.occurrences("checkpoint", load).filter(|o| o.subject == "requested" && o.from >= load.from)
+    };
+    // Fast ones are more than the looks that find them: the server's own count tells.
+    let counted = effect::total(evidence, "postgres.checkpoints.requested", load).unwrap_or(0.0).round();
+    let seen: f64 = requested().map(effect::checkpoints).sum();
+    let number = counted.max(seen);
+    let trigger = ((limit / segment / (1.0 + target)).floor() - 1.0).max(1.0) * segment;
+    let before =
+        |to: u64| evidence.occurrences("checkpoint", Span { from: 0, to }).map(|o| o.from).max().unwrap_or(0);
+    let written = match requested().next() {
+        // One alone: the log since the last one, or since anything is known.
+        Some(one) if number < 1.5 => {
+            let since = Span { from: before(one.from), to: one.from };
+            evidence.seen("postgres.wal.bytes", since).iter().map(|s| s.value * s.seconds()).sum()
+        }
+        _ => rate * load.seconds() / (number - 1.0).max(1.0),
+    };
+    let window = effect::spans(requested(), window);
+    (number >= 1.0 && written >= NEAR * trigger).then_some(Forced {
+        load,
+        number,
+        rate,
+        limit,
+        target,
+        window,
+    })
+}
+
+/// Whether a point has this finding, and how severe.
+pub(super) fn severity(evidence: &Evidence, point: u32) -> Option<Severity> {
+    at(evidence, point).map(|finding| finding.severity)
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let forced = forced(evidence, point)?;
+    let window = evidence.window(point)?;
+    let in_window = effect::total(evidence, "postgres.checkpoints.requested", window).unwrap_or(0.0);
+    if forced.window.is_empty() && in_window < 0.5 {
+        return None;
+    }
+    let warning = evidence.setting_number("checkpoint_warning").map(|ms| ms / 1e3).filter(|s| *s > 0.0);
+    let warning = warning.unwrap_or(WARNING);
+    let interval = forced.load.seconds() / forced.number;
+    let storm = forced.number >= 2.0 && interval < warning;
+    let effect = effect::on_throughput(evidence, point, &forced.window);
+    let costly = effect.is_some_and(|effect| effect.costly);
+    let planned = evidence.point(point).and_then(|p| p.planned).map_or(window.seconds(), |p| p as f64 / 1e9);
+    let seconds = evidence.ramp_up(point).map_or(0.0, Span::seconds) + planned;
+    let log = forced.rate * seconds;
+    let needed = setting(log * (1.0 + forced.target) * MARGIN);
+    let number = words::count(forced.number as usize, "checkpoint");
+    let mut facts = vec![
+        Fact::new(
+            "checkpoints forced in ramp-up and window",
+            format!("{}, one in {}", forced.number, words::seconds(interval)),
+        ),
+        Fact::new("max_wal_size", words::size(forced.limit)),
+        Fact::new("log written", format!("{} on average", words::rate(forced.rate))),
+        Fact::new(
+            "log of ramp-up and window without a checkpoint",
+            format!("{} × {} = {}", words::rate(forced.rate), words::seconds(seconds), words::size(log)),
+        ),
+    ];
+    facts.extend(images(evidence, point));
+    facts.extend(effect.map(effect::Effect::fact));
+    facts.extend(effect::on_log_device(evidence, window, &forced.window));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if storm || costly { Severity::Red } else { Severity::Amber },
+        point: Some(point),
+        title: format!(
+            "the log filled max_wal_size ({}) and forced {number} during the load",
+            words::size(forced.limit)
+        ),
+        evidence: facts,
+        threshold: format!(
+            "red when they come within {} s of each other (checkpoint_warning, PostgreSQL's own bound) or the throughput \
+             during them surely left the ±10 % of a steady state (SNIA PTS)",
+            words::number(warning)
+        ),
+        next: format!(
+            "set max_wal_size = {needed} (log rate × (ramp-up + duration), × {} because a checkpoint begins at max_wal_size / (1 + \
+             checkpoint_completion_target), and a fifth more), run `checkpoint` just before, and measure again; while checkpoints come so often \
+             the log holds whole pages, so that less may do",
+            words::number(1.0 + forced.target)
+        ),
+    })
+}
+
+fn images(evidence: &Evidence, point: u32) -> Option<Fact> {
+    let images = evidence.mean(point, "postgres.wal.full_page_images")?;
+    let records = evidence.mean(point, "postgres.wal.records").filter(|records| *records > 0.0)?;
+    let found = format!(
+        "{} a second, one in {} log records",
+        words::number(images),
+        words::number(records / images.max(1e-9))
+    );
+    (images > 0.0).then(|| Fact::new("whole pages in the log (each first change after a checkpoint)", found))
+}
+
+/// Rounded up to what one would write in postgresql.conf.
+fn setting(bytes: f64) -> String {
+    const MB: f64 = 1_048_576.0;
+    let mb = bytes / MB;
+    if mb > 4096.0 {
+        format!("{:.0}GB", (mb / 1024.0).ceil())
+    } else {
+        format!("{:.0}MB", (mb / 256.0).ceil().max(1.0) * 256.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn server(max_wal_size: &str, wal: f64) -> Staged {
+        Staged::new()
+            .setting("max_wal_size", max_wal_size)
+            .setting("checkpoint_completion_target", "0.9")
+            .metric("postgres.wal.bytes", wal)
+    }
+
+    /// As seen of PostgreSQL 15 with max_wal_size 64 MB: 61 MB/s of log, a checkpoint every 0.6 s.
+    #[test]
+    fn a_storm_is_red_and_says_the_size() {
+        let mut staged = server("67108864", 61e6).metric("postgres.checkpoints.requested", 1.7);
+        for start in 1..26 {
+            staged =
+                staged.occurrence("checkpoint", "requested", f64::from(start) + 0.1, f64::from(start) + 0.7);
+        }
+        let found = look(&staged.done());
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].severity, Severity::Red);
+        // 61 MB/s × 25 s × 1.9 × 1.2 = 3.48 GB = 3316 MiB
+        assert!(found[0].next.contains("max_wal_size = 3328MB"), "{}", found[0].next);
+        assert!(found[0].title.contains("64 MB"), "{}", found[0].title);
+    }
+
+    #[test]
+    fn one_that_cost_nothing_is_amber_and_one_that_cost_is_red() {
+        // 4 GB force one at 133 segments, 2231 MB: 150 MB/s for 15 s come to that.
+        let staged = || server("4294967296", 150e6).occurrence("checkpoint", "requested", 16.0, 22.0);
+        let found = look(&staged().done());
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
+        let slow = |second: i64| {
+            if (10..16).contains(&second) {
+                500 + second.unsigned_abs()
+            } else {
+                1000 + second.unsigned_abs()
+            }
+        };
+        assert_eq!(look(&staged().throughput(slow).done())[0].severity, Severity::Red);
+    }
+
+    #[test]
+    fn a_checkpoint_that_somebody_asked_for_is_none_of_it() {
+        let staged = server("4294967296", 13e6).occurrence("checkpoint", "requested", 10.0, 12.0);
+        assert!(look(&staged.done()).is_empty());
+        let timed = server("67108864", 61e6).occurrence("checkpoint", "timed", 10.0, 12.0);
+        assert!(look(&timed.done()).is_empty());
+        let in_ramp_up = server("67108864", 61e6).occurrence("checkpoint", "requested", 4.0, 5.0);
+        assert!(look(&in_ramp_up.done()).is_empty());
+    }
+
+    #[test]
+    fn without_evidence_there_is_nothing() {
+        assert!(look(&Staged::new().done()).is_empty());
+        let no_log =
+            Staged::new().setting("max_wal_size", "67108864").occurrence("checkpoint", "requested", 8.0, 9.0);
+        assert!(look(&no_log.done()).is_empty());
+    }
+}

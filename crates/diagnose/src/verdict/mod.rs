@@ -1,0 +1,277 @@
+//! What limits the throughput.
+//!
+//! Four steps, each with its evidence: a run that must not be judged has no verdict; then what the transactions under way
+//! were doing (the time model); then what the operating system says of the largest part; and only a part that is large,
+//! stands out from the next, and has a witness, is named. What is less clear is called so, with the experiment that would
+//! decide it.
+
+pub(crate) mod time;
+mod witness;
+
+use serde::Serialize;
+
+use crate::findings::find;
+use crate::load::{asked, is_embedded, mean_of_server, percent};
+use crate::{Evidence, PointEvidence, Severity};
+use time::{Class, Model};
+
+/// A class is named when it has at least this share …
+const SHARE: f64 = 0.40;
+/// … and so many times the next one's …
+const MARGIN: f64 = 2.0;
+/// … and two together when they have at least this share, as half of what one needs each.
+const TOGETHER: f64 = 0.60;
+const EACH: f64 = SHARE / 2.0;
+
+/// With users in a transaction for less of their time than this, the load's own pace decides.
+const PACED: f64 = 0.25;
+
+/// Findings that make the figure one of something else than the database.
+const VOIDING: [&str; 6] =
+    ["client-saturated", "steal", "noisy-neighbour", "not-steady", "ramp-up-too-short", "errors-and-retries"];
+
+/// One class of the time model with its share.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Share {
+    /// The class in words: "CPU", "log", "data reads", "row locks", …
+    pub class: String,
+    /// Average active sessions in it.
+    pub sessions: f64,
+    /// Share of all active sessions, of 1, with its 95 % interval.
+    pub share: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// What the operating system says about a class, independently of the database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Witness {
+    /// What was looked at.
+    pub what: String,
+    /// What was found, with its unit and the bound.
+    pub found: String,
+    /// Whether it agrees with the class.
+    pub agrees: bool,
+}
+
+/// What the verdict came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome")]
+pub enum Outcome {
+    /// The run must not be judged.
+    Void {
+        /// Why.
+        reasons: Vec<String>,
+    },
+    /// One class limits it.
+    Bound {
+        /// Which.
+        class: String,
+    },
+    /// Two classes together.
+    Compound {
+        /// Which.
+        classes: Vec<String>,
+    },
+    /// The evidence does not decide.
+    Undetermined {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What limits a point's throughput, with its evidence.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Which point of the run.
+    pub point: u32,
+    /// What it came to.
+    pub outcome: Outcome,
+    /// The time model, the largest share first.
+    pub shares: Vec<Share>,
+    /// What the operating system says.
+    pub witnesses: Vec<Witness>,
+    /// In one sentence.
+    pub sentence: String,
+    /// The experiment that would decide or confirm it.
+    pub next: String,
+}
+
+/// The verdict on a point; none for one whose window never opened.
+pub fn verdict(evidence: &Evidence, point: u32) -> Option<Verdict> {
+    evidence.window(point)?;
+    let of = evidence.point(point)?;
+    let model = time::model(evidence, of);
+    let witnesses = model.as_ref().map(|model| {
+        let leading = model.shares.first().map_or(Class::Other, |(class, _)| *class);
+        witness::witnesses(evidence, point, leading, model)
+    });
+    let witnesses = witnesses.unwrap_or_else(|| host(evidence, point));
+    let reasons = reasons(evidence, of);
+    let (outcome, sentence, next) = if reasons.is_empty() {
+        match (&model, paced(evidence, of)) {
+            (Some(_), Some(share)) => own_pace(share),
+            (Some(model), None) => judge(model, &witnesses),
+            (None, _) => unseen(evidence, point),
+        }
+    } else {
+        let sentence = format!("No verdict: {}.", reasons.join("; "));
+        let next = "Remove the cause, as the findings say, and run again; then the bottleneck can be named.";
+        (Outcome::Void { reasons }, sentence, next.into())
+    };
+    let shares = model.map(|model| model.shares.into_iter().map(|(_, share)| share).collect());
+    Some(Verdict { point, outcome, shares: shares.unwrap_or_default(), witnesses, sentence, next })
+}
+
+/// Why the point must not be judged; empty when it may.
+fn reasons(evidence: &Evidence, point: &PointEvidence) -> Vec<String> {
+    let broken = point.invariants.iter().filter(|invariant| !invariant.holds);
+    let broken =
+        broken.map(|invariant| format!("it does not hold that {} ({})", invariant.name, invariant.evidence));
+    let voiding = find(evidence).into_iter().filter(|finding| {
+        finding.severity == Severity::Red
+            && VOIDING.contains(&finding.id)
+            && finding.point.is_none_or(|of| of == point.point)
+    });
+    broken.chain(voiding.map(|finding| finding.title)).collect()
+}
+
+/// The share of their time that users spent in transactions, when their own pace decides: a schedule that was kept, or
+/// little of their time asked of a database whose host has room.
+fn paced(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
+    let share = asked(evidence, point)?;
+    if let Some(schedule) = point.window.as_ref().and_then(|window| window.schedule) {
+        return (!schedule.overloaded()).then_some(share);
+    }
+    let busy = mean_of_server(evidence, point.point, "host.cpu.total.busy");
+    (share < PACED && busy.is_none_or(|busy| busy < witness::BUSY)).then_some(share)
+}
+
+fn own_pace(share: f64) -> (Outcome, String, String) {
+    let why = format!(
+        "the users were in a transaction for {} of their time: think times or arrivals decide the throughput, and the \
+         database did what was asked",
+        percent(share)
+    );
+    let next = "Ask for more, with more users, less think time or a higher rate, until it cannot be done.";
+    (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), next.into())
+}
+
+/// From the time model and the operating system's word to a class, two, or none.
+fn judge(model: &Model, witnesses: &[Witness]) -> (Outcome, String, String) {
+    let Some((class, first)) = model.shares.first() else {
+        let why = "no transaction was under way".to_owned();
+        return (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), String::new());
+    };
+    let second = model.shares.get(1);
+    let stands_out =
+        second.is_none_or(|(_, next)| first.share >= MARGIN * next.share && first.low > next.high);
+    let agreed = witnesses.iter().any(|witness| witness.agrees);
+    let part = |share: &Share| {
+        let (of, low, high) = (percent(share.share), percent(share.low), percent(share.high));
+        format!("{} has {of} ({low} to {high}) of {:.1} transactions under way", share.class, model.sessions)
+    };
+    if first.share >= SHARE && stands_out && agreed && *class != Class::Other {
+        let witness = witnesses.iter().find(|witness| witness.agrees);
+        let word = witness.map_or(String::new(), |w| format!("; {}: {}", w.what, w.found));
+        let outcome = Outcome::Bound { class: first.class.clone() };
+        return (outcome, format!("{}{word}.", bound(first, &part(first))), squeeze(*class));
+    }
+    let pair = second.filter(|(other, next)| {
+        let named = *class != Class::Other && *other != Class::Other;
+        named && agreed && next.share >= EACH && first.share + next.share >= TOGETHER
+    });
+    if let Some((other, next)) = pair {
+        let sentence =
+            format!("Two together limit it: {}, and {} {}.", part(first), next.class, percent(next.share));
+        let outcome = Outcome::Compound { classes: vec![first.class.clone(), next.class.clone()] };
+        let experiment = format!(
+            "`kelvin squeeze` cuts one resource at a time and tells which of the two the throughput follows. {} {}",
+            try_this(*class),
+            try_this(*other)
+        );
+        return (outcome, sentence, experiment);
+    }
+    let why = if !agreed && first.share >= SHARE {
+        format!("{}, but no witness of the operating system agrees", part(first))
+    } else if first.share < SHARE {
+        format!("no class has {} of the time: {}", percent(SHARE), part(first))
+    } else if *class == Class::Other {
+        format!("{}, which is not a resource", part(first))
+    } else {
+        format!("{}, which does not stand out from the next", part(first))
+    };
+    (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), squeeze(*class))
+}
+
+fn bound(share: &Share, part: &str) -> String {
+    format!("Limited by {}: {part}", share.class)
+}
+
+/// The experiment that proves a class, or does not.
+fn squeeze(class: Class) -> String {
+    format!(
+        "`kelvin squeeze` proves it: throughput must follow the cut resource and no other. {}",
+        try_this(class)
+    )
+}
+
+/// What would show it without squeezing.
+fn try_this(class: Class) -> &'static str {
+    match class {
+        Class::Cpu => "With a fifth less CPU, throughput should fall by nearly a fifth.",
+        Class::DataReads => {
+            "With `shared_buffers` (or memory) large enough for the data, throughput should rise."
+        }
+        Class::DataWrites => {
+            "With fewer checkpoints (`max_wal_size`) or a faster data device, throughput should rise."
+        }
+        Class::Log => "With `synchronous_commit = off`, for the experiment only, throughput should rise.",
+        Class::Locks => "With more warehouses (or rows) for the same users, throughput should rise.",
+        Class::Latch => "With fewer users, throughput should stay or rise.",
+        Class::Client => "With a second client host, or a larger one, throughput should rise.",
+        Class::Network => "With stored procedures, or the client beside the server, throughput should rise.",
+        Class::Replication => {
+            "With `synchronous_standby_names` empty, for the experiment only, throughput should rise."
+        }
+        Class::Other => "The waits in the list of sessions say what to look at.",
+    }
+}
+
+/// Without sessions to look at.
+fn unseen(evidence: &Evidence, point: u32) -> (Outcome, String, String) {
+    let mut why = if is_embedded(evidence) {
+        "the database runs within the client and has no sessions to look at".to_owned()
+    } else {
+        "the database's sessions were not seen".to_owned()
+    };
+    let host = [
+        ("host.cpu.total.busy", "of the CPUs in use"),
+        ("host.pressure.io.some", "of the time some task waited for a device"),
+    ];
+    for (name, words) in host {
+        if let Some(share) = mean_of_server(evidence, point, name) {
+            why.push_str(&format!("; {} {words}", percent(share)));
+        }
+    }
+    let sentence = format!("Undetermined: {why}.");
+    let next = "`kelvin squeeze` cuts one resource at a time and tells which one the throughput follows.";
+    (Outcome::Undetermined { why }, sentence, next.into())
+}
+
+/// What the host says where there is no time model.
+fn host(evidence: &Evidence, point: u32) -> Vec<Witness> {
+    let empty = Model { sessions: 0.0, shares: Vec::new() };
+    let mut found = witness::witnesses(evidence, point, Class::Cpu, &empty);
+    found.extend(
+        witness::witnesses(evidence, point, Class::DataReads, &empty)
+            .into_iter()
+            .filter(|w| !w.what.contains("requests")),
+    );
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+use kelvin_measure::event::{Event, Schedule};
+use kelvin_measure::invariant::Invariant;
+
+use super::*;
+use crate::scene::Scene;
+
+fn of(scene: &Scene) -> Verdict {
+    verdict(&scene.evidence(), 0).unwrap()
+}
+
+#[test]
+fn a_full_host_is_bound_by_its_cpus() {
+    let found = of(&Scene::healthy());
+    assert_eq!(found.outcome, Outcome::Bound { class: "CPU".into() }, "{found:#?}");
+    // 2.0 seen, 1.0 of the load generator, 0.6 of processes waking up; 3.9 under way in all, 0.3 of them in the log.
+    let cpu = &found.shares[0];
+    assert!((3.5..3.7).contains(&cpu.sessions) && cpu.low < cpu.share && cpu.share < cpu.high, "{cpu:?}");
+    let all: f64 = found.shares.iter().map(|share| share.sessions).sum();
+    assert!((all - 3.9).abs() < 0.05, "{all}");
+    assert!(found.witnesses.iter().all(|witness| witness.agrees));
+    assert!(found.next.contains("kelvin squeeze"));
+}
+
+#[test]
+fn a_far_client_is_bound_by_the_network_also_on_a_full_host() {
+    let mut scene =
+        Scene::healthy().metric("host.process.server.run_delay", 0.2).metric("host.cpu.total.busy", 0.95);
+    (scene.client_cpu, scene.client_delay) = (0.02, 0.02);
+    scene.sessions = vec![("CPU", "", 0.5)];
+    let found = of(&scene);
+    assert_eq!(found.shares[0].class, "network", "{found:#?}");
+    assert!((found.shares[0].sessions - 2.94).abs() < 0.05, "3.9 − 0.5 − 0.04 − 0.2 − 0.22: {found:#?}");
+    let idle = scene.metric("host.cpu.total.busy", 0.3);
+    assert_eq!(of(&idle).outcome, Outcome::Bound { class: "network".into() });
+}
+
+#[test]
+fn the_log_needs_a_witness() {
+    let mut scene = Scene::healthy().metric("host.cpu.total.busy", 0.4);
+    scene.client_delay = 0.05;
+    scene.sessions = vec![("IO", "WALSync", 0.9), ("LWLock", "WALWrite", 1.8), ("CPU", "", 0.4)];
+    let found = of(&scene);
+    assert!(
+        matches!(&found.outcome, Outcome::Undetermined { why } if why.contains("no witness")),
+        "{found:#?}"
+    );
+    let scene = scene.metric("host.pressure.io.some", 0.6);
+    assert_eq!(of(&scene).outcome, Outcome::Bound { class: "log".into() });
+    let mut device = scene.metric("host.pressure.io.some", 0.0);
+    device.log_device = Some("vdb");
+    for (column, value) in [("w_s", 300.0), ("w_await", 1.0), ("f_s", 300.0), ("f_await", 1.5)] {
+        device = device.metric(&format!("host.disk.vdb.{column}"), value);
+    }
+    assert_eq!(of(&device).outcome, Outcome::Bound { class: "log".into() });
+}
+
+#[test]
+fn two_of_a_size_are_compound_and_many_undetermined() {
+    let mut scene = Scene::healthy().metric("host.process.server.run_delay", 0.0);
+    (scene.client_cpu, scene.client_delay) = (0.1, 0.0);
+    scene.at_work = 4.0;
+    scene.sessions = vec![("CPU", "", 1.7), ("Lock", "tuple", 1.6), ("IO", "WALSync", 0.5)];
+    assert_eq!(of(&scene).outcome, Outcome::Compound { classes: vec!["CPU".into(), "row locks".into()] });
+    scene.sessions = vec![
+        ("CPU", "", 0.9),
+        ("Lock", "tuple", 0.9),
+        ("IO", "WALSync", 0.9),
+        ("LWLock", "BufferContent", 0.9),
+    ];
+    assert!(matches!(of(&scene).outcome, Outcome::Undetermined { .. }));
+}
+
+#[test]
+fn what_must_not_be_judged_is_void() {
+    let mut scene = Scene::healthy();
+    scene.failed = 100;
+    let found = of(&scene);
+    assert!(matches!(&found.outcome, Outcome::Void { reasons } if reasons.len() == 1), "{found:#?}");
+    assert!(!found.shares.is_empty());
+    let mut scene = Scene::healthy();
+    let broken = Invariant { name: "counts agree".into(), holds: false, evidence: "1, 2".into() };
+    scene.more = vec![Event::Invariant { point: 0, invariant: broken }];
+    assert!(matches!(of(&scene).outcome, Outcome::Void { .. }));
+}
+
+#[test]
+fn without_sessions_the_host_is_all_there_is() {
+    let mut scene = Scene::healthy();
+    scene.sessions.clear();
+    let found = of(&scene);
+    assert!(
+        matches!(&found.outcome, Outcome::Undetermined { why } if why.contains("93 % of the CPUs")),
+        "{found:#?}"
+    );
+    assert!(found.shares.is_empty() && !found.witnesses.is_empty());
+    scene.environment["engine"] = "sqlite".into();
+    assert!(matches!(of(&scene).outcome, Outcome::Undetermined { why } if why.contains("within the client")));
+    assert_eq!(verdict(&Evidence::default(), 0), None);
+}
+
+#[test]
+fn users_who_think_most_of_the_time_decide_themselves() {
+    let mut scene = Scene::healthy().metric("host.cpu.total.busy", 0.2);
+    scene.users = 40;
+    assert!(matches!(of(&scene).outcome, Outcome::Undetermined { why } if why.contains("think times")));
+}
+
+#[test]
+fn a_schedule_that_was_kept_leaves_nothing_to_limit() {
+    let mut scene = Scene::healthy();
+    let schedule =
+        |refused| Schedule { rate: 1000.0, due: 20_000, refused, waiting: 0, cut_off: 0, longest: 3 };
+    scene.schedule = Some(schedule(0));
+    assert!(matches!(of(&scene).outcome, Outcome::Undetermined { why } if why.contains("arrivals")));
+    scene.schedule = Some(schedule(300));
+    assert_eq!(of(&scene).outcome, Outcome::Bound { class: "CPU".into() });
+}
+
+#[test]
+fn states_have_their_classes() {
+    let of = |class: &str, event: &str| {
+        let group = kelvin_measure::observation::WaitGroup {
+            backend: "client backend".into(),
+            class: class.into(),
+            event: event.into(),
+            query: None,
+        };
+        Class::of(&group)
+    };
+    for (class, event, expected) in [
+        ("CPU", "", Class::Cpu),
+        ("IO", "DataFileRead", Class::DataReads),
+        ("IO", "DataFileExtend", Class::DataWrites),
+        ("IO", "WALSync", Class::Log),
+        ("LWLock", "WALInsert", Class::Log),
+        ("LWLock", "BufferContent", Class::Latch),
+        ("Lock", "transactionid", Class::Locks),
+        ("IPC", "SyncRep", Class::Replication),
+        ("IPC", "ProcArrayGroupUpdate", Class::Latch),
+        ("Timeout", "PgSleep", Class::Other),
+    ] {
+        assert_eq!(of(class, event), Some(expected), "{class} {event}");
+    }
+    assert_eq!((of("Client", "ClientRead"), of("Idle in transaction", "ClientRead")), (None, None));
+}

@@ -1,0 +1,207 @@
+//! The time model: what the transactions under way were doing, on average, and how sure that is.
+
+use std::collections::BTreeMap;
+
+use kelvin_measure::observation::WaitGroup;
+use kelvin_stats::{ess, student};
+
+use super::Share;
+use super::witness::BUSY;
+use crate::load::{at_work, client_cores, client_delay, is_client, process_cores, server_is_here};
+use crate::{Evidence, PointEvidence};
+
+/// What a transaction under way can be doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Class {
+    /// On a CPU, or waiting for one.
+    Cpu,
+    /// Reading data files.
+    DataReads,
+    /// Writing data files, for itself or as part of a checkpoint.
+    DataWrites,
+    /// Writing the log, or waiting for one who does.
+    Log,
+    /// Waiting for a row or another lock that a transaction holds to its end.
+    Locks,
+    /// Waiting for a short lock within the server, or for a page that another one has pinned.
+    Latch,
+    /// In the load generator, where that has a host of its own.
+    Client,
+    /// Between client and server: round trips, and what the load generator could not be seen doing.
+    Network,
+    /// Waiting for a standby.
+    Replication,
+    /// All else.
+    Other,
+}
+
+impl Class {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU",
+            Self::DataReads => "data reads",
+            Self::DataWrites => "data writes",
+            Self::Log => "log",
+            Self::Locks => "row locks",
+            Self::Latch => "latches",
+            Self::Client => "load generator",
+            Self::Network => "network",
+            Self::Replication => "replication",
+            Self::Other => "other",
+        }
+    }
+
+    /// The class of a state in which the database saw a session; none where it waited for its client, whose share is
+    /// told from the transactions' times.
+    pub(crate) fn of(group: &WaitGroup) -> Option<Self> {
+        let event = group.event.as_str();
+        Some(match group.class.as_str() {
+            "CPU" => Self::Cpu,
+            "Idle in transaction" | "Client" => return None,
+            "Lock" => Self::Locks,
+            "IO" if event.starts_with("WAL") => Self::Log,
+            "IO" if event.ends_with("Read") || event.ends_with("Prefetch") => Self::DataReads,
+            "IO" => Self::DataWrites,
+            // Before PostgreSQL 13 their names were WALWriteLock and wal_insert.
+            "LWLock" if event.starts_with("WAL") || event == "wal_insert" => Self::Log,
+            "BufferPin" | "LWLock" => Self::Latch,
+            "IPC" if event == "SyncRep" => Self::Replication,
+            "IPC" if event.ends_with("GroupUpdate") => Self::Latch,
+            "Timeout" if event == "SpinDelay" => Self::Latch,
+            _ => Self::Other,
+        })
+    }
+}
+
+/// What the transactions under way were doing.
+#[derive(Debug, Clone)]
+pub(crate) struct Model {
+    /// Transactions under way, on average.
+    pub(crate) sessions: f64,
+    /// The classes with their shares, the largest first.
+    pub(crate) shares: Vec<(Class, Share)>,
+}
+
+impl Model {
+    /// Sessions and share of a class; 0 when it was not seen.
+    pub(crate) fn share(&self, class: Class) -> Option<&Share> {
+        self.shares.iter().find(|(of, _)| *of == class).map(|(_, share)| share)
+    }
+}
+
+/// The model of a point; none where no sessions were seen.
+///
+/// Average active sessions by class come from the looks at the database. What is missing from them to the transactions
+/// under way by Little's law (Σ of their times / window) is time outside the database: the load generator's own CPU time and
+/// waiting for one, the server's processes waking up, and the rest, which is the network's.
+pub(crate) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model> {
+    let active = evidence.active(point.point, is_client);
+    if active.looks == 0 {
+        return None;
+    }
+    let mut sums: BTreeMap<Class, f64> = BTreeMap::new();
+    for (group, sessions) in &active.groups {
+        if let Some(class) = Class::of(group) {
+            *sums.entry(class).or_default() += sessions;
+        }
+    }
+    let seen: f64 = sums.values().sum();
+    let outside = (at_work(evidence, point).unwrap_or(seen) - seen).max(0.0);
+    let here = server_is_here(evidence);
+    let on_cpu = sums.get(&Class::Cpu).copied().unwrap_or(0.0);
+    // With thousands of users a client's CPU time is not all within transactions: never more than there is.
+    let client = client_cores(evidence, point).unwrap_or(0.0) + client_delay(evidence, point).unwrap_or(0.0);
+    let client = client.min(outside);
+    let waking = if here { waking(evidence, point.point, on_cpu) } else { 0.0 }.min(outside - client);
+    let rest = outside - client - waking;
+    // Where the CPUs of the one host are full, what is left was spent in waiting for them as well, as far as there is such
+    // waiting: a user whose answer has come waits for its event loop, and the loop for a CPU, which is counted once for all
+    // its users.
+    let full = evidence.mean(point.point, "host.cpu.total.busy").is_some_and(|busy| busy >= BUSY);
+    let queued = client_delay(evidence, point).unwrap_or(0.0)
+        + evidence.mean(point.point, "host.process.server.run_delay").unwrap_or(0.0);
+    let more = if here && full { rest.min(queued) } else { 0.0 };
+    let (waking, network) = (waking + more, rest - more);
+    let mut constant: BTreeMap<Class, f64> = BTreeMap::new();
+    // On one host client and server have the same CPUs, which are one resource.
+    *constant.entry(if here { Class::Cpu } else { Class::Client }).or_default() += client;
+    *constant.entry(Class::Cpu).or_default() += waking;
+    *constant.entry(Class::Network).or_default() += network;
+    for (class, sessions) in &constant {
+        *sums.entry(*class).or_default() += sessions;
+    }
+    let sessions: f64 = sums.values().sum();
+    if sessions <= 0.0 {
+        return None;
+    }
+    let stretches = stretches(evidence, point.point);
+    let mut shares: Vec<(Class, Share)> = sums
+        .into_iter()
+        .filter(|(_, sessions)| *sessions > 0.0)
+        .map(|(class, of)| {
+            let share = of / sessions;
+            let half = half_width(&stretches, class, share, outside, &constant)
+                .unwrap_or_else(|| by_looks(share, f64::from(active.looks)));
+            let (low, high) = ((share - half).max(0.0), (share + half).min(1.0));
+            (class, Share { class: class.words().into(), sessions: of, share, low, high })
+        })
+        .collect();
+    shares.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
+    Some(Model { sessions, shares })
+}
+
+/// Time that the server's processes waited for a CPU before the database saw them active: what they waited in all, less
+/// what of it is in the sessions seen without a wait.
+fn waking(evidence: &Evidence, point: u32, on_cpu: f64) -> f64 {
+    let Some(delay) = evidence.mean(point, "host.process.server.run_delay") else { return 0.0 };
+    let Some(cores) = process_cores(evidence, point, "server") else { return 0.0 };
+    let within = (on_cpu - cores).max(0.0);
+    (delay - within).max(0.0)
+}
+
+/// Sessions by class, stretch by stretch of the window.
+fn stretches(evidence: &Evidence, point: u32) -> Vec<BTreeMap<Class, f64>> {
+    let Some(window) = evidence.window(point) else { return Vec::new() };
+    let within = evidence.sessions_over_time().filter(|(at, _)| *at > window.from && *at <= window.to);
+    within
+        .map(|(_, groups)| {
+            let mut sums = BTreeMap::new();
+            for (group, sessions) in groups {
+                if let (true, Some(class)) = (is_client(group), Class::of(group)) {
+                    *sums.entry(class).or_default() += sessions;
+                }
+            }
+            sums
+        })
+        .collect()
+}
+
+/// Half the width of the 95 % interval of a share: the error of a ratio of two means (Cochran, Sampling Techniques, 1977,
+/// chapter 6), widened by the autocorrelation of what the stretches leave of it. None for fewer than five stretches.
+fn half_width(
+    stretches: &[BTreeMap<Class, f64>],
+    class: Class,
+    share: f64,
+    outside: f64,
+    constant: &BTreeMap<Class, f64>,
+) -> Option<f64> {
+    if stretches.len() < 5 {
+        return None;
+    }
+    let of = |sums: &BTreeMap<Class, f64>, class| sums.get(&class).copied().unwrap_or(0.0);
+    let all: Vec<f64> = stretches.iter().map(|sums| sums.values().sum::<f64>() + outside).collect();
+    let residuals: Vec<f64> = stretches
+        .iter()
+        .zip(&all)
+        .map(|(sums, all)| of(sums, class) + of(constant, class) - share * all)
+        .collect();
+    let mean = student::describe(&all)?.mean;
+    let precision = ess::precision(&residuals)?;
+    let quantile = student::quantile(0.975, (precision.ess - 1.0).max(1.0))?;
+    (mean > 0.0).then(|| quantile * precision.error / mean)
+}
+
+/// The same from the number of looks alone, as if each were worth one independent session.
+fn by_looks(share: f64, looks: f64) -> f64 {
+    1.96 * (share * (1.0 - share) / looks).sqrt()
+}

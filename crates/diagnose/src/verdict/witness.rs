@@ -1,0 +1,123 @@
+//! What the operating system says of a class, independently of the database's own account.
+
+use super::Witness;
+use super::time::{Class, Model};
+use crate::Evidence;
+use crate::load::{cpus, mean_of_server, percent, server_is_here};
+
+/// Share of the CPUs from which on they are taken as used up.
+pub(super) const BUSY: f64 = 0.90;
+/// Share of the time that tasks which could run had to wait.
+const DELAYED: f64 = 0.10;
+/// Share of the time in which some task was held up for want of a CPU.
+const PRESSED: f64 = 0.20;
+/// Below this share of the CPUs in use, nothing waits for them for long.
+const ROOM: f64 = 0.75;
+/// Share of the time in which some task was held up by a device.
+const HELD_UP: f64 = 0.10;
+/// A device is taken as the cause when the requests in it are so many, of the sessions that wait for it.
+const IN_FLIGHT: f64 = 0.30;
+
+/// What speaks for and against a class.
+pub(super) fn witnesses(evidence: &Evidence, point: u32, class: Class, model: &Model) -> Vec<Witness> {
+    let look = Look { evidence, point };
+    let sessions = model.share(class).map_or(0.0, |share| share.sessions);
+    let found = match class {
+        Class::Cpu => vec![look.busy(), look.delayed(), look.pressed()],
+        Class::DataReads => vec![look.requests("data", &["r"], sessions), look.held_up()],
+        Class::DataWrites => vec![look.requests("data", &["w", "f"], sessions), look.held_up()],
+        Class::Log => vec![look.requests("wal", &["w", "f"], sessions.min(1.0)), look.held_up()],
+        Class::Locks => vec![look.rows(sessions), look.room()],
+        Class::Latch | Class::Network | Class::Replication | Class::Other => {
+            vec![look.room(), look.idle_devices()]
+        }
+        Class::Client => vec![look.client()],
+    };
+    found.into_iter().flatten().collect()
+}
+
+struct Look<'a> {
+    evidence: &'a Evidence,
+    point: u32,
+}
+
+impl Look<'_> {
+    fn mean(&self, name: &str) -> Option<f64> {
+        mean_of_server(self.evidence, self.point, name)
+    }
+
+    fn busy(&self) -> Option<Witness> {
+        let busy = self.mean("host.cpu.total.busy")?;
+        Some(witness("CPUs in use", &format!("{}, bound {}", percent(busy), percent(BUSY)), busy >= BUSY))
+    }
+
+    fn delayed(&self) -> Option<Witness> {
+        let share = self.mean("host.run_queue.total.delay_share")?;
+        let found = format!("{} of running and waiting, bound {}", percent(share), percent(DELAYED));
+        Some(witness("tasks waiting for a CPU", &found, share >= DELAYED))
+    }
+
+    fn pressed(&self) -> Option<Witness> {
+        let share = self.mean("host.pressure.cpu.some")?;
+        let found = format!("{} of the time, bound {}", percent(share), percent(PRESSED));
+        Some(witness("some task held up for want of a CPU", &found, share >= PRESSED))
+    }
+
+    fn held_up(&self) -> Option<Witness> {
+        let share = self.mean("host.pressure.io.some")?;
+        let found = format!("{} of the time, bound {}", percent(share), percent(HELD_UP));
+        Some(witness("some task held up by a device", &found, share >= HELD_UP))
+    }
+
+    /// Requests in a device by Little's law, against the sessions that wait for it.
+    fn requests(&self, role: &str, kinds: &[&str], sessions: f64) -> Option<Witness> {
+        let device = self.evidence.place(role)?.device.as_deref()?;
+        let mut flight = 0.0;
+        let mut known = false;
+        for kind in kinds {
+            let rate = self.mean(&format!("host.disk.{device}.{kind}_s"));
+            let each = self.mean(&format!("host.disk.{device}.{kind}_await"));
+            if let (Some(rate), Some(ms)) = (rate, each) {
+                flight += rate * ms / 1e3;
+                known = true;
+            }
+        }
+        let found =
+            format!("{flight:.2} requests in {device} on average, {sessions:.2} sessions wait for it");
+        known.then(|| witness("requests in the device", &found, flight >= IN_FLIGHT * sessions))
+    }
+
+    fn rows(&self, sessions: f64) -> Option<Witness> {
+        let rows = self.evidence.row_waits(self.point);
+        let (relation, most) = rows.first()?;
+        let all: f64 = rows.iter().map(|(_, sessions)| sessions).sum();
+        let found = format!("{all:.2} sessions wait for a row, {most:.2} of them in {relation}");
+        Some(witness("the database's table of locks", &found, all >= sessions / 2.0))
+    }
+
+    /// By exclusion: there is CPU time to be had.
+    fn room(&self) -> Option<Witness> {
+        let busy = self.mean("host.cpu.total.busy")?;
+        let found = format!("{}: there is room below {}", percent(busy), percent(ROOM));
+        Some(witness("CPUs in use", &found, busy < ROOM))
+    }
+
+    /// For the record: no device explains it either. It agrees with nothing by itself.
+    fn idle_devices(&self) -> Option<Witness> {
+        let share = self.mean("host.pressure.io.some").filter(|share| *share >= HELD_UP)?;
+        let found = format!("{} of the time, bound {}", percent(share), percent(HELD_UP));
+        Some(witness("some task held up by a device", &found, false))
+    }
+
+    fn client(&self) -> Option<Witness> {
+        let point = self.evidence.point(self.point)?;
+        let (used, cpus) = (crate::load::client_cores(self.evidence, point)?, cpus(self.evidence)?);
+        let found = format!("{used:.2} of {cpus} used by the load generator, bound 80 %");
+        let bound = !server_is_here(self.evidence) && used >= 0.8 * cpus;
+        Some(witness("CPUs of the client's host", &found, bound))
+    }
+}
+
+fn witness(what: &str, found: &str, agrees: bool) -> Witness {
+    Witness { what: what.into(), found: found.into(), agrees }
+}

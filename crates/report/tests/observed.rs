@@ -79,6 +79,29 @@ fn json_has_findings_verdict_and_what_was_seen() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&shown).unwrap());
 }
 
+#[test]
+fn what_happens_again_and_again_is_counted_in_the_text() {
+    let mut report = seen(GOOD);
+    let rows = &mut report.points[0].observed.as_mut().unwrap().occurrences;
+    let mut again = rows[0].clone();
+    // Five of twenty seconds, four more that begin before those have ended, and one that has not ended.
+    (again.from_s, again.to_s) = (11.0, Some(15.0));
+    rows.push(again.clone());
+    (again.from_s, again.to_s) = (19.0, None);
+    rows.push(again.clone());
+    (again.from_s, again.to_s) = (-9.0, Some(-1.0));
+    rows.push(again);
+    rows.sort_by(|a, b| a.from_s.total_cmp(&b.from_s));
+    let shown = plain(&report);
+    assert!(
+        shown.contains("beside it    3 times checkpoint (requested), in 40 % of the window\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("             autovacuum of public.new_order from 15.0 s to 17.0 s\n"), "{shown}");
+    report.points[0].observed.as_mut().unwrap().occurrences.clear();
+    assert!(plain(&report).contains("\nbeside it    no checkpoint and no autovacuum\n"));
+}
+
 /// The columns of `csv::observed` by name.
 fn column(table: &str, name: &str) -> Vec<f64> {
     let mut lines = table.lines();

@@ -109,7 +109,7 @@
         axes: [k + 1 === point.seen.charts.length ? time : axis("", { labelSize: 0, size: 30 }), axis(chart.unit, { size: 64, values: (u, v) => v.map(short) })],
         legend: { markers: { fill: (u, s) => (s > 0 && chart.stacked ? css("--c" + chart.colours[s - 1]) : null) } },
         series: [{ label: "second" }].concat(own),
-      }, [point.t].concat(sums), (width) => (width < 500 ? 130 : 150));
+      }, [point.t].concat(sums), (width) => (width < 500 ? 130 : 150) + (k + 1 === point.seen.charts.length ? 14 : 0));
     });
 
     // 1/(1 − p) on a logarithmic axis gives every further nine the same width.

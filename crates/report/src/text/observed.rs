@@ -1,7 +1,7 @@
 //! What host and database did in the window, in a few lines.
 
 use super::{Page, cut};
-use crate::figure::{amount, decimal, rate};
+use crate::figure::{amount, decimal, rate, whole};
 use crate::{DeviceRow, Observed, OccurrenceRow, PointReport};
 
 /// Classes of waits, and waits, that are named.
@@ -91,11 +91,12 @@ impl Page {
         }
         for (index, (words, rows)) in groups.iter().take(NAMED).enumerate() {
             let lead = if index == 0 { "beside it    " } else { "             " };
+            let times: u64 = rows.iter().map(|row| row.times()).sum();
             let text = match rows.as_slice() {
-                [row] => format!("{words} {}", when(row)),
+                [row] if times == 1 => format!("{words} {}", when(row)),
                 rows => format!(
                     "{} times {words}, in {:.0} % of the window",
-                    rows.len(),
+                    whole(times),
                     100.0 * covered(rows, window_s) / window_s
                 ),
             };

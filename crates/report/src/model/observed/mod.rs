@@ -78,6 +78,11 @@ impl OccurrenceRow {
         self.from_s < window_s && self.to_s.is_none_or(|to| to >= 0.0)
     }
 
+    /// How often it happened: fast checkpoints come together.
+    pub(crate) fn times(&self) -> u64 {
+        self.figures.get("checkpoints").map_or(1, |count| (count.round() as u64).max(1))
+    }
+
     /// "checkpoint (requested)", "autovacuum of public.stock".
     pub(crate) fn words(&self) -> String {
         match (self.kind.as_str(), self.subject.as_str()) {

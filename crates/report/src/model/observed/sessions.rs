@@ -16,7 +16,7 @@ pub struct SessionsReport {
     pub active: f64,
     /// By class, the most first.
     pub classes: Vec<ClassRow>,
-    /// By kind of process, class and event, the most first; what is beyond the first 25 is not listed.
+    /// By kind of process, class and event, those of clients before the others, the most first; what is beyond the first 25 is not listed.
     pub waits: Vec<WaitRow>,
     /// Sessions that waited for a row, by relation, the most first.
     pub rows: Vec<RowWaits>,
@@ -72,7 +72,9 @@ impl SessionsReport {
         let active = clients.sessions();
         let share = |sessions: f64| if active > 0.0 { 100.0 * sessions / active } else { 0.0 };
         let all = evidence.active(point, |_| true);
-        let waits = all.by(|g| (g.backend.clone(), g.class.clone(), g.event.clone(), of_client(g)));
+        let mut waits = all.by(|g| (g.backend.clone(), g.class.clone(), g.event.clone(), of_client(g)));
+        // The server's own processes wait most of the time, and limit nobody.
+        waits.sort_by_key(|((.., client), _)| !client);
         let wait = |((backend, class, event, client), sessions): ((String, String, String, bool), f64)| {
             WaitRow { backend, class, event, sessions, share_percent: client.then(|| share(sessions)) }
         };

@@ -69,6 +69,9 @@ fn an_instance_is_made_reused_stopped_and_started_again() {
     assert!(steps[0].starts_with("making a PostgreSQL ") && steps[1].starts_with("starting"), "{steps:?}");
     assert_eq!(ask(&first, "SELECT current_database() || ' ' || current_user"), "kelvin kelvin");
     assert_eq!(ask(&first, "SELECT current_setting('fsync') || current_setting('listen_addresses')"), "off");
+    let loaded = "SELECT ((current_setting('shared_preload_libraries') = 'pg_stat_statements') = EXISTS (SELECT FROM \
+                  pg_available_extensions WHERE name = 'pg_stat_statements'))::text";
+    assert_eq!(ask(&first, loaded), "true", "loaded where it is installed");
     assert_ne!(std::fs::metadata(first.data_directory()).unwrap().uid(), 0, "never as root");
     let socket = first.data_directory().with_file_name("run");
     assert_eq!(std::fs::metadata(socket).unwrap().mode() & 0o777, 0o700);

@@ -25,7 +25,7 @@ pub(crate) fn listen() -> Result<Stop> {
 /// What a signal does, and a key of the live view that stands for one.
 pub(crate) fn asked(stop: &Stop) {
     if stop.now() {
-        crate::live::give_back();
+        crate::live::give_back_in_a_hurry();
         std::process::exit(crate::exit::Code::Interrupted as i32);
     }
     crate::live::tell(if stop.requested() {

@@ -1,5 +1,7 @@
 //! A real PostgreSQL under watch.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod postgres_support;
 
 use std::time::Duration;
@@ -60,7 +62,7 @@ fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
     }
     assert!((3..=5).contains(&lock_looks), "{lock_looks}");
     assert_eq!(rows.keys().collect::<Vec<_>>(), [&"public.stock"]);
-    assert!(rows["public.stock"] > lock_looks, "{rows:?} in {lock_looks} looks");
+    assert!(2 * rows["public.stock"] >= 3 * lock_looks, "{rows:?} in {lock_looks} looks");
     let active = watching.metric("postgres.sessions.active");
     assert!(active.iter().filter(|(_, value)| (2.5..=3.2).contains(value)).count() >= 2, "{active:?}");
     let idle = watching.metric("postgres.sessions.idle_in_transaction");
@@ -69,7 +71,8 @@ fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
 
 #[test]
 fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
-    let server = Server::start();
+    // Without the log, whose count of pages has other kinds of pages in it too.
+    let server = Server::start_with("log_checkpoints=off", "local all all trust\n", |_| {});
     let mut session = server.session();
     session
         .run(
@@ -182,7 +185,7 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
     let named = |all: &[Relation], name: &str| all.iter().find(|one| one.name == name).unwrap().clone();
     let (a, index, b) = (named(&first, "public.a"), named(&first, "public.a_id"), named(&first, "public.b"));
     assert_eq!((a.kind.as_str(), a.rows, a.analyzed), ("table", Some(50_000), Some(true)));
-    assert_eq!((b.analyzed, b.bloat), (Some(false), None));
+    assert_eq!((b.analyzed, b.bloat), (Some(false), None), "too small to tell");
     assert_eq!((index.kind.as_str(), index.table.as_deref()), ("index", Some("public.a")));
     let size = session
         .query(
@@ -195,13 +198,27 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
     let a = named(&last, "public.a");
     assert_eq!((a.rows, a.dead_rows), (Some(25_000), Some(25_000)));
     assert!((0.45..0.55).contains(&a.bloat.unwrap()), "{a:?}");
+    let index = named(&last, "public.a_id").bloat.unwrap();
+    assert!((0.45..0.6).contains(&index), "its entries stay until a vacuum: {index}");
     assert_eq!(first[0].name, "public.a", "the largest is first");
 }
 
 #[test]
 fn a_checkpoint_that_takes_its_time_is_told_when_it_begins_and_again_when_it_has_ended() {
+    let figures = a_long_checkpoint("log_checkpoints=off");
+    assert!(!figures.contains_key("total_ms"), "by the views: {figures:?}");
+}
+
+#[test]
+fn the_servers_log_says_that_the_logs_size_forced_a_checkpoint() {
+    let figures = a_long_checkpoint("log_checkpoints=on");
+    assert_eq!(figures["forced_by_log_size"], 1.0);
+    assert!(figures["total_ms"] >= figures["write_ms"] && figures["log_bytes"] > 1e6, "{figures:?}");
+}
+
+fn a_long_checkpoint(more: &str) -> std::collections::BTreeMap<String, f64> {
     let settings = "max_wal_size=32MB\nmin_wal_size=32MB\ncheckpoint_timeout=30s\ncheckpoint_completion_target=0.9\nautovacuum=off\nshared_buffers=128MB";
-    let server = Server::start_with(settings, "local all all trust\n", |_| {});
+    let server = Server::start_with(&format!("{settings}\n{more}"), "local all all trust\n", |_| {});
     let mut session = server.session();
     session.run("CREATE TABLE a (id int, filler text)").unwrap();
     session.run("CHECKPOINT").unwrap();
@@ -226,6 +243,7 @@ fn a_checkpoint_that_takes_its_time_is_told_when_it_begins_and_again_when_it_has
     let took = (ended.to.unwrap() - ended.from) as f64 / 1e6;
     let told = ended.figures["write_ms"] + ended.figures["sync_ms"];
     assert!((took - told).abs() < 400.0 + 0.1 * told, "seen {took} ms, told {told} ms");
+    ended.figures.clone()
 }
 
 #[test]
@@ -353,7 +371,7 @@ fn statements_are_told_with_their_plans_and_a_dropped_index_changes_the_plan() {
 
 #[test]
 fn a_plain_role_sees_its_own_and_is_told_what_it_does_not_see() {
-    let server = Server::start();
+    let server = Server::start_with("log_checkpoints=off", "local all all trust\n", |_| {});
     server
         .session()
         .run("CREATE ROLE plain LOGIN; CREATE TABLE secret (a int); INSERT INTO secret VALUES (1)")
@@ -383,6 +401,7 @@ fn a_plain_role_sees_its_own_and_is_told_what_it_does_not_see() {
         (true, true),
         "by the process that serves us"
     );
+    assert!(absent.iter().any(|one| one.what == "reasons of checkpoints"), "{absent:?}");
     let relations = watching.seen.iter().find_map(|one| {
         if let Observation::Relations { relations, .. } = one { Some(relations) } else { None }
     });
@@ -414,9 +433,10 @@ fn a_restart_is_told_and_the_watching_goes_on() {
     for name in ["postgres.transactions.commit", "postgres.wal.bytes", "postgres.blocks.hit"] {
         assert!(watching.metric(name).iter().all(|(_, value)| value.is_nan() || *value >= 0.0), "{name}");
     }
-    // Looks of the outage do not count.
+    // Looks of the outage do not count; one is taken at once, and one may be on its way.
     let looks: u32 = watching.waits().iter().map(|waits| waits.looks).sum();
-    assert!(f64::from(looks) < 10.0 * (watching.clock.now() - (back - before)) as f64 / 1e9);
+    let up = (watching.clock.now() - (back - before)) as f64 / 1e9;
+    assert!(f64::from(looks) <= 10.0 * up + 2.0, "{looks} in {up} s");
 }
 
 #[test]
@@ -429,4 +449,29 @@ fn a_server_that_is_gone_holds_nobody() {
     let began = std::time::Instant::now();
     watching.finish();
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_connection_that_hangs_is_given_up_and_made_again() {
+    let server = Server::start();
+    let mut watching = Watching::start(server.unix(), &Plan::default());
+    watching.until("waits", |seen| waits(seen) >= 1);
+    let mut session = server.session();
+    let ours = "SELECT pid::int8 FROM pg_stat_activity WHERE application_name = 'kelvin observer' \
+                AND query NOT LIKE '%pg_stat_database%'";
+    let pid = session.query(ours).unwrap().int(0, 0).unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let lost = |seen: &[Observation]| seen.iter().any(|one| matches!(one, Observation::Lost(_)));
+    watching.until("loss", lost);
+    let (already, figures) = (waits(&watching.seen), readings(&watching.seen));
+    watching.until("more", |seen| waits(seen) > already + 1);
+    assert!(figures > 5, "the other watcher looked on: {figures}");
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    watching.finish();
+    assert_eq!(watching.lost().len(), 1, "{:?}", watching.lost());
+    assert!(
+        watching.occurrences().iter().all(|one| one.kind != "restart"),
+        "a lost connection is no restart"
+    );
 }

@@ -163,7 +163,7 @@ fn two_snapshots_of_a_machine_give_its_rates() {
     ]);
     assert!(!sampler.has("host.disk.loop0.r_s"), "a loop device without a size");
     assert!(sampler.absent("host.run_queue").contains("/proc/schedstat"));
-    assert!(sampler.absent("host.cgroup").contains("memory"));
+    assert!(!sampler.has("host.cgroup.own.memory.current"), "no group of that hierarchy was recorded");
     assert!(sampler.absent("host.hardware").contains("no hardware counters"));
     // An interval of no length has no rates, and what was counted in it belongs to none.
     sampler.sample(0.0);
@@ -291,6 +291,137 @@ fn nodes_far_and_near() {
         ("host.numa.0.free", 12288.0),
         ("host.numa.0.huge_pages.total", 100.0),
         ("host.numa.0.huge_pages.free", 40.0),
+    ]);
+}
+
+#[test]
+fn bandwidth_and_placement() {
+    let tree = Tree::new();
+    let monitors = |first: &str, second: &str| {
+        tree.write("sys/fs/resctrl/mon_data/mon_L3_00/mbm_total_bytes", first);
+        tree.write("sys/fs/resctrl/mon_data/mon_L3_01/mbm_total_bytes", second);
+        // Of other kinds, which are not asked.
+        tree.write("sys/fs/resctrl/mon_data/mon_L3_00/llc_occupancy", "4096\n");
+        tree.write("sys/fs/resctrl/mon_data/mon_L3_01/mbm_local_bytes", "1\n");
+    };
+    monitors("1000\n", "5000\n");
+    tree.write("sys/devices/system/node/node0/numastat", "local_node 1\n")
+        .write("sys/devices/system/node/node1/numastat", "local_node 1\n");
+    let process = |pid: u32, near: u32, far: u32| {
+        tree.write(&format!("proc/{pid}/stat"), &format!("{pid} (x) S 1{}\n", " 0".repeat(30)));
+        let text = format!("7f00 default heap anon=9 dirty=9 N0={near} N1={far} kernelpagesize_kB=4\n");
+        tree.write(&format!("proc/{pid}/numa_maps"), &text);
+    };
+    process(100, 30, 0);
+    process(101, 0, 10);
+    tree.write("proc/100/task/100/children", "101 ");
+    let config = Config {
+        processes: vec![Process { name: "server".into(), pid: 100, children: true }],
+        ..Config::default()
+    };
+    let mut sampler = tree.sampler(&config);
+    assert!(sampler.absent("host.hardware").contains("no performance unit"));
+    sampler.sample(1.0);
+    sampler.check(&[("host.process.server.numa.0", 0.75), ("host.process.server.numa.1", 0.25)]);
+    monitors("9000\n", "7000\n");
+    process(101, 30, 20);
+    sampler.sample(2.0);
+    sampler.check(&[
+        ("host.memory_bandwidth.0", 4000.0),
+        ("host.memory_bandwidth.1", 1000.0),
+        ("host.memory_bandwidth.total", 5000.0),
+        // Read every ten seconds at most.
+        ("host.process.server.numa.0", f64::NAN),
+    ]);
+    monitors("Unavailable\n", "9000\n");
+    sampler.sample(9.0);
+    sampler.check(&[
+        ("host.memory_bandwidth.0", f64::NAN),
+        ("host.memory_bandwidth.1", 2000.0 / 9.0),
+        ("host.memory_bandwidth.total", f64::NAN),
+        ("host.process.server.numa.0", 0.75),
+    ]);
+}
+
+#[test]
+fn groups_of_the_old_kind_have_the_new_names() {
+    let tree = Tree::new();
+    tree.write(
+        "proc/self/mountinfo",
+        "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+         35 31 0:32 /box /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+         38 31 0:35 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n",
+    )
+    .write("proc/self/cgroup", "3:blkio:/\n2:memory:/box\n1:cpu,cpuacct:/own\n");
+    let write = |seconds: u64| {
+        for group in ["cpu,cpuacct/own", "cpu,cpuacct/server"] {
+            let file = |name: &str, text: &str| {
+                tree.write(&format!("sys/fs/cgroup/{group}/{name}"), text);
+            };
+            file("cgroup.procs", "1\n");
+            file(
+                "cpu.stat",
+                &format!(
+                    "nr_periods {}\nnr_throttled {}\nthrottled_time {}\n",
+                    10 * seconds,
+                    5 * seconds,
+                    300_000_000 * seconds
+                ),
+            );
+            file("cpu.cfs_quota_us", if group.ends_with("own") { "-1\n" } else { "150000\n" });
+            file("cpu.cfs_period_us", "100000\n");
+            file("cpuacct.usage", &format!("{}\n", 700_000_000 * seconds));
+            file("cpuacct.usage_user", &format!("{}\n", 500_000_000 * seconds));
+            file("cpuacct.usage_sys", &format!("{}\n", 200_000_000 * seconds));
+        }
+        for group in ["memory", "memory/server"] {
+            let file = |name: &str, text: &str| {
+                tree.write(&format!("sys/fs/cgroup/{group}/{name}"), text);
+            };
+            file("cgroup.procs", "1\n");
+            file("memory.usage_in_bytes", "4096\n");
+            file("memory.limit_in_bytes", if group == "memory" { "9223372036854771712\n" } else { "8192\n" });
+            file("memory.failcnt", &format!("{seconds}\n"));
+            file("memory.oom_control", &format!("oom_kill_disable 0\nunder_oom 0\noom_kill {seconds}\n"));
+        }
+        for (name, by) in [("io_service_bytes", 8192), ("io_serviced", 2)] {
+            let text = format!("254:0 Read 0\n254:0 Write {0}\n254:0 Total {0}\nTotal {0}\n", by * seconds);
+            tree.write(&format!("sys/fs/cgroup/blkio/server/blkio.throttle.{name}_recursive"), &text);
+        }
+        tree.write("sys/fs/cgroup/blkio/server/cgroup.procs", "1\n");
+    };
+    write(100);
+    let config = Config {
+        cgroups: vec![
+            ("server".into(), PathBuf::from("/sys/fs/cgroup/cpu,cpuacct/server")),
+            ("gone".into(), PathBuf::from("/gone")),
+        ],
+        ..Config::default()
+    };
+    let mut sampler = tree.sampler(&config);
+    assert!(sampler.absent("host.cgroup.own.pressure").contains("version 1"));
+    assert!(sampler.absent("host.cgroup.gone").contains("no control group"));
+    sampler.sample(1.0);
+    write(104);
+    sampler.sample(2.0);
+    sampler.check(&[
+        ("host.cgroup.own.cpu.usage", 1.4),
+        ("host.cgroup.own.cpu.user", 1.0),
+        ("host.cgroup.own.cpu.system", 0.4),
+        ("host.cgroup.own.cpu.limit", f64::NAN),
+        ("host.cgroup.own.memory.current", 4096.0),
+        ("host.cgroup.own.memory.limit", f64::NAN),
+        ("host.cgroup.server.cpu.periods", 20.0),
+        ("host.cgroup.server.cpu.throttled_periods", 10.0),
+        ("host.cgroup.server.cpu.throttled", 0.6),
+        ("host.cgroup.server.cpu.limit", 1.5),
+        ("host.cgroup.server.memory.limit", 8192.0),
+        ("host.cgroup.server.memory.max_events", 2.0),
+        ("host.cgroup.server.memory.oom_kills", 2.0),
+        ("host.cgroup.server.io.write_bytes", 16384.0),
+        ("host.cgroup.server.io.writes", 4.0),
+        ("host.cgroup.server.io.read_bytes", 0.0),
+        ("host.cgroup.server.io.discards", f64::NAN),
     ]);
 }
 

@@ -237,3 +237,90 @@ fn after_a_gap_the_next_rate_is_unknown_and_the_one_after_it_known() {
     assert!(values[0].is_nan() && values[1] > 0.0 && values[2].is_nan() && values[3] > 0.0, "{values:?}");
     assert_eq!(seen.lost.len(), 1);
 }
+
+/// `cargo test --release -p kelvin-observe --test scrape -- --ignored --nocapture cost`
+#[test]
+#[ignore = "measures"]
+#[allow(clippy::print_stdout)]
+fn cost_of_a_scrape() {
+    let (_exporter, port) = node_exporter();
+    let before = kelvin_observe::cpu_time();
+    let seen = watch(
+        vec![scrape(&format!("127.0.0.1:{port}"), Duration::from_millis(100))],
+        Duration::from_secs(10),
+    );
+    let used = kelvin_observe::cpu_time().saturating_sub(before).as_secs_f64();
+    let looks = seen.values.values().map(Vec::len).max().unwrap_or(0);
+    println!(
+        "{} series, {looks} scrapes, CPU per scrape {:.0} µs",
+        seen.values.len(),
+        used / looks as f64 * 1e6
+    );
+}
+
+/// A certificate that is its own authority, a server that has it, and a client whose system trusts it: the test again,
+/// as the process that the variable is set for.
+#[test]
+fn https_is_trusted_as_the_system_trusts() {
+    let directory = tempfile::tempdir().unwrap();
+    let openssl = |arguments: &[&str]| {
+        let mut command = Command::new("openssl");
+        command.args(arguments).current_dir(&directory).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::null()).spawn().expect("openssl is not installed: apt-get install openssl")
+    };
+    let made = openssl(&[
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        "key",
+        "-out",
+        "certificate",
+        "-subj",
+        "/CN=db1",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+    ]);
+    assert!(Exporter(made).0.wait().unwrap().success());
+    std::fs::write(directory.path().join("metrics"), ok("node_forks_total 5\n")).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let accept = port.to_string();
+    let _server = Exporter(openssl(&[
+        "s_server",
+        "-accept",
+        &accept,
+        "-cert",
+        "certificate",
+        "-key",
+        "key",
+        "-HTTP",
+        "-quiet",
+    ]));
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "openssl s_server does not listen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let url = format!("https://127.0.0.1:{port}");
+    let trusting = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "the_trusting_client"])
+        .env("SSL_CERT_FILE", directory.path().join("certificate"))
+        .env("KELVIN_TEST_URL", &url)
+        .output()
+        .unwrap();
+    assert!(trusting.status.success(), "{}", String::from_utf8_lossy(&trusting.stdout));
+    let seen = watch(vec![scrape(&url, Duration::from_millis(300))], Duration::from_secs(1));
+    assert!(seen.values.is_empty() && seen.lost[0].why.contains("ertificate"), "{:?}", seen.lost);
+}
+
+#[test]
+#[ignore = "a part of https_is_trusted_as_the_system_trusts"]
+fn the_trusting_client() {
+    let Ok(url) = std::env::var("KELVIN_TEST_URL") else { return };
+    let seen = watch(vec![scrape(&url, Duration::from_millis(300))], Duration::from_secs(1));
+    assert!(seen.values.keys().any(|name| name.ends_with("host.forks")), "{seen:?}");
+}

@@ -38,9 +38,12 @@ fn main() {
             Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) },
         ),
     ];
+    let seen = [("seen", long), ("seen-short", GOOD)]
+        .map(|(name, shape)| (name, common::observed::judged(common::observed(&store, shape, Some(name)))));
     let reports = shapes
         .into_iter()
         .map(|(name, shape)| (name, stored(&store, shape, Some(name))))
+        .chain(seen)
         .chain(plans.into_iter().map(|(name, plan)| (name, pgbench::stored(&store, &plan))));
     for (name, report) in reports {
         let page = html::render(&report).unwrap();

@@ -12,8 +12,8 @@ use kelvin_stats::student::{self, Ratio};
 use serde::Serialize;
 
 use crate::figure::{NONE, ms, rate};
-use crate::text::{broken, printable};
-use crate::{Error, LatencyRow, PointReport, Report, Result};
+use crate::text::{broken, of_finding, printable};
+use crate::{Error, Finding, LatencyRow, PointReport, Report, Result, Severity};
 
 /// Runs a side below which no test is made: with three and three, no rank test can reach 5 %.
 const FLOOR: usize = 4;
@@ -34,6 +34,9 @@ pub struct Comparison {
     pub points: Vec<ComparedPoint>,
     /// What differs: name, A, B.
     pub differences: Vec<(String, String, String)>,
+    /// What of these differences keeps the first runs of A and B from being compared as if they differed in nothing but
+    /// the factor under study, the most severe first; empty where one of them was not observed.
+    pub findings: Vec<Finding>,
     /// Runs that must not be believed, with the reason.
     pub warnings: Vec<String>,
 }
@@ -135,6 +138,10 @@ pub fn compare(a: &[&Report], b: &[&Report]) -> Result<Comparison> {
         headline: first_a.headline.clone(),
         points,
         differences: differences(first_a, first_b),
+        findings: match (first_a.evidence.as_deref(), first_b.evidence.as_deref()) {
+            (Some(a), Some(b)) => kelvin_diagnose::compared(a, b),
+            _ => Vec::new(),
+        },
         warnings: a.iter().chain(b).flat_map(|r| warnings(r)).collect(),
     })
 }
@@ -416,6 +423,14 @@ pub fn text(comparison: &Comparison) -> String {
         }
     }
     let _ = writeln!(out);
+    for finding in comparison.findings.iter().filter(|f| f.severity != Severity::Note) {
+        for line in of_finding(finding, "") {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    if !comparison.findings.is_empty() {
+        let _ = writeln!(out);
+    }
     if comparison.differences.is_empty() {
         let _ = writeln!(out, "nothing recorded differs between the first runs of A and B");
     } else {

@@ -1,11 +1,13 @@
 //! The report as CSV (RFC 4180: commas, CRLF, quotes doubled), one header row, figures without thousands
 //! separators; an empty field where a figure is not known.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use kelvin_measure::event::Part;
 
-use crate::{LatencyRow, Report};
+use crate::model::Grid;
+use crate::{LatencyRow, PointReport, Report};
 
 /// One row per point and second. What came after the first release stands behind the counts; the columns of an
 /// open loop are empty in a closed one.
@@ -58,6 +60,48 @@ pub fn series(report: &Report) -> String {
                 ]
             });
             fields.extend(times.map(number));
+            line(&mut out, &fields);
+        }
+    }
+    out
+}
+
+/// One row per point and second of ramp-up and window, and a column per metric: its mean over that second; then a column
+/// per class of waits: the average sessions of clients in it. Only the header's fixed columns when nothing was observed.
+pub fn observed(report: &Report) -> String {
+    let mut header: Vec<String> = ["run", "point", "users", "second", "part"].map(Into::into).to_vec();
+    let mut out = String::new();
+    let Some(evidence) = report.evidence.as_deref() else {
+        line(&mut out, &header);
+        return out;
+    };
+    let metrics: Vec<&str> = evidence.names("", "").collect();
+    header.extend(metrics.iter().map(|name| (*name).to_owned()));
+    let of_point = |point: &PointReport| {
+        let seconds: Vec<_> = point.seconds.iter().filter(|s| s.part != Part::Tail).collect();
+        let (first, last) = (seconds.first()?.second, seconds.last()?.second);
+        let grid = Grid::of(evidence, point.point, first, usize::try_from(last - first + 1).ok()?)?;
+        let classes = grid.classes(evidence);
+        Some((first, last, grid, classes))
+    };
+    let points: Vec<_> = report.points.iter().filter_map(|point| Some((point, of_point(point)?))).collect();
+    let classes: BTreeSet<&String> = points.iter().flat_map(|(_, (.., classes))| classes.keys()).collect();
+    header.extend(classes.iter().map(|class| format!("sessions {class}")));
+    line(&mut out, &header);
+    for (point, (first, last, grid, own)) in &points {
+        let mut columns: Vec<Vec<Option<f64>>> =
+            metrics.iter().map(|name| grid.means(evidence, name)).collect();
+        let count = (last - first + 1) as usize;
+        columns.extend(
+            classes.iter().map(|class| own.get(*class).cloned().unwrap_or_else(|| vec![None; count])),
+        );
+        for (row, second) in (*first..=*last).enumerate() {
+            let part = if second < 0 { "ramp-up" } else { "measured" };
+            let mut fields =
+                vec![text(report.run), text(point.point), text(point.users), text(second), part.into()];
+            // As precise as the value was read.
+            let value = |v: Option<f64>| v.map_or_else(String::new, |v| (v as f32).to_string());
+            fields.extend(columns.iter().map(|column| value(column.get(row).copied().flatten())));
             line(&mut out, &fields);
         }
     }

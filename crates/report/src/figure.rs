@@ -32,6 +32,35 @@ pub(crate) fn decimal(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.into(), |v| if v < 100.0 { format!("{v:.2}") } else { rate(Some(v)) })
 }
 
+/// Bytes in decimal units: "14.2 MB".
+pub(crate) fn amount(bytes: f64) -> String {
+    for (unit, name) in [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")] {
+        if bytes.abs() >= unit {
+            return format!("{:.1} {name}", bytes / unit);
+        }
+    }
+    format!("{bytes:.0} B")
+}
+
+/// A figure of any size with four figures, as a table of many sorts of them needs.
+pub(crate) fn significant(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() {
+        NONE.into()
+    } else if size >= 1000.0 {
+        format!("{}{}", if value < 0.0 { "-" } else { "" }, whole(size.round() as u64))
+    } else if size == 0.0 || size >= 1.0 {
+        let text = format!("{value:.2}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else if size >= 0.1 {
+        format!("{value:.3}")
+    } else if size >= 0.001 {
+        format!("{value:.4}")
+    } else {
+        format!("{value:.1e}")
+    }
+}
+
 /// A share, "12.3 %".
 pub(crate) fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.into(), |v| format!("{v:.1} %"))
@@ -104,6 +133,11 @@ mod tests {
         assert_eq!(
             [coefficient(1.5e-4), coefficient(f64::NAN), decimal(Some(0.037))],
             ["1.50e-4", NONE, "0.04"]
+        );
+        assert_eq!([amount(0.0), amount(999.0), amount(14_230_000.0)], ["0 B", "999 B", "14.2 MB"]);
+        assert_eq!(
+            [0.0, 1.5, 12.0, 123.456, 1234.5, 0.01234, 0.000_012, -5000.4].map(significant),
+            ["0", "1.5", "12", "123.46", "1,235", "0.0123", "1.2e-5", "-5,000"]
         );
         assert_eq!([percent(Some(99.94)), percent(None), decimal(Some(1234.5))], ["99.9 %", NONE, "1,235"]);
         assert_eq!([rate(Some(12.34)), rate(Some(1234.5)), rate(None)], ["12.3", "1,235", NONE]);

@@ -5,7 +5,8 @@
 //! only an open loop has. In the rows of `response`, arrivals without an answer (`unanswered_percent`: refused, or waiting
 //! when the window closed) count as longer than all others; the seconds' response times are of what was served. A figure that the samples do not
 //! support is null. `errors` and the errors of the seconds cover ramp-up, window and stop; all other figures of
-//! a point cover the window. `client_cpu_us_per_transaction` contains the database's own CPU time where the
+//! a point cover the window. `findings`, `verdict` and `observed` say what host and database did and what that means
+//! for the figures; they are empty or null where nothing was observed. `client_cpu_us_per_transaction` contains the database's own CPU time where the
 //! engine runs inside the client (SQLite). Programs should accept fields that they do not know.
 
 use crate::{Report, Result};

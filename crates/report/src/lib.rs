@@ -12,10 +12,13 @@ pub mod json;
 mod model;
 pub mod text;
 
+pub use kelvin_diagnose::{Fact, Finding, Outcome, Severity, Share, Verdict, Witness};
 pub use model::SCHEMA;
 pub use model::{
-    Distribution, ErrorRow, Generator, JudgedCheck, Lag, LatencyRow, OpenSecond, PointReport, Precision,
-    Report, ScheduleReport, SecondReport, StatementRow, TransactionStatements,
+    ClassRow, DeviceRow, Distribution, ErrorRow, Generator, JudgedCheck, Lag, LatencyRow, MetricRow,
+    Observed, OccurrenceRow, OpenSecond, PointReport, Precision, ProcessorRow, Report, RowWaits,
+    ScheduleReport, SecondReport, ServerStatement, SessionsReport, StatementRow, TransactionStatements,
+    WaitRow,
 };
 
 /// Why a report cannot be made.

@@ -7,11 +7,14 @@
 //! | table | holds |
 //! |---|---|
 //! | `run` | one row a run: what was run, with what, on what |
-//! | `event` | every event but the seconds, as JSON, in its order |
+//! | `event` | every other event, as JSON, in its order |
 //! | `second` | counts and latency histogram per point, second, part and transaction type |
 //! | `total` | the collector's own sums, to check the seconds against |
+//! | `reading` | values of the observers' metrics, as bytes |
+//! | `waits` | what the database's sessions were doing |
 //!
-//! The views `window`, `error`, `audit`, `series` and `arrivals` spread the JSON of `event` into columns for the `sqlite3` shell.
+//! The views `window`, `error`, `audit`, `series`, `arrivals`, `metric`, `wait_group`, `wait`, `row_wait` and
+//! `occurrence` spread JSON into columns for the `sqlite3` shell.
 
 mod alive;
 mod blob;
@@ -24,6 +27,7 @@ mod run;
 mod schema;
 mod store;
 mod stored;
+mod values;
 mod writer;
 
 pub use error::{Error, Result};

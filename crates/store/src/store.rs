@@ -15,6 +15,11 @@ use crate::stored::{self, StoredRun};
 use crate::writer::RunWriter;
 use crate::{body, schema};
 
+/// What the list of runs is made of. The condition is that of the index `event_of_list`, word by word, which then
+/// serves: the list must not read every counter of every run.
+const LISTED: &str = "SELECT run, body FROM event WHERE name IN ('phase', 'window', 'audit', 'invariant', 'check', \
+                      'errors', 'maximum-rate', 'finished') ORDER BY run, seq";
+
 /// A file of runs. Several processes may use one at the same time.
 #[derive(Debug)]
 pub struct Store {
@@ -127,14 +132,7 @@ impl Store {
 
     fn summarise(&self, runs: &mut BTreeMap<i64, RunSummary>) -> Result<()> {
         let to = |e| Error::sqlite(&self.path, e);
-        let mut statement = self
-            .conn
-            .prepare(
-                "SELECT run, body FROM event \
-                 WHERE name IN ('phase', 'window', 'audit', 'invariant', 'check', 'errors', 'maximum-rate', \
-                 'finished') ORDER BY run, seq",
-            )
-            .map_err(to)?;
+        let mut statement = self.conn.prepare(LISTED).map_err(to)?;
         let mut rows = statement.query([]).map_err(to)?;
         // By run: of every point whether it was audited, and whether all that was judged holds.
         let mut judged: BTreeMap<i64, (BTreeMap<u32, bool>, bool)> = BTreeMap::new();
@@ -218,6 +216,17 @@ impl Store {
         found.map(RunId).ok_or_else(|| self.no_such_run(wanted))
     }
 
+    /// The newest complete run of the same workload on the same target before this one.
+    pub fn before(&self, run: &StoredRun) -> Result<Option<RunId>> {
+        let same = |r: &&RunSummary| {
+            r.id < run.id
+                && r.status == Status::Complete
+                && r.workload == run.info.workload
+                && r.target == run.info.target
+        };
+        Ok(self.runs()?.iter().rev().find(same).map(|r| r.id))
+    }
+
     /// Reads everything about a run, as of one moment when it is still being written.
     pub fn load(&self, id: RunId) -> Result<StoredRun> {
         let to = |e| Error::sqlite(&self.path, e);
@@ -270,7 +279,7 @@ impl Store {
         }
         let to = |e| Error::sqlite(&self.path, e);
         let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
-        for table in ["event", "second", "total"] {
+        for table in ["event", "second", "total", "reading", "waits"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE run = ?"), [id.0]).map_err(to)?;
         }
         if transaction.execute("DELETE FROM run WHERE id = ?", [id.0]).map_err(to)? == 0 {
@@ -316,4 +325,24 @@ impl Store {
 fn back_from_last(wanted: &str) -> Option<i64> {
     let rest = wanted.strip_prefix("last")?;
     if rest.is_empty() { Some(0) } else { rest.strip_prefix('-')?.parse().ok().filter(|n| *n >= 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LISTED, Store};
+
+    #[test]
+    fn the_list_reads_no_more_than_it_shows() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().join("k.db")).unwrap();
+        let plan: Vec<String> = store
+            .conn
+            .prepare(&format!("EXPLAIN QUERY PLAN {LISTED}"))
+            .unwrap()
+            .query_map([], |row| row.get(3))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(plan, ["SCAN event USING INDEX event_of_list"]);
+    }
 }

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use kelvin_measure::Nanos;
 use kelvin_measure::event::{Event, KindCounts, Part, Second, Status};
+use kelvin_measure::observation::{Observation, Reading, Waits};
 use rusqlite::Connection;
 
 use crate::error::{Error, Result};
 use crate::run::{Liveness, NewRun, RunId, state_words};
+use crate::values::Unpacker;
 use crate::{blob, body};
 
 /// Seconds of a window or a ramp-up above which a stored run is damaged: 115 days. Every second gets a row.
@@ -31,6 +34,14 @@ pub struct StoredRun {
     pub(crate) events: Vec<(i64, Event)>,
     pub(crate) seconds: Vec<StoredSecond>,
     pub(crate) totals: Vec<StoredTotal>,
+    observed: Vec<(i64, StoredObservation)>,
+}
+
+/// What comes so often that it has tables of its own. The values stay packed until they are asked for.
+#[derive(Debug)]
+enum StoredObservation {
+    Reading { at: Nanos, first: u32, body: Vec<u8> },
+    Waits(Waits),
 }
 
 /// One second as stored.
@@ -69,22 +80,41 @@ impl StoredRun {
     /// the first part was; of the progress within one second the last is there.
     ///
     /// # Errors
-    /// An item is an error when its histogram is damaged.
+    /// An item is an error when its histogram or its values are damaged.
     pub fn events(&self) -> impl Iterator<Item = Result<Event>> + '_ {
         let mut events = self.events.iter().peekable();
         let mut seconds = self.seconds.iter().peekable();
+        let mut observed = self.observed.iter().peekable();
+        let mut values = Unpacker::default();
         std::iter::from_fn(move || {
-            let second_first = match (events.peek(), seconds.peek()) {
-                (Some((seq, _)), Some(second)) => second.seq < *seq,
-                (None, Some(_)) => true,
-                (_, None) => false,
-            };
-            if second_first {
+            let event = events.peek().map_or(i64::MAX, |(seq, _)| *seq);
+            let second = seconds.peek().map_or(i64::MAX, |second| second.seq);
+            let observation = observed.peek().map_or(i64::MAX, |(seq, _)| *seq);
+            if observation < event.min(second) {
+                observed.next().map(|(_, seen)| self.unpack(seen, &mut values))
+            } else if second < event {
                 seconds.next().map(|s| self.decode(s).map(Event::Second))
             } else {
                 events.next().map(|(_, event)| Ok(event.clone()))
             }
         })
+    }
+
+    fn unpack(&self, seen: &StoredObservation, values: &mut Unpacker) -> Result<Event> {
+        Ok(Event::Observed(match seen {
+            StoredObservation::Reading { at, first, body } => {
+                let values = values
+                    .unpack(*first, body)
+                    .map_err(|e| self.damaged(format!("a reading at {at} ns of run {}: {e}", self.id)))?;
+                Observation::Reading(Reading { at: *at, first: *first, values })
+            }
+            StoredObservation::Waits(waits) => Observation::Waits(waits.clone()),
+        }))
+    }
+
+    /// Whether anything was seen beside the load.
+    pub fn has_observations(&self) -> bool {
+        !self.observed.is_empty() || self.events.iter().any(|(_, event)| matches!(event, Event::Observed(_)))
     }
 
     /// How the run stands, in words.
@@ -135,7 +165,11 @@ pub(crate) fn read(
     }
     let seconds = read_seconds(conn, path, id, info.kinds.len())?;
     let totals = read_totals(conn, path, id)?;
-    Ok(StoredRun { id, info, status, liveness, error, path: path.to_path_buf(), events, seconds, totals })
+    let mut observed = read_readings(conn, path, id)?;
+    observed.append(&mut read_waits(conn, path, id)?);
+    observed.sort_by_key(|(seq, _)| *seq);
+    let path = path.to_path_buf();
+    Ok(StoredRun { id, info, status, liveness, error, path, events, seconds, totals, observed })
 }
 
 fn read_events(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<(i64, Event)>> {
@@ -200,6 +234,44 @@ fn read_seconds(conn: &Connection, path: &Path, id: RunId, kinds: usize) -> Resu
     let mut seconds: Vec<_> = seconds.into_values().collect();
     seconds.sort_by_key(|s| s.seq);
     Ok(seconds)
+}
+
+fn read_readings(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<(i64, StoredObservation)>> {
+    let to = |e| Error::sqlite(path, e);
+    let mut statement =
+        conn.prepare("SELECT seq, at, first, body FROM reading WHERE run = ? ORDER BY seq").map_err(to)?;
+    let mut rows = statement.query([id.0]).map_err(to)?;
+    let mut readings = Vec::new();
+    while let Some(row) = rows.next().map_err(to)? {
+        let int = |i| row.get::<_, i64>(i).map_err(to);
+        let (at, first) = (unsigned(path, id, int(1)?)?, unsigned(path, id, int(2)?)?);
+        let body = row.get(3).map_err(to)?;
+        readings.push((int(0)?, StoredObservation::Reading { at, first, body }));
+    }
+    Ok(readings)
+}
+
+fn read_waits(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<(i64, StoredObservation)>> {
+    let to = |e| Error::sqlite(path, e);
+    let mut statement = conn
+        .prepare("SELECT seq, at, looks, lock_looks, seen, rows FROM waits WHERE run = ? ORDER BY seq")
+        .map_err(to)?;
+    let mut rows = statement.query([id.0]).map_err(to)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(to)? {
+        let int = |i| row.get::<_, i64>(i).map_err(to);
+        let (seen, relations): (String, String) = (row.get(4).map_err(to)?, row.get(5).map_err(to)?);
+        let bad = |e| Error::damaged(path, format!("the waits of run {id}: {e}"));
+        let waits = Waits {
+            at: unsigned(path, id, int(1)?)?,
+            looks: unsigned(path, id, int(2)?)?,
+            lock_looks: unsigned(path, id, int(3)?)?,
+            seen: serde_json::from_str(&seen).map_err(bad)?,
+            rows: serde_json::from_str(&relations).map_err(bad)?,
+        };
+        found.push((int(0)?, StoredObservation::Waits(waits)));
+    }
+    Ok(found)
 }
 
 fn read_totals(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<StoredTotal>> {

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kelvin_measure::event::{Event, KindCounts, Part, Second};
+use kelvin_measure::observation::{Observation, Reading, Waits};
 use kelvin_measure::{Histogram, Totals};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::{Error, Result};
 use crate::redact::{redact, redact_json};
 use crate::run::RunId;
+use crate::values::Packer;
 use crate::{alive, blob, body};
 
 /// Events come once a second with some jitter: a full second here would push every other one into the next.
@@ -27,6 +29,7 @@ pub struct RunWriter {
     kinds: usize,
     seq: i64,
     waiting: Vec<Waiting>,
+    values: Packer,
     last_commit: Instant,
 }
 
@@ -34,6 +37,33 @@ pub struct RunWriter {
 enum Waiting {
     Event { seq: i64, name: &'static str, body: String },
     Kind(KindRow),
+    Reading { seq: i64, at: i64, first: u32, body: Vec<u8> },
+    Waits(WaitsRow),
+}
+
+#[derive(Debug)]
+struct WaitsRow {
+    seq: i64,
+    at: i64,
+    looks: u32,
+    lock_looks: u32,
+    seen: String,
+    rows: String,
+}
+
+impl WaitsRow {
+    fn new(seq: i64, waits: &Waits) -> Result<Self> {
+        let mut rows = serde_json::to_value(&waits.rows).map_err(|e| Error::Event(e.to_string()))?;
+        redact_json(&mut rows);
+        Ok(Self {
+            seq,
+            at: nanos(waits.at)?,
+            looks: waits.looks,
+            lock_looks: waits.lock_looks,
+            seen: json(&waits.seen)?,
+            rows: rows.to_string(),
+        })
+    }
 }
 
 /// One type of one second, its histogram already encoded: decoded it would hold 270 kB for as long as the
@@ -99,7 +129,16 @@ impl KindRow {
 
 impl RunWriter {
     pub(crate) fn new(conn: Connection, path: PathBuf, id: RunId, kinds: usize) -> Self {
-        Self { conn, path, id, kinds, seq: 0, waiting: Vec::new(), last_commit: Instant::now() }
+        Self {
+            conn,
+            path,
+            id,
+            kinds,
+            seq: 0,
+            waiting: Vec::new(),
+            values: Packer::default(),
+            last_commit: Instant::now(),
+        }
     }
 
     /// The run's number.
@@ -117,35 +156,52 @@ impl RunWriter {
         if self.waiting.len() >= MOST_WAITING {
             self.flush()?;
         }
-        let seq = self.seq;
-        if let Event::Second(second) = event {
-            if second.kinds.len() != self.kinds {
-                return Err(Error::Event(format!(
-                    "a second with {} transaction types in a run of {}",
-                    second.kinds.len(),
-                    self.kinds
-                )));
-            }
-            for (kind, counts) in second.kinds.iter().enumerate() {
-                // One row even for a second without any transaction: the event itself must come back.
-                if kind == 0 || !is_zero(counts) {
-                    self.waiting.push(Waiting::Kind(KindRow::new(seq, second, kind, counts)?));
-                }
-            }
-        } else {
-            if let (Event::Progress { .. }, Some(Waiting::Event { name: "progress", .. })) =
-                (event, self.waiting.last())
-            {
-                self.waiting.pop();
-            }
-            let mut body = serde_json::to_value(event).map_err(|e| Error::Event(e.to_string()))?;
-            redact_json(&mut body);
-            let body = body.to_string();
-            self.waiting.push(Waiting::Event { seq, name: body::name(event), body });
-        }
+        self.take(event)?;
         self.seq += 1;
         let now = matches!(event, Event::Phase { .. } | Event::Window(_) | Event::Finished { .. });
         if now || self.last_commit.elapsed() >= COMMIT_EVERY { self.flush() } else { Ok(()) }
+    }
+
+    /// Puts the event's rows among those that wait.
+    fn take(&mut self, event: &Event) -> Result<()> {
+        let seq = self.seq;
+        match event {
+            Event::Second(second) => {
+                if second.kinds.len() != self.kinds {
+                    return Err(Error::Event(format!(
+                        "a second with {} transaction types in a run of {}",
+                        second.kinds.len(),
+                        self.kinds
+                    )));
+                }
+                for (kind, counts) in second.kinds.iter().enumerate() {
+                    // One row even for a second without any transaction: the event itself must come back.
+                    if kind == 0 || !is_zero(counts) {
+                        self.waiting.push(Waiting::Kind(KindRow::new(seq, second, kind, counts)?));
+                    }
+                }
+            }
+            Event::Observed(Observation::Reading(Reading { at, first, values })) => {
+                let (at, first) = (nanos(*at)?, *first);
+                let body = self.values.pack(first, values).map_err(Error::Event)?;
+                self.waiting.push(Waiting::Reading { seq, at, first, body });
+            }
+            Event::Observed(Observation::Waits(waits)) => {
+                self.waiting.push(Waiting::Waits(WaitsRow::new(seq, waits)?));
+            }
+            _ => {
+                if let (Event::Progress { .. }, Some(Waiting::Event { name: "progress", .. })) =
+                    (event, self.waiting.last())
+                {
+                    self.waiting.pop();
+                }
+                let mut body = serde_json::to_value(event).map_err(|e| Error::Event(e.to_string()))?;
+                redact_json(&mut body);
+                let body = body.to_string();
+                self.waiting.push(Waiting::Event { seq, name: body::name(event), body });
+            }
+        }
+        Ok(())
     }
 
     /// Commits what is waiting.
@@ -173,6 +229,33 @@ impl RunWriter {
                         .map_err(to)?;
                 }
                 Waiting::Kind(row) => write_kind(&transaction, &self.path, self.id, row)?,
+                Waiting::Reading { seq, at, first, body } => {
+                    transaction
+                        .prepare_cached(
+                            "INSERT INTO reading (run, seq, at, first, body) VALUES (?, ?, ?, ?, ?)",
+                        )
+                        .and_then(|mut s| s.execute(params![self.id.0, seq, at, first, body]))
+                        .map_err(to)?;
+                }
+                Waiting::Waits(row) => {
+                    transaction
+                        .prepare_cached(
+                            "INSERT INTO waits (run, seq, at, looks, lock_looks, seen, rows) \
+                             VALUES (?, ?, ?, ?, ?, ?, ?)",
+                        )
+                        .and_then(|mut s| {
+                            s.execute(params![
+                                self.id.0,
+                                row.seq,
+                                row.at,
+                                row.looks,
+                                row.lock_looks,
+                                row.seen,
+                                row.rows
+                            ])
+                        })
+                        .map_err(to)?;
+                }
             }
         }
         transaction.commit().map_err(to)?;
@@ -257,6 +340,11 @@ impl Drop for RunWriter {
 
 fn deleted(id: RunId) -> Error {
     Error::Event(format!("run {id} was deleted while it was written"))
+}
+
+/// A moment as the store has it.
+fn nanos(at: kelvin_measure::Nanos) -> Result<i64> {
+    i64::try_from(at).map_err(|_| Error::Event(format!("an observation at {at} ns, in more than 292 years")))
 }
 
 fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String> {

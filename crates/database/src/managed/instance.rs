@@ -223,7 +223,7 @@ pub(super) fn up(
     if postmaster::running(&places.data).is_none() {
         let socket_directory = places.socket_directory(&account);
         account.make_private_directory(&socket_directory)?;
-        let host = settings::Host::look(&places.data);
+        let host = settings::Host::look(&places.data, &installation.directory);
         let section = settings::section(installation.major, host, &socket_directory, PORT, extra)?;
         clear_crash(&places, &socket_path(&socket_directory, PORT))?;
         let wanted = settings::with_section(&configuration, &section);

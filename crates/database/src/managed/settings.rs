@@ -26,11 +26,24 @@ pub(crate) struct Host {
     pub(crate) disk: u64,
     /// Free bytes of shared memory (/dev/shm).
     pub(crate) shared: u64,
+    /// Whether the server's module `pg_stat_statements` is installed.
+    pub(crate) statements: bool,
+}
+
+/// Whether the binaries in this directory have the module, which is part of PostgreSQL's contrib package. Where the
+/// module is looked for is built into the server; these are the places of Debian's and PostgreSQL's packages, of a build of
+/// one's own, and of the distributions that put the binaries into /usr/bin.
+fn has_statements(binaries: &Path) -> bool {
+    // Whole directories and single programs are linked to; the server finds its files from its real place.
+    let Ok(server) = binaries.join("postgres").canonicalize() else { return false };
+    ["../lib", "../lib/postgresql", "../lib64/pgsql", "../lib/pgsql"].iter().any(|place| {
+        server.parent().is_some_and(|real| real.join(place).join("pg_stat_statements.so").is_file())
+    })
 }
 
 impl Host {
     /// Looks at this host, its control group included.
-    pub(crate) fn look(data: &Path) -> Self {
+    pub(crate) fn look(data: &Path, binaries: &Path) -> Self {
         let information = rustix::system::sysinfo();
         let mut memory = (information.totalram as u64).saturating_mul(u64::from(information.mem_unit.max(1)));
         if let Ok(limit) = std::fs::read_to_string("/sys/fs/cgroup/memory.max") {
@@ -39,7 +52,12 @@ impl Host {
         let free = |path: &Path| {
             rustix::fs::statvfs(path).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
         };
-        Self { memory, disk: free(data), shared: free(Path::new("/dev/shm")) }
+        Self {
+            memory,
+            disk: free(data),
+            shared: free(Path::new("/dev/shm")),
+            statements: has_statements(binaries),
+        }
     }
 }
 
@@ -103,6 +121,13 @@ pub(crate) fn section(
             "/dev/shm is too small for parallel queries (a container)",
         );
     }
+    if host.statements {
+        add(
+            "shared_preload_libraries",
+            quoted("pg_stat_statements")?,
+            "counts time and pages by statement; a fraction of a microsecond for each",
+        );
+    }
     for (name, value) in extra {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
         if name.is_empty() || !name.chars().all(is_name) {
@@ -144,18 +169,21 @@ fn quoted(value: &str) -> Result<String> {
 mod tests {
     use super::*;
 
-    const HOST: Host = Host { memory: 16 << 30, disk: 1 << 40, shared: 1 << 30 };
+    const HOST: Host = Host { memory: 16 << 30, disk: 1 << 40, shared: 1 << 30, statements: true };
 
     #[test]
     fn sizes_follow_the_host_within_their_limits() {
         let text = |host| section(15, host, Path::new("/run/x"), 5432, &[]).unwrap();
         assert!(text(HOST).contains("\nshared_buffers = 4096MB\n"));
         assert!(text(HOST).contains("\nmax_wal_size = 4096MB\n") && !text(HOST).contains("dynamic_shared"));
-        let small = text(Host { memory: 256 << 20, disk: 1 << 30, shared: 64 << 20 });
+        let small = text(Host { memory: 256 << 20, disk: 1 << 30, shared: 64 << 20, statements: false });
         assert!(small.contains("\nshared_buffers = 128MB\n") && small.contains("\nmax_wal_size = 1024MB\n"));
         assert!(small.contains("\ndynamic_shared_memory_type = mmap\n"));
         assert!(text(Host { memory: 1 << 42, ..HOST }).contains("\nshared_buffers = 8192MB\n"));
         assert!(text(HOST).contains("\nfsync = on\n"));
+        // A server that is to load what is not there does not start.
+        assert!(text(HOST).contains("\nshared_preload_libraries = 'pg_stat_statements'\n"));
+        assert!(!small.contains("shared_preload_libraries"));
     }
 
     #[test]

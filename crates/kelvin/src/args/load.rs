@@ -2,6 +2,7 @@
 //!
 //! No flag has a short form here: each workload gives those that its users know (`mut_arg`).
 
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 
 use clap::Args;
@@ -79,6 +80,10 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Show the run to Prometheus at this address while it goes on, such as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    pub(crate) metrics: Option<SocketAddr>,
+
     /// Show the run on the whole terminal while it goes on; ? explains the keys, q stops it
     #[arg(long, conflicts_with = "json")]
     pub(crate) tui: bool,
@@ -110,6 +115,11 @@ impl LoadArgs {
             spec.build = Build::Never;
         }
     }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let refused = |_| "not an address with a port, such as 127.0.0.1:9464 or [::1]:9464".to_owned();
+    text.replace("localhost", "127.0.0.1").parse().map_err(refused)
 }
 
 fn at_least_one(text: &str) -> Result<NonZeroU64, String> {

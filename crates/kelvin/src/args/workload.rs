@@ -4,6 +4,7 @@
 //! then override what the file says.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -176,6 +177,11 @@ impl RunArgs {
     /// Events on standard output, and nothing else there.
     pub(crate) fn json(&self) -> bool {
         self.load().is_some_and(|load| load.json)
+    }
+
+    /// Where the run is shown to Prometheus.
+    pub(crate) fn metrics(&self) -> Option<SocketAddr> {
+        self.load().and_then(|load| load.metrics)
     }
 
     /// The live view on the whole terminal.

@@ -1,5 +1,6 @@
 //! `kelvin run`: from the specification to the report.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use kelvin_lab::{Environment, Outcome, Run, Sink, SinkError, Spec};
 use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Event};
 use kelvin_report::Report;
+use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 use kelvin_store::{NewRun, RunId, RunWriter, Store};
 use kelvin_workload::{Stop, Workload};
 
@@ -34,6 +36,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
     } else {
         live::for_run(global.quiet, args.json())
     };
+    let mut metrics = args.metrics().map(Metrics::start).transpose()?;
     let store_path = place::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
     let opened = open::open(&spec.target, Purpose::Run, &mut |text| live.say(text))?;
@@ -46,9 +49,13 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
     let writer = store.begin(&new_run(&spec, &*opened.engine, &*workload, notes, &environment)?)?;
     let id = writer.id();
     live.begin(&*workload, &spec);
+    if let Some(metrics) = &mut metrics {
+        live.say(&format!("metrics: http://{}/metrics", metrics.endpoint.address()));
+        metrics.begin(id, &*workload, &spec);
+    }
 
     let run = Run { engine: Arc::clone(&opened.engine), workload, spec: &spec, clock: Clock::real(), stop };
-    let mut sinks = Sinks { writer, live: &mut *live };
+    let mut sinks = Sinks { writer, live: &mut *live, metrics };
     let outcome = run.execute(&mut sinks);
     drop(sinks);
     live.end();
@@ -191,12 +198,40 @@ fn code(outcome: &Outcome) -> Code {
 struct Sinks<'a> {
     writer: RunWriter,
     live: &'a mut dyn Live,
+    metrics: Option<Metrics>,
+}
+
+/// The run as Prometheus sees it, for as long as this lives.
+struct Metrics {
+    endpoint: MetricsEndpoint,
+    sink: MetricsSink,
+}
+
+impl Metrics {
+    fn start(address: SocketAddr) -> Result<Self> {
+        let (endpoint, sink) =
+            MetricsEndpoint::start(address).with_context(|| format!("cannot serve metrics at {address}"))?;
+        Ok(Self { endpoint, sink })
+    }
+
+    fn begin(&mut self, id: RunId, workload: &dyn Workload, spec: &Spec) {
+        self.sink.begin(RunInfo {
+            run: id.to_string(),
+            workload: workload.name().into(),
+            headline: workload.headline().into(),
+            per: workload.headline_per(),
+            series: kelvin_lab::series(workload.kinds(), spec.load.is_open_loop()),
+        });
+    }
 }
 
 impl Sink for Sinks<'_> {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         self.writer.consume(event)?;
         self.live.event(event);
+        if let Some(metrics) = &mut self.metrics {
+            metrics.sink.event(event);
+        }
         Ok(())
     }
 }

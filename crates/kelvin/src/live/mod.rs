@@ -10,7 +10,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
 
 pub(crate) use status::grouped;
-pub(crate) use tui::{Tui, give_back};
+pub(crate) use tui::{Tui, give_back_in_a_hurry};
 
 use kelvin_lab::Spec;
 use kelvin_measure::Event;

@@ -3,7 +3,8 @@
 //! The views say when one has ended: the control file has another last checkpoint, and the checkpointer's counters have
 //! grown. That one has begun shows in the checkpointer itself, which otherwise waits in its main loop (class Activity), so
 //! its beginning is known to one look. Roles that may not see it have the control file's time of the beginning, in
-//! whole seconds, once the checkpoint is over.
+//! whole seconds, once the checkpoint is over. Where the server's log can be read it comes first: it has both ends, and the
+//! reason.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use kelvin_measure::Nanos;
 use kelvin_measure::observation::{Observation, Occurrence};
 
 use super::link::{Link, Once};
+use super::log::Line;
 use super::sql;
 use crate::watch::Feed;
 
@@ -67,6 +69,8 @@ struct UnderWay {
     looks: u32,
     /// When the checkpointer was idle again.
     to: Option<Nanos>,
+    /// The log has told of its beginning, and will of its end: subject, and whether the log's size was the reason.
+    logged: Option<(&'static str, bool)>,
 }
 
 /// Follows the checkpoints.
@@ -79,18 +83,85 @@ pub(super) struct Checkpoints {
     /// When they were last read.
     read_at: Nanos,
     waited: u32,
+    /// Whether the log can be read: what has ended is told by it.
+    has_log: bool,
+    /// The log has told of an end that the figures have not shown yet.
+    told_by_log: bool,
+    /// One is over, and the checkpointer still clears up behind it.
+    clearing_up: bool,
 }
 
 impl Checkpoints {
+    /// From now on there is a log to read, or none any more.
+    pub(super) fn has_log(&mut self, has_log: bool) {
+        self.has_log = has_log;
+    }
+
+    /// A line of the log, written between `previous` and now.
+    pub(super) fn logged(
+        &mut self,
+        line: &Line,
+        previous: Nanos,
+        now: Nanos,
+        number: &mut dyn FnMut() -> u32,
+    ) -> Occurrence {
+        let middle = previous + (now - previous) / 2;
+        match *line {
+            Line::Starting { timed, for_log } => {
+                let subject = if timed { "timed" } else { "requested" };
+                // Looks may have found the checkpointer at work before.
+                let seen = self.under_way.take().filter(|one| one.to.is_none() && one.logged.is_none());
+                let from = seen.as_ref().map_or(middle, |one| one.from);
+                let id = seen.and_then(|one| one.id).unwrap_or_else(number);
+                self.under_way = Some(UnderWay {
+                    id: Some(id),
+                    from,
+                    looks: 0,
+                    to: None,
+                    logged: Some((subject, for_log)),
+                });
+                occurrence(id, subject, from, None)
+            }
+            Line::Complete { buffers, write_ms, sync_ms, total_ms, distance } => {
+                let one = self.under_way.take();
+                let earliest = middle.saturating_sub((total_ms * 1e6) as Nanos);
+                // One that began since the last look, or before we did.
+                let from =
+                    one.as_ref().map(|one| one.from).filter(|from| *from < previous).unwrap_or(earliest);
+                let (subject, for_log) =
+                    one.as_ref().and_then(|one| one.logged).unwrap_or(("requested", false));
+                let id = one.and_then(|one| one.id).unwrap_or_else(number);
+                let mut told = occurrence(id, subject, from, Some(middle.max(from)));
+                let named = [
+                    ("buffers", buffers),
+                    ("write_ms", write_ms),
+                    ("sync_ms", sync_ms),
+                    ("total_ms", total_ms),
+                ];
+                told.figures.extend(named.map(|(name, value)| (name.to_owned(), value)));
+                told.figures.extend(distance.map(|bytes| ("log_bytes".to_owned(), bytes)));
+                if for_log {
+                    told.figures.insert("forced_by_log_size".into(), 1.0);
+                }
+                self.told_by_log = true;
+                self.clearing_up = true;
+                told
+            }
+        }
+    }
+
     /// What a look at the sessions found the checkpointer doing: `busy` when it was not in its main loop. `previous` is
     /// when the look before was. True when the figures are worth reading now.
     pub(super) fn look(&mut self, busy: bool, previous: Nanos, now: Nanos) -> bool {
+        self.clearing_up &= busy;
         match (&mut self.under_way, busy) {
+            (Some(one), _) if one.logged.is_some() => false,
             (None, false) => false,
+            (None, true) if self.clearing_up => false,
             (None, true) => {
                 // It began somewhere between the two looks.
                 let from = previous + (now - previous) / 2;
-                self.under_way = Some(UnderWay { id: None, from, looks: 1, to: None });
+                self.under_way = Some(UnderWay { id: None, from, looks: 1, to: None, logged: None });
                 false
             }
             (Some(one), true) => {
@@ -126,8 +197,13 @@ impl Checkpoints {
             return told;
         };
         if new.place != old.place {
-            let counted = new.counted() > old.counted();
-            if !counted && self.waited < READINGS_TO_WAIT {
+            if std::mem::take(&mut self.told_by_log) {
+                self.waited = 0;
+                self.settled = Some(new);
+                return told;
+            }
+            let complete = new.counted() > old.counted() && !self.has_log;
+            if !complete && self.waited < READINGS_TO_WAIT {
                 self.waited += 1;
                 return told;
             }
@@ -139,35 +215,23 @@ impl Checkpoints {
             let from = one.as_ref().map_or(began, |one| one.from);
             let to = one.as_ref().and_then(|one| one.to).unwrap_or(now).max(from);
             let id = one.and_then(|one| one.id).unwrap_or_else(&mut *number);
-            let figures = grown(&old, &new);
-            let subject = kind(&old, &new).into();
-            told.push(Occurrence { id, kind: "checkpoint".into(), subject, from, to: Some(to), figures });
+            let mut ended = occurrence(id, kind(&old, &new), from, Some(to));
+            ended.figures = grown(&old, &new);
+            told.push(ended);
             self.settled = Some(new);
-        } else if let Some(one) = &mut self.under_way {
-            let subject: String = kind(&old, &new).into();
-            let mut occurrence = Occurrence {
-                id: 0,
-                kind: "checkpoint".into(),
-                subject,
-                from: one.from,
-                to: None,
-                figures: BTreeMap::new(),
-            };
+            self.clearing_up = true;
+        } else if let Some(one) = self.under_way.as_mut().filter(|one| one.logged.is_none()) {
+            let subject = kind(&old, &new);
             match (one.id, one.to) {
-                (None, None) if one.looks >= LOOKS_TO_BELIEVE => {
-                    occurrence.id = *one.id.insert(number());
-                    told.push(occurrence);
+                (None, None) if one.looks >= LOOKS_TO_BELIEVE && !self.has_log => {
+                    told.push(occurrence(*one.id.insert(number()), subject, one.from, None));
                 }
-                (None, None) => {}
                 // It was something else; and where it was told of, it has ended all the same.
                 (id, Some(to)) => {
-                    if let Some(id) = id {
-                        (occurrence.id, occurrence.to) = (id, Some(to));
-                        told.push(occurrence);
-                    }
+                    told.extend(id.map(|id| occurrence(id, subject, one.from, Some(to))));
                     self.under_way = None;
                 }
-                (Some(_), None) => {}
+                (_, None) => {}
             }
         }
         told
@@ -175,10 +239,12 @@ impl Checkpoints {
 
     /// The connection was lost: what was under way has no end that we could see.
     pub(super) fn lost(&mut self) {
-        self.under_way = None;
-        self.settled = None;
-        self.waited = 0;
+        *self = Self { ask: std::mem::take(&mut self.ask), ..Self::default() };
     }
+}
+
+fn occurrence(id: u32, subject: &str, from: Nanos, to: Option<Nanos>) -> Occurrence {
+    Occurrence { id, kind: "checkpoint".into(), subject: subject.into(), from, to, figures: BTreeMap::new() }
 }
 
 /// The counter that grew says whose wish it was. One under way whose counter is not published yet is of those that do not
@@ -275,6 +341,39 @@ mod tests {
         assert_eq!(judge(&mut seen, reset, 5 * SECOND), []);
         let told = judge(&mut seen, reset, 6 * SECOND);
         assert!(told[0].figures.is_empty(), "{told:?}");
+    }
+
+    #[test]
+    fn the_log_comes_first_and_the_figures_do_not_say_it_again() {
+        let mut seen = Checkpoints::default();
+        seen.has_log(true);
+        let mut next = 40;
+        let mut number = || {
+            next += 1;
+            next
+        };
+        judge(&mut seen, figures(1000.0, 5, 1.0, 1.0), SECOND);
+        let begun =
+            seen.logged(&Line::Starting { timed: false, for_log: true }, SECOND, SECOND + 10, &mut number);
+        assert_eq!((begun.id, begun.from, begun.to), (41, SECOND + 5, None));
+        for look in 1..9 {
+            assert!(!seen.look(true, SECOND + look, SECOND + look + 1));
+        }
+        // The control file is ahead of the log's line.
+        assert_eq!(judge(&mut seen, figures(1002.0, 6, 1.0, 2.0), 2 * SECOND), []);
+        let complete =
+            Line::Complete { buffers: 7.0, write_ms: 3.0, sync_ms: 2.0, total_ms: 6.0, distance: None };
+        let ended = seen.logged(&complete, 2 * SECOND, 2 * SECOND + 10, &mut number);
+        assert_eq!((ended.id, ended.from, ended.to), (41, SECOND + 5, Some(2 * SECOND + 5)));
+        assert_eq!((ended.figures["buffers"], ended.figures["forced_by_log_size"]), (7.0, 1.0));
+        assert!(!seen.look(true, 2 * SECOND, 2 * SECOND + 1) && seen.under_way.is_none(), "it clears up");
+        assert_eq!(judge(&mut seen, figures(1003.0, 6, 1.0, 2.0), 3 * SECOND), []);
+        // A line that never comes: the figures' turn.
+        for later in [4, 5] {
+            assert_eq!(judge(&mut seen, figures(1004.0, 7, 2.0, 2.0), later * SECOND), []);
+        }
+        let told = judge(&mut seen, figures(1006.0, 7, 2.0, 2.0), 6 * SECOND);
+        assert_eq!((told.len(), told[0].subject.as_str(), told[0].figures["buffers"]), (1, "timed", 100.0));
     }
 
     #[test]

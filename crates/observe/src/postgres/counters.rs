@@ -427,8 +427,8 @@ impl Counters {
                 _ => true,
             };
             let unknown = was_reset || counter.needs.is_some_and(|setting| !is_on(setting)) || seconds <= 0.0;
-            // A NaN fails the comparison too.
-            if unknown || !(new >= old) { f32::NAN } else { ((new - old) / seconds) as f32 }
+            let rate = (new - old) / seconds;
+            if unknown || rate < 0.0 { f32::NAN } else { rate as f32 }
         };
         self.counters.iter().enumerate().map(rate).collect()
     }

@@ -79,7 +79,8 @@ impl Figures {
             ("track_io_timing", "postgres.blocks.read_ms, .write_ms"),
             ("track_wal_io_timing", "postgres.wal.write_ms, .sync_ms"),
         ] {
-            if !self.settings.is_on(setting) {
+            // Where there is no such setting the counters are not there either.
+            if self.settings.values.contains_key(setting) && !self.settings.is_on(setting) {
                 absent.push(Absent {
                     what: what.into(),
                     why: format!("{setting} is off; set it on (pg_test_timing tells its price)"),
@@ -175,6 +176,10 @@ impl Watcher for Figures {
     }
 
     fn end(&mut self, feed: &mut Feed) -> Result<(), String> {
+        if !self.link.is_up() {
+            // As the sessions' watcher does.
+            return Err("the connection was lost".into());
+        }
         self.look(feed)?;
         self.relations(When::After, feed)
     }

@@ -13,6 +13,7 @@ mod counters;
 mod figures;
 mod link;
 mod locks;
+mod log;
 mod place;
 mod plans;
 mod relations;
@@ -84,9 +85,10 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
     let mut sessions = Link::open(engine)?;
     let figures = Link::open(engine)?;
     let place = place::find(engine.as_ref(), &mut sessions);
+    let log = place.server.and_then(|server| log::find(&mut sessions, server, place.data.as_deref()));
     Ok(Found {
         watchers: vec![
-            Box::new(sessions::Sessions::new(sessions, plan)),
+            Box::new(sessions::Sessions::new(sessions, plan, log)),
             Box::new(figures::Figures::new(figures, plan)),
         ],
         server: place.server,

@@ -18,8 +18,8 @@ const BTREE_SPECIAL: f64 = 16.0;
 
 /// The 200 largest: name, kind, table, bytes, bytes of the main fork, live and dead rows by the server's count, rows by
 /// the catalogue, sequential and index scans, fillfactor, then for the estimate: columns, columns with
-/// statistics, whether there are NULLs, average bytes of a row's or entry's values; whether the table can be
-/// read, whether a B-tree's columns are all plain; block size.
+/// statistics, whether there are NULLs, average bytes of a row's or entry's values, columns whose bytes are known (those of
+/// fixed length and char(n), which is padded, without statistics too); whether the table can be read, whether a B-tree's columns are all plain; block size.
 const RELATIONS: &str = "/* kelvin observer */ WITH largest AS ( \
      SELECT c.oid, nspname, relname, relkind, reltuples, reltoastrelid, relnatts, indrelid, indkey, indpred, amname, \
       pg_relation_size(c.oid) AS main, \
@@ -39,17 +39,19 @@ const RELATIONS: &str = "/* kelvin observer */ WITH largest AS ( \
       CASE WHEN relkind = 'i' THEN NULL ELSE pg_stat_get_numscans(l.oid) END, \
       CASE WHEN relkind = 'i' THEN pg_stat_get_numscans(l.oid) \
        ELSE (SELECT sum(pg_stat_get_numscans(indexrelid))::int8 FROM pg_index x WHERE x.indrelid = l.oid) END, \
-      fillfactor, columns, known, nulls, width, \
+      fillfactor, columns, known, nulls, width, measured, \
       has_table_privilege(coalesce(indrelid, l.oid), 'SELECT') AND NOT row_security_active(coalesce(indrelid, l.oid)), \
       relkind <> 'i' OR (amname = 'btree' AND NOT (0 = ANY (indkey)) AND indpred IS NULL), \
       current_setting('block_size')::float8 \
      FROM largest l, LATERAL (SELECT count(*) AS columns, count(avg_width) AS known, coalesce(bool_or(null_frac > 0), false) AS nulls, \
-      sum((1 - null_frac) * avg_width)::float8 AS width \
+      count(bytes) AS measured, sum(bytes)::float8 AS width \
       FROM pg_attribute JOIN pg_class t ON t.oid = attrelid \
       LEFT JOIN pg_stats s ON s.schemaname = l.nspname AND s.tablename = t.relname AND s.attname = pg_attribute.attname \
-       AND NOT s.inherited \
+       AND NOT s.inherited, \
+      LATERAL (SELECT coalesce((1 - null_frac) * avg_width, CASE WHEN attlen > 0 THEN attlen \
+       WHEN atttypid = 'bpchar'::regtype AND atttypmod BETWEEN 5 AND 129 THEN atttypmod - 3 END) AS bytes) AS one \
       WHERE attrelid = coalesce(indrelid, l.oid) AND attnum > 0 AND NOT attisdropped \
-       AND (relkind <> 'i' OR attnum = ANY (indkey))) AS shape \
+       AND (l.relkind <> 'i' OR attnum = ANY (indkey))) AS shape \
      ORDER BY main DESC, 1";
 
 /// Reads the largest relations and the size of the database in bytes.
@@ -71,7 +73,7 @@ fn relation(rows: &Rows, row: usize) -> Result<Relation> {
     // The server's count is lost with a crash; the catalogue's is as old as the last VACUUM or ANALYZE.
     let live = if live > 0 { Some(count(live)) } else { (estimated >= 0.0).then_some(estimated as u64) };
     let known = rows.int(row, 12)?;
-    let readable = rows.int(row, 15)? == 1;
+    let readable = rows.int(row, 16)? == 1;
     let shape = Shape {
         bytes: rows.float(row, 4)?,
         rows: live.map_or(f64::NAN, |live| live as f64),
@@ -79,9 +81,9 @@ fn relation(rows: &Rows, row: usize) -> Result<Relation> {
         columns: rows.int(row, 11)? as f64,
         has_nulls: rows.int(row, 13)? == 1,
         width: optional(rows, row, 14, Rows::float)?.unwrap_or(f64::NAN),
-        block: rows.float(row, 17)?,
+        block: rows.float(row, 18)?,
     };
-    let can_be_estimated = known > 0 && known == rows.int(row, 11)? && rows.int(row, 16)? == 1;
+    let can_be_estimated = rows.int(row, 15)? == rows.int(row, 11)? && rows.int(row, 17)? == 1;
     let bloat = if !can_be_estimated {
         None
     } else if is_index {

@@ -11,6 +11,7 @@ use kelvin_measure::observation::{Absent, Metric, Observation, Observer, Occurre
 use super::checkpoints::Checkpoints;
 use super::link::{Life, Link, Once};
 use super::locks::Locks;
+use super::log::Log;
 use super::vacuums::Vacuums;
 use super::waits::Counted;
 use super::{Plan, sql};
@@ -34,6 +35,8 @@ pub(super) struct Sessions {
     counted: Counted,
     locks: Locks,
     checkpoints: Checkpoints,
+    /// The server's log, where it can be read.
+    log: Option<Log>,
     vacuums: Vacuums,
     sums: Sums,
     /// Index of our metrics.
@@ -49,8 +52,11 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn new(link: Link, plan: &Plan) -> Self {
+    pub(super) fn new(link: Link, plan: &Plan, log: Option<Log>) -> Self {
+        let mut checkpoints = Checkpoints::default();
+        checkpoints.has_log(log.is_some());
         Self {
+            log,
             interval: Duration::from_secs(1) / plan.looks,
             life: link.life.clone(),
             link,
@@ -58,7 +64,7 @@ impl Sessions {
             ask: Once::default(),
             counted: Counted::default(),
             locks: Locks::default(),
-            checkpoints: Checkpoints::default(),
+            checkpoints,
             vacuums: Vacuums::default(),
             sums: Sums::default(),
             first: 0,
@@ -74,19 +80,26 @@ impl Sessions {
         if !self.link.rights.all_stats {
             add(
                 "sessions of other roles, checkpointer, walwriter, background writer and autovacuum workers",
-                "the role may not see them; GRANT pg_monitor (or pg_read_all_stats) TO it. Beginnings of checkpoints \
-                 are then known to a second, vacuums by their ends",
+                "the role may not see them; GRANT pg_monitor (or pg_read_all_stats) TO it. Vacuums are then known by \
+                 their ends, and beginnings of checkpoints to a second unless the log tells them",
+            );
+        }
+        if self.log.is_none() {
+            add(
+                "reasons of checkpoints",
+                "log_checkpoints is off, or the server's log cannot be read here; whether the log's size \
+                 (max_wal_size) or a command requested one is not known",
             );
         }
         let asked = self.link.with(|session, _| {
             let rows = session.query(
                 "/* kelvin observer */ SELECT current_setting('track_activities'), \
                  coalesce(current_setting('compute_query_id', true), ''), \
-                 EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')",
+                 current_setting('pg_stat_statements.max', true) IS NOT NULL",
             )?;
             Ok((rows.text(0, 0)? == "on", rows.text(0, 1)?.to_owned(), rows.int(0, 2)? == 1))
         });
-        if let Ok((tracked, query_id, extension)) = asked {
+        if let Ok((tracked, query_id, preloaded)) = asked {
             if !tracked {
                 add("states of sessions", "track_activities is off; set it on");
             }
@@ -98,7 +111,7 @@ impl Sessions {
                     );
                 }
                 "off" => add("statements of sessions", "compute_query_id is off; set it to auto or on"),
-                "auto" if !extension => add(
+                "auto" if !preloaded => add(
                     "statements of sessions",
                     "compute_query_id is auto, which means off unless pg_stat_statements is preloaded; set it to on",
                 ),
@@ -164,6 +177,10 @@ impl Sessions {
         let busy = counted.map_err(|error| error.to_string())?;
         self.counted.looked(feed);
         self.vacuums.looked(previous, feed);
+        for line in self.log.as_mut().map(Log::read).unwrap_or_default() {
+            let told = self.checkpoints.logged(&line, previous, now, &mut || feed.occurrence());
+            feed.send(Observation::Occurrence(told));
+        }
         if self.checkpoints.look(busy, previous, now) {
             self.read_checkpoints(feed)?;
         }
@@ -201,6 +218,8 @@ impl Sessions {
         self.send(feed);
         let at = self.looked.unwrap_or_else(|| feed.now());
         self.checkpoints.lost();
+        // The next life may write elsewhere.
+        self.log = None;
         self.vacuums.lost(at, feed);
     }
 
@@ -280,6 +299,10 @@ impl Watcher for Sessions {
 
     fn end(&mut self, feed: &mut Feed) -> Result<(), String> {
         self.send(feed);
+        if !self.link.is_up() {
+            // Connecting to a server that hangs would outlast the patience of who waits for us.
+            return Err("the connection was lost".into());
+        }
         let outcome = self.read_checkpoints(feed).and_then(|()| self.take_stock(feed));
         self.vacuums.lost(feed.now(), feed);
         outcome

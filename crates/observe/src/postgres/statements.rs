@@ -59,8 +59,7 @@ impl Statements {
         let absent = |what: &str, why: String| vec![Absent { what: what.into(), why }];
         let create = self.create_extension;
         match link.with(|session, _| find(session, create)) {
-            Err(why) => absent("statements", why),
-            Ok(Err(why)) => absent("statements", why),
+            Err(why) | Ok(Err(why)) => absent("statements", why),
             Ok(Ok((source, track))) => {
                 self.source = Some(source);
                 match track.as_str() {

@@ -31,16 +31,13 @@ impl Counted {
         if self.known.len() >= MOST_GROUPS && !self.known.contains_key(&group) {
             group.query = None;
         }
-        let index = match self.known.get(&group) {
-            Some(&index) => index,
-            None => {
-                let index = self.seen.len();
-                self.known.insert(group.clone(), index);
-                self.seen.push(0);
-                self.fresh.push(group);
-                index
-            }
-        };
+        let index = self.known.get(&group).copied().unwrap_or_else(|| {
+            let index = self.seen.len();
+            self.known.insert(group.clone(), index);
+            self.seen.push(0);
+            self.fresh.push(group);
+            index
+        });
         self.seen[index] += 1;
     }
 

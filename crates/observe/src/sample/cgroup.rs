@@ -1,10 +1,12 @@
-//! Control groups, version 2: what limits this process, and what the limits cost.
+//! Control groups: what limits this process, and what the limits cost. Version 2 here; what an old hierarchy holds is
+//! read there, under the same names.
 //!
 //! Source: `Documentation/admin-guide/cgroup-v2.rst`.
 
 use std::path::{Path, PathBuf};
 
 use super::bytes::{first_number, lines, number, words};
+use super::cgroup_v1::{Held, Hierarchies};
 use super::counter::{Counter, figure};
 use super::fields::{Field, Fields, Kind};
 use super::source::{Buffer, Kept, Source};
@@ -85,55 +87,75 @@ const IO: [(&str, &str, &str, &[u8]); 6] = [
 
 pub(super) fn register(source: &Source, registry: &mut Registry, given: &[(String, PathBuf)]) {
     let mounts = source.text("/proc/self/mountinfo").unwrap_or_default();
-    let Some(mount) = mounts.lines().filter_map(Mount::parse).find(|m| m.kind == "cgroup2") else {
-        return registry.absent("host.cgroup", "no hierarchy of version 2 is mounted".into());
-    };
     let groups = source.text("/proc/self/cgroup").unwrap_or_default();
-    // "4:memory:/path": a controller that an old hierarchy holds is not in the new one.
-    let old = groups
-        .lines()
-        .filter_map(|line| line.split(':').nth(1))
-        .filter(|c| !c.is_empty() && !c.starts_with("name="));
-    let old: Vec<&str> = old.collect();
-    if !old.is_empty() {
-        let why = format!("mounted as version 1, which is not read: {}", old.join(", "));
-        registry.absent("host.cgroup", why);
+    let old = Hierarchies::find(&mounts, &groups);
+    let mount = mounts.lines().filter_map(Mount::parse).find(|m| m.kind == "cgroup2");
+    if mount.is_none() && old.is_empty() {
+        return registry.absent("host.cgroup", "no hierarchy of control groups is mounted".into());
     }
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
-    let below = |path: &Path| {
+    let below = |mount: &Mount, path: &Path| {
         let path = path.strip_prefix(&mount.root).unwrap_or(path);
         let inside = Path::new(&mount.point).join(path.strip_prefix("/").unwrap_or(path));
         Some(inside).filter(|inside| source.path(inside).join("cgroup.procs").exists())
     };
-    // In a container the root of what is mounted is the process's own group.
-    let own = below(Path::new(own)).unwrap_or_else(|| PathBuf::from(&mount.point));
-    group(source, registry, "host.cgroup.own", &own);
+    let held = old.register(source, registry, "host.cgroup.own", None);
+    if let Some(mount) = &mount {
+        let own = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+        // In a container the root of what is mounted is the process's own group.
+        let own = below(mount, Path::new(own)).unwrap_or_else(|| PathBuf::from(&mount.point));
+        group(source, registry, "host.cgroup.own", &own, held);
+    } else {
+        registry.absent("host.cgroup.own.pressure", NO_PRESSURE.into());
+    }
     for (name, path) in given {
         let prefix = format!("host.cgroup.{name}");
-        let direct = Some(path.clone()).filter(|p| source.path(p).join("cgroup.procs").exists());
-        match direct.or_else(|| below(path)) {
-            Some(directory) => group(source, registry, &prefix, &directory),
-            None => registry.absent(&prefix, format!("{} is no control group of version 2", path.display())),
+        let held = old.register(source, registry, &prefix, Some(path));
+        let directory = mount.as_ref().and_then(|mount| {
+            let direct = path.starts_with(&mount.point) && source.path(path).join("cgroup.procs").exists();
+            if direct { Some(path.clone()) } else { below(mount, path) }
+        });
+        match directory {
+            Some(directory) => group(source, registry, &prefix, &directory, held),
+            None if held == Held::default() => {
+                registry.absent(&prefix, format!("{} is no control group", path.display()));
+            }
+            None => registry.absent(&format!("{prefix}.pressure"), NO_PRESSURE.into()),
         }
     }
 }
 
-fn group(source: &Source, registry: &mut Registry, prefix: &str, directory: &Path) {
+const NO_PRESSURE: &str =
+    "control groups of version 1 have no pressures, and the group is in none of version 2";
+
+fn group(source: &Source, registry: &mut Registry, prefix: &str, directory: &Path, held: Held) {
     let file = |name: &str| directory.join(name).to_string_lossy().into_owned();
-    Fields::register(source, registry, &file("cpu.stat"), 0, prefix, &CPU);
-    Fields::register(source, registry, &file("memory.events"), 0, prefix, &EVENTS);
-    for (name, series, unit, help, what) in [
-        ("cpu.max", "cpu.limit", "1", "CPUs allowed; unknown when unlimited", Single::Quota),
-        ("memory.current", "memory.current", "B", "memory charged to the group", Single::Number),
-        ("memory.max", "memory.limit", "B", "memory allowed; unknown when unlimited", Single::Number),
+    if !held.cpu {
+        Fields::register(source, registry, &file("cpu.stat"), 0, prefix, &CPU);
+    }
+    if !held.memory {
+        Fields::register(source, registry, &file("memory.events"), 0, prefix, &EVENTS);
+    }
+    for (name, series, unit, help, what, elsewhere) in [
+        ("cpu.max", "cpu.limit", "1", "CPUs allowed; unknown when unlimited", Single::Quota, held.cpu),
+        ("memory.current", "memory.current", "B", "memory charged to the group", Single::Number, held.memory),
+        (
+            "memory.max",
+            "memory.limit",
+            "B",
+            "memory allowed; unknown when unlimited",
+            Single::Number,
+            held.memory,
+        ),
     ] {
         let series = format!("{prefix}.{series}");
         match source.open(file(name)) {
+            _ if elsewhere => {}
             Ok(file) => registry.add(vec![(series, unit, help)], Value { file, what }),
             Err(why) => registry.absent(&series, why),
         }
     }
     match source.open(file("io.stat")) {
+        _ if held.io => {}
         Err(why) => registry.absent(&format!("{prefix}.io"), why),
         Ok(file) => {
             let series = IO.iter().map(|(name, unit, help, _)| (format!("{prefix}.io.{name}"), *unit, *help));

@@ -1,61 +1,166 @@
-//! What the processor counts itself: memory bandwidth, where the kernel's resctrl shows it. Instructions, cycles and
-//! cache misses need `perf_event_open`, which this sampler does not call: it says whether the host would offer them.
+//! What the processor counts itself: instructions, cycles and misses of its caches, by `perf_event_open`.
 //!
-//! Source: `Documentation/filesystems/resctrl.rst`, "mbm_total_bytes"; `Documentation/admin-guide/perf-security.rst`.
+//! Of all CPUs where that is allowed, which costs a context switch nothing; of the given processes otherwise, with all
+//! that they start from now on.
 
-use super::bytes::first_number;
-use super::counter::Counter;
-use super::source::{Buffer, Kept, Source};
-use super::{Collector, Registry};
+use std::time::Duration;
 
-const MONITORS: &str = "/sys/fs/resctrl/mon_data";
+use perf_event::events::{CacheId, Hardware};
+
+use super::counter::ratio;
+use super::pace::Pace;
+use super::perf::{Counting, Event, Whom, reason};
+use super::source::{Buffer, Source};
+use super::{Collector, Process, Registry};
+
 const UNITS: &str = "/sys/bus/event_source/devices";
 
-pub(super) fn register(source: &Source, registry: &mut Registry) {
-    registry.absent("host.hardware", counters(source));
-    let domains = source.numbered(MONITORS, "mon_L3_");
-    let path = |domain: u32| format!("{MONITORS}/mon_L3_{domain:02}/mbm_total_bytes");
-    let found: Vec<_> = domains.iter().filter_map(|&d| Some((d, source.open(path(d)).ok()?))).collect();
-    if found.is_empty() {
-        let why = "no /sys/fs/resctrl/mon_data/*/mbm_total_bytes: resctrl is not mounted, or the processor does not monitor bandwidth";
-        return registry.absent("host.memory_bandwidth", why.into());
-    }
-    let help = "memory read and written through this cache by the tasks of resctrl's root group";
-    let series = found.iter().map(|(d, _)| (format!("host.memory_bandwidth.{d}"), "B/s", help)).collect();
-    let files = found.into_iter().map(|(_, file)| (file, Counter::default())).collect();
-    registry.add(series, Bandwidth { files });
+/// How many files may be open for this: the users' connections need some too.
+fn most_files() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit / 4).unwrap_or(usize::MAX))
 }
 
-/// Why there are no instructions, cycles and cache misses.
-fn counters(source: &Source) -> String {
+const SERIES: [(&str, &str, &str); 4] = [
+    ("instructions", "1/s", "instructions retired"),
+    ("cycles", "1/s", "cycles in which a CPU was not halted"),
+    ("llc_misses", "1/s", "reads that missed the last cache"),
+    ("dtlb_misses", "1/s", "reads whose address was not in the translation cache"),
+];
+const PER_CYCLE: (&str, &str, &str) = ("ipc", "1", "instructions per cycle");
+
+fn events() -> [Event; SERIES.len()] {
+    [
+        Event::Hardware(Hardware::INSTRUCTIONS),
+        Event::Hardware(Hardware::CPU_CYCLES),
+        Event::Misses(CacheId::LL),
+        Event::Misses(CacheId::DTLB),
+    ]
+}
+
+pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Process]) {
+    if let Err(why) = unit(source) {
+        return registry.absent("host.hardware", why);
+    }
+    if !source.is_this_host() {
+        return registry
+            .absent("host.hardware", "the files are another host's: only their own kernel counts".into());
+    }
+    let cpus = source.numbered("/sys/devices/system/cpu", "cpu");
+    let most = most_files();
+    if cpus.len() * SERIES.len() > most {
+        let why = format!(
+            "{} CPUs would take {} open files, and a quarter of those allowed is {most}: raise `ulimit -n`",
+            cpus.len(),
+            cpus.len() * SERIES.len()
+        );
+        registry.absent("host.hardware", why);
+    } else {
+        let places: Vec<Whom> = cpus.into_iter().map(Whom::Cpu).collect();
+        if add(source, registry, "host.hardware", &places) {
+            return;
+        }
+    }
+    for process in processes {
+        let places: Vec<Whom> = tasks(source, process).into_iter().map(Whom::Task).collect();
+        if places.len() * SERIES.len() <= most {
+            add(source, registry, &format!("host.process.{}.hardware", process.name), &places);
+        }
+    }
+}
+
+/// The unit of the processor's cores, or why there is none.
+fn unit(source: &Source) -> Result<String, String> {
     let units = source.names(UNITS);
     let is_core =
         |unit: &&String| unit.as_str() == "cpu" || unit.starts_with("cpu_") || unit.starts_with("armv");
-    let Some(unit) = units.iter().find(is_core) else {
-        return format!(
+    units.iter().find(is_core).cloned().ok_or_else(|| {
+        format!(
             "the kernel offers no hardware counters here: no performance unit of the processor in {UNITS} (found: {}), as \
              in most virtual machines",
             units.join(", ")
-        );
+        )
+    })
+}
+
+/// The threads of a process, and of its children where they are wanted.
+fn tasks(source: &Source, process: &Process) -> Vec<u32> {
+    let mut processes = vec![process.pid];
+    if process.children {
+        let children = source.text(format!("/proc/{0}/task/{0}/children", process.pid)).unwrap_or_default();
+        processes.extend(children.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+    }
+    processes.iter().flat_map(|pid| source.numbered(&format!("/proc/{pid}/task"), "")).collect()
+}
+
+/// Counts at the places what can be counted there, and names the rest. Whether there is anything.
+fn add(source: &Source, registry: &mut Registry, prefix: &str, places: &[Whom]) -> bool {
+    let paranoid = source.text("/proc/sys/kernel/perf_event_paranoid");
+    let paranoid = paranoid.as_deref().map_or("unknown", str::trim);
+    let mut series = Vec::new();
+    let mut failures: Vec<(&str, String)> = Vec::new();
+    let counting = events().map(|event| Counting::begin(&event, places));
+    let counting: [Option<Counting>; SERIES.len()] = {
+        let mut at = 0;
+        counting.map(|begun| {
+            let (name, unit, help) = SERIES[at];
+            at += 1;
+            match begun {
+                Ok(counting) => {
+                    let help = if counting.user_only && name == "instructions" {
+                        "instructions retired in user code"
+                    } else {
+                        help
+                    };
+                    series.push((format!("{prefix}.{name}"), unit, help));
+                    Some(counting)
+                }
+                Err(error) => {
+                    failures.push((name, reason(&error, paranoid)));
+                    None
+                }
+            }
+        })
     };
-    let level = source.text("/proc/sys/kernel/perf_event_paranoid");
-    let level = level.as_deref().map_or("unknown", str::trim);
-    format!(
-        "not read by this sampler; the kernel offers the unit {unit} (kernel.perf_event_paranoid = {level}): `perf stat -a` \
-         beside the run shows instructions, cycles and cache misses"
-    )
+    if series.is_empty() {
+        let why = failures.into_iter().next().map_or_else(String::new, |(_, why)| why);
+        registry.absent(prefix, why);
+        return false;
+    }
+    for (name, why) in failures {
+        registry.absent(&format!("{prefix}.{name}"), why);
+    }
+    let per_cycle = counting[0].is_some() && counting[1].is_some();
+    if per_cycle {
+        let (name, unit, help) = PER_CYCLE;
+        series.push((format!("{prefix}.{name}"), unit, help));
+    }
+    registry.add(series, Processor { counting, per_cycle, pace: Pace::at_most_every(Duration::ZERO) });
+    true
 }
 
-struct Bandwidth {
-    files: Vec<(Kept, Counter)>,
+struct Processor {
+    counting: [Option<Counting>; SERIES.len()],
+    per_cycle: bool,
+    /// Each counter is read on its own CPU, which is a call to another CPU.
+    pace: Pace,
 }
 
-impl Collector for Bandwidth {
-    fn sample(&mut self, buffer: &mut Buffer, seconds: f64, out: &mut [f64]) {
-        for ((file, counter), out) in self.files.iter_mut().zip(out) {
-            if let Some(rise) = counter.strict(file.read(buffer).and_then(first_number)) {
-                *out = rise as f64 / seconds;
+impl Collector for Processor {
+    fn sample(&mut self, _: &mut Buffer, seconds: f64, out: &mut [f64]) {
+        let Some(seconds) = self.pace.begin(seconds) else { return };
+        let mut rises = [f64::NAN; SERIES.len()];
+        let mut slot = 0;
+        for (counting, rise) in self.counting.iter_mut().zip(&mut rises) {
+            if let Some(counting) = counting {
+                *rise = counting.rise().unwrap_or(f64::NAN);
+                out[slot] = if seconds > 0.0 { *rise / seconds } else { f64::NAN };
+                slot += 1;
             }
         }
+        if self.per_cycle {
+            out[slot] = ratio(rises[0], rises[1]);
+        }
+        self.pace.end();
     }
 }

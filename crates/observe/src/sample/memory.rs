@@ -38,7 +38,7 @@ pub(crate) const MEMORY: [Field; 18] = [
     bytes("AnonHugePages", "anonymous_huge", "the part of it in transparent huge pages"),
     bytes("SwapFree", "swap_free", "swap space unused"),
     bytes("Hugepagesize", "huge_pages.size", "bytes of a huge page of the default size"),
-    pages("HugePages_Total", "huge_pages.total", "huge pages set aside"),
+    pages("HugePages_Total", "huge_pages.total", "huge pages set aside; in use are those that are not free"),
     pages("HugePages_Free", "huge_pages.free", "huge pages not in use, reserved ones included"),
     pages("HugePages_Rsvd", "huge_pages.reserved", "huge pages promised and not yet touched"),
     pages("HugePages_Surp", "huge_pages.surplus", "huge pages beyond the number set aside"),

@@ -7,8 +7,10 @@
 //! Formulas of the devices are those of `iostat -x` (sysstat), of the pressures `Documentation/accounting/psi.rst`, of
 //! the rest the `Documentation/` of the kernel that the file of each collector names.
 
+mod bandwidth;
 mod bytes;
 mod cgroup;
+mod cgroup_v1;
 mod counter;
 mod cpu;
 mod disk;
@@ -19,6 +21,9 @@ mod iostat;
 mod memory;
 mod network;
 mod numa;
+mod numa_maps;
+mod pace;
+mod perf;
 mod place;
 mod pressure;
 mod process;
@@ -46,8 +51,9 @@ pub struct Config {
     /// Processes to sample. One with many threads or children is read less often than once a sample, so that it costs
     /// half a per cent of a CPU at most: the intervals between are unknown.
     pub processes: Vec<Process>,
-    /// Control groups (version 2) to sample besides this process's own, each with its name in the series: a directory,
-    /// absolute, or a path below the hierarchy's root as `/proc/PID/cgroup` shows it.
+    /// Control groups to sample besides this process's own, each with its name in the series: a directory, absolute, or
+    /// a path below the hierarchy's root as `/proc/PID/cgroup` shows it. In version 1 it is the group of that name in
+    /// each controller's hierarchy.
     pub cgroups: Vec<(String, PathBuf)>,
     /// Leave out the series of single CPUs; those of their total stay.
     pub totals_only: bool,
@@ -150,7 +156,9 @@ impl HostSampler {
         network::register(source, found);
         cgroup::register(source, found, &config.cgroups);
         process::register(source, found, &config.processes);
-        hardware::register(source, found);
+        hardware::register(source, found, &config.processes);
+        bandwidth::register(source, found);
+        numa_maps::register(source, found, &config.processes);
         let Registry { series, absent, parts } = registry;
         Self { series, absent, places, devices, parts, buffer: Buffer::new() }
     }

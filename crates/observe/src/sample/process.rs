@@ -10,17 +10,13 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::path::Path;
+use std::time::Duration;
 
 use super::bytes::{number, words};
+use super::pace::Pace;
 use super::source::{Buffer, Kept, Source};
 use super::tasks::{Table, delay, numbered, stat, values};
 use super::{Collector, Process, Registry};
-
-/// The share of a CPU that reading one process with its threads and children may cost. A child costs the kernel some 35
-/// microseconds: three hundred read every second would cost one per cent, and ten times so at ten samples a second. So a
-/// process is read only once enough time has passed to pay for what the last reading cost; the intervals between are
-/// unknown, and the next figures are the means since the last reading.
-const BUDGET: f64 = 0.005;
 
 const SERIES: [(&str, &str, &str); 12] = [
     ("cpu.user", "s/s", "CPUs used in user code"),
@@ -51,9 +47,7 @@ struct Watched {
     /// Clock ticks a second, bytes a page.
     tick: f64,
     page: f64,
-    /// Seconds since the last reading, and CPU seconds that it took; none before the first.
-    owed: f64,
-    cost: Option<f64>,
+    pace: Pace,
     work: Work,
 }
 
@@ -118,8 +112,7 @@ fn watch(source: &Source, registry: &mut Registry, process: &Process, prefix: &s
         slots,
         tick: rustix::param::clock_ticks_per_second() as f64,
         page: rustix::param::page_size() as f64,
-        owed: 0.0,
-        cost: None,
+        pace: Pace::at_most_every(Duration::ZERO),
         work: Work {
             path: String::with_capacity(256),
             space: vec![MaybeUninit::uninit(); 16 << 10],
@@ -137,14 +130,7 @@ fn watch(source: &Source, registry: &mut Registry, process: &Process, prefix: &s
 
 impl Collector for Watched {
     fn sample(&mut self, buffer: &mut Buffer, seconds: f64, out: &mut [f64]) {
-        if seconds > 0.0 {
-            self.owed += seconds;
-        }
-        if self.cost.is_some_and(|cost| self.owed == 0.0 || self.owed * BUDGET < cost) {
-            return;
-        }
-        let seconds = std::mem::take(&mut self.owed);
-        let begun = cpu_seconds();
+        let Some(seconds) = self.pace.begin(seconds) else { return };
         let mut figures = [f64::NAN; SERIES.len()];
         if self.stat.read(buffer).and_then(stat).is_some() {
             self.processes(buffer, seconds, &mut figures);
@@ -157,14 +143,8 @@ impl Collector for Watched {
                 out[slot] = figure;
             }
         }
-        self.cost = Some(cpu_seconds() - begun);
+        self.pace.end();
     }
-}
-
-/// CPU time of this thread.
-fn cpu_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 impl Watched {

@@ -20,7 +20,11 @@ struct RunQueue {
 pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bool) {
     let file = match source.open("/proc/schedstat") {
         Ok(file) => file,
-        Err(why) => return registry.absent("host.run_queue", why),
+        Err(why) => {
+            let instead = "host.pressure.cpu.some says for how long somebody waited, host.process.*.run_delay how long the \
+                           sampled processes did";
+            return registry.absent("host.run_queue", format!("{why}; {instead}"));
+        }
     };
     let text = source.text("/proc/schedstat").unwrap_or_default();
     let cpus: Vec<_> = lines(text.as_bytes())

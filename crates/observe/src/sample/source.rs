@@ -23,6 +23,11 @@ impl Source {
         Self { root: root.into() }
     }
 
+    /// Whether the files are those of the kernel that runs this.
+    pub(super) fn is_this_host(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
     /// A file or directory; `path` with or without its leading slash.
     pub(super) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
@@ -94,6 +99,11 @@ impl Buffer {
     pub(super) fn open(&mut self, path: &Path) -> Option<&[u8]> {
         let length = File::open(path).ok()?.read_at(&mut self.0, 0).ok()?;
         Some(&self.0[..length])
+    }
+
+    /// The same of a file of any length.
+    pub(super) fn open_whole(&mut self, path: &Path) -> Option<&[u8]> {
+        self.fill(&File::open(path).ok()?)
     }
 
     fn fill(&mut self, file: &File) -> Option<&[u8]> {

@@ -1,7 +1,7 @@
 //! The figures of Intel's pcm-sensor-server, which is what pcm-exporter runs, under the names of the host sampler.
 //!
-//! Its counters count since it was started and come with the time since then, so that the rates need no clock but its
-//! own. Bytes of the memory controllers are counted on the chip, outside the cores; they are all of the host's traffic.
+//! At `/metrics` its counters are absolute and come with the moment at which they were read, on its host's clock; at
+//! `/persecond` they are differences, from which nothing is taken here. Bytes of the memory controllers are counted on the chip, outside the cores; they are all of the host's traffic.
 //!
 //! Source: `src/pcm-sensor-server.cpp` of github.com/intel/pcm, its Prometheus output; blanks in its names become "_".
 
@@ -15,9 +15,10 @@ const INTERVAL: &str = "Measurement_Interval_in_us";
 
 pub(super) fn map(page: &Page<'_>, figures: &mut Figures) {
     let Some(microseconds) = page.one(INTERVAL) else { return };
-    // Where it measures from one question to the next, its counters are no counters and this does not grow.
     let seconds = figures.rise(INTERVAL.to_owned(), microseconds) / 1e6;
-    let seconds = if seconds > 0.0 { seconds } else { f64::NAN };
+    // That which does not go with our own clock is no moment, and the counters beside it are no counters.
+    let likely = (0.5 * figures.seconds()..=2.0 * figures.seconds()).contains(&seconds);
+    let seconds = if likely { seconds } else { f64::NAN };
     let mut bytes: BTreeMap<String, f64> = BTreeMap::new();
     for name in ["DRAM_Reads", "DRAM_Writes", "Persistent_Memory_Reads", "Persistent_Memory_Writes"] {
         for sample in page.all(name).filter(|sample| sample.label("source") == "uncore") {

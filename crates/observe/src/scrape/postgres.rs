@@ -166,7 +166,10 @@ pub(super) fn map(page: &Page<'_>, figures: &mut Figures) {
         states[slot] = Some(states[slot].unwrap_or(0.0) + sample.value);
     }
     for ((name, help), state) in [
-        ("postgres.sessions.active", "sessions that run a statement or wait within one"),
+        (
+            "postgres.sessions.active",
+            "sessions that run a statement or wait within one, the exporter's own among them",
+        ),
         ("postgres.sessions.idle_in_transaction", "sessions that keep a transaction open and do nothing"),
     ]
     .into_iter()

@@ -1,6 +1,7 @@
 //! The report as one HTML file that needs nothing else: no network, no other file.
 
 mod curves;
+mod observed;
 mod plot;
 
 use std::collections::BTreeMap;
@@ -11,11 +12,13 @@ use minijinja::{Environment, context};
 use serde::Serialize;
 
 use crate::figure::{bounds, coefficient, ms, percent, rate, seconds, users, whole};
+use observed::SeenCharts;
+
 use crate::text::{
-    CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, UNANSWERED, explained, footnotes, generator,
-    highest, interval, peak,
+    CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, UNANSWERED, about, explained, footnotes, generator,
+    highest, interval, peak, when,
 };
-use crate::{OpenSecond, PointReport, Report, Result, SecondReport};
+use crate::{OpenSecond, PointReport, Report, Result, SecondReport, Severity};
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -43,6 +46,8 @@ struct Charts {
     /// Second, class of mark, text.
     marks: Vec<(f64, &'static str, String)>,
     distributions: Vec<(String, Vec<(f64, f64)>)>,
+    /// What was seen of host and database.
+    seen: Option<SeenCharts>,
 }
 
 /// The columns of an open loop; the latencies beside them are then response times.
@@ -76,6 +81,11 @@ pub fn render(report: &Report) -> Result<String> {
             .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect::<String>())
     });
     environment.add_template("page.html", TEMPLATE)?;
+    environment.add_filter("ms_of_ms", |v: Option<f64>| ms(v.map(|v| v * 1e3)));
+    environment.add_filter("two", |v: Option<f64>| crate::figure::decimal(v));
+    environment.add_filter("significant", |v: f64| crate::figure::significant(v));
+    environment.add_filter("amount", |v: f64| crate::figure::amount(v));
+    environment.add_filter("class_colour", |class: String| observed::class_colour(&class));
     let charts: Vec<Charts> = report.points.iter().map(|p| charts(report, p)).collect();
     let mut facts = BTreeMap::new();
     crate::model::flatten("", &report.environment, &mut facts);
@@ -93,6 +103,20 @@ pub fn render(report: &Report) -> Result<String> {
         .points
         .iter()
         .map(|p| (p.headline(per), p.transactions(per), p.server_transactions(per)))
+        .collect();
+    let seen_titles: Vec<Vec<String>> =
+        charts.iter().map(|c| c.seen.as_ref().map(SeenCharts::titles).unwrap_or_default()).collect();
+    let bands = ["checkpoint", "vacuum", "other"]
+        .map(|kind| charts.iter().any(|c| c.seen.as_ref().is_some_and(|seen| seen.has(kind))));
+    let (minor, serious): (Vec<_>, Vec<_>) = report
+        .findings
+        .iter()
+        .map(|finding| (finding, about(report, finding)))
+        .partition(|(finding, _)| finding.severity == Severity::Note);
+    let occurrences: Vec<Vec<(String, String)>> = report
+        .points
+        .iter()
+        .map(|p| p.observed.iter().flat_map(|o| &o.occurrences).map(|o| (o.words(), when(o))).collect())
         .collect();
     let generators: Vec<String> = report.points.iter().map(|p| generator(&p.generator).join("; ")).collect();
     let footnotes: Vec<[Vec<String>; 2]> = report
@@ -114,6 +138,12 @@ pub fn render(report: &Report) -> Result<String> {
         per => per.word(),
         paces,
         names,
+        seen_titles,
+        bands,
+        looked => report.evidence.is_some() || !report.findings.is_empty(),
+        serious => Value::from(Serde(serious)),
+        minor => Value::from(Serde(minor)),
+        occurrences,
         generators,
         footnotes,
         too_short => report.points.iter().map(PointReport::too_short).collect::<Vec<_>>(),
@@ -209,6 +239,7 @@ fn charts(report: &Report, point: &PointReport) -> Charts {
         p99: latency(|s| s.p99_us, |o| o.response_p99_us),
         max: latency(|s| s.max_us, |o| o.response_max_us),
         marks,
+        seen: SeenCharts::of(report, point, &observed::seconds(point)),
         distributions: point
             .distributions
             .iter()

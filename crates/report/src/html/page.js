@@ -30,6 +30,19 @@
           c.save();
           c.fillStyle = css("--ramp");
           if (point.t[0] < 0) c.fillRect(left, top, open - left, height);
+          for (const [from, to, kind] of point.seen ? point.seen.bands : []) {
+            const start = Math.max(u.valToPos(from, "x", true), left), end = Math.min(u.valToPos(to, "x", true), right);
+            if (end < left || start > right) continue;
+            const width = Math.max(end - start, 2 * devicePixelRatio);
+            c.fillStyle = css(kind === "checkpoint" ? "--c3" : kind === "vacuum" ? "--c2" : "--c8");
+            c.globalAlpha = 0.13;
+            c.fillRect(start, top, width, height);
+            // The beginning is seen also where the band is pale, and where another lies over it.
+            c.globalAlpha = 0.8;
+            c.fillRect(start, top, devicePixelRatio, height);
+            c.fillRect(start, top, width, 3 * devicePixelRatio);
+            c.globalAlpha = 1;
+          }
           for (const [second, kind] of point.marks) {
             const x = u.valToPos(second, "x", true);
             if (x < left || x > right) continue;
@@ -51,7 +64,7 @@
     columns.forEach((column, k) => {
       if (k > 0 && column.every((v) => v == null)) options.series[k].label += " (too few a second)";
     });
-    const size = () => ({ width: Math.max(260, box.clientWidth - 10), height: height || (box.clientWidth < 500 ? 200 : 250) });
+    const size = () => ({ width: Math.max(260, box.clientWidth - 10), height: typeof height === "function" ? height(box.clientWidth) : height || (box.clientWidth < 500 ? 200 : 250) });
     const made = new uPlot(Object.assign(options, size()), columns, box);
     plots.push([made, size]);
   }
@@ -61,7 +74,7 @@
     // The axis is the window's, however few seconds it has; a part of it when the reader chose one.
     const first = point.t[0], last = point.t[point.t.length - 1], span = point.end - Math.min(first, 0);
     const x = { time: false, range: (u, lo, hi) => (lo > first || hi < last ? [lo, hi] : [Math.min(first, 0) - span * 0.01, point.end]) };
-    const time = axis("seconds since the measured window opened", {});
+    const time = axis("seconds since the measured window opened", { size: 44, labelSize: 16 });
     plot("throughput-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],
       axes: [time, axis((narrow ? "per " : "transactions per ") + data.per, { size: 64, values: (u, v) => v.map(short) })],
@@ -80,6 +93,24 @@
       axes: [time, axis("transactions", { size: 64, incrs: [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)), values: (u, v) => v.map(short) })],
       series: [{ label: "second" }, line("waiting for a free user", "--c1", {}), line("refused", "--bad", { dash: [4, 4] })],
     }, [point.t, point.open.waiting, point.open.refused], 160);
+
+    (point.seen ? point.seen.charts : []).forEach((chart, k) => {
+      const top = (hi) => [0, chart.top || (hi || 1) * 1.08];
+      const own = chart.columns.map((column, n) => Object.assign(line(chart.names[n], "--c" + chart.colours[n], {}), chart.stacked
+        ? { width: 1, value: (u, v, s, i) => number(i == null ? null : column[i]) } : {}));
+      // Stacked columns stand on the sum of those before them, and the space between is theirs.
+      const sums = chart.stacked ? chart.columns.map((_, n) => point.t.map((_, i) => (chart.columns[n][i] == null ? null :
+        chart.columns.slice(0, n + 1).reduce((sum, column) => sum + (column[i] || 0), 0)))) : chart.columns;
+      const fill = (n) => () => css("--c" + chart.colours[n]) + "99";
+      if (chart.stacked && own.length) own[0].fill = fill(0);
+      plot("seen-" + i + "-" + k, {
+        cursor, scales: { x, y: { range: (u, lo, hi) => top(hi) } }, plugins: [marks(point)],
+        bands: chart.stacked ? own.slice(1).map((_, n) => ({ series: [n + 2, n + 1], fill: fill(n + 1) })) : [],
+        axes: [k + 1 === point.seen.charts.length ? time : axis("", { labelSize: 0, size: 30 }), axis(chart.unit, { size: 64, values: (u, v) => v.map(short) })],
+        legend: { markers: { fill: (u, s) => (s > 0 && chart.stacked ? css("--c" + chart.colours[s - 1]) : null) } },
+        series: [{ label: "second" }].concat(own),
+      }, [point.t].concat(sums), (width) => (width < 500 ? 130 : 150));
+    });
 
     // 1/(1 − p) on a logarithmic axis gives every further nine the same width.
     const nines = new Map();

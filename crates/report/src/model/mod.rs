@@ -5,13 +5,18 @@ mod errors;
 mod facts;
 mod generator;
 mod latency;
+mod observed;
 mod open_loop;
 mod point;
 mod second;
 mod statements;
 
+use std::sync::Arc;
+
+use kelvin_diagnose::{Evidence, Finding};
 use kelvin_measure::event::{MaximumRate, Per, Phase, Scalability, Series, Status};
-use kelvin_store::{Liveness, StoredRun, verdict};
+use kelvin_measure::observation::Absent;
+use kelvin_store::{Liveness, RunId, Store, StoredRun, verdict};
 use serde::Serialize;
 
 use crate::Result;
@@ -19,6 +24,11 @@ pub use errors::ErrorRow;
 pub(crate) use facts::flatten;
 pub use generator::{Generator, Lag};
 pub use latency::{Distribution, LatencyRow};
+pub(crate) use observed::{Chart, Grid, colour, timeline};
+pub use observed::{
+    ClassRow, DeviceRow, MetricRow, Observed, OccurrenceRow, ProcessorRow, RowWaits, ServerStatement,
+    SessionsReport, WaitRow,
+};
 pub use open_loop::ScheduleReport;
 pub use point::{PointReport, Precision};
 pub use second::{OpenSecond, SecondReport};
@@ -68,6 +78,12 @@ pub struct Report {
     pub maximum_rate: Option<MaximumRate>,
     /// One entry per number of users, or per rate.
     pub points: Vec<PointReport>,
+    /// What the reader of the figures has to know, the most severe first; empty also where nothing was observed.
+    pub findings: Vec<Finding>,
+    /// What could not be seen.
+    pub absent: Vec<Absent>,
+    /// What fell silent while the run went on.
+    pub lost: Vec<Absent>,
     /// Consistency conditions.
     pub checks: Vec<JudgedCheck>,
     /// Sentences that belong to the result.
@@ -84,6 +100,9 @@ pub struct Report {
     pub kelvin_version: String,
     /// Hardware, kernel, database and settings.
     pub environment: serde_json::Value,
+    /// What was observed; none where nothing was.
+    #[serde(skip)]
+    pub(crate) evidence: Option<Arc<Evidence>>,
 }
 
 /// One consistency condition.
@@ -107,7 +126,37 @@ impl Report {
     /// # Errors
     /// When a stored histogram is damaged.
     pub fn of(run: &StoredRun) -> Result<Self> {
-        let points = run.points().into_iter().map(|p| PointReport::of(run, p)).collect::<Result<Vec<_>>>()?;
+        Self::after(run, None)
+    }
+
+    /// The report of a run in a store, with the newest complete run of the same workload on the same target before it,
+    /// which some findings ask for.
+    ///
+    /// # Errors
+    /// When there is no such run, or it or the earlier one is damaged.
+    pub fn load(store: &Store, id: RunId) -> Result<Self> {
+        let run = store.load(id)?;
+        let earlier = if run.has_observations() { store.before(&run)? } else { None };
+        let earlier = earlier.map(|id| store.load(id)).transpose()?;
+        Self::after(&run, earlier.as_ref())
+    }
+
+    /// The report of a stored run, with an earlier one to look back at.
+    ///
+    /// # Errors
+    /// When a stored histogram or an observation of either is damaged.
+    pub fn after(run: &StoredRun, earlier: Option<&StoredRun>) -> Result<Self> {
+        // Taking the evidence costs a pass over all events, which nothing is gained from where nobody looked.
+        let evidence = if run.has_observations() {
+            let mut evidence = Evidence::of(run)?;
+            evidence.earlier = earlier.map(Evidence::of).transpose()?.map(Box::new);
+            Some(Arc::new(evidence))
+        } else {
+            None
+        };
+        let seen = evidence.as_deref();
+        let points =
+            run.points().into_iter().map(|p| PointReport::of(run, p, seen)).collect::<Result<Vec<_>>>()?;
         let checks: Vec<JudgedCheck> = run
             .checks()
             .into_iter()
@@ -142,6 +191,9 @@ impl Report {
             scalability: run.scalability().cloned(),
             maximum_rate: run.maximum_rate().cloned(),
             points,
+            findings: seen.map(kelvin_diagnose::find).unwrap_or_default(),
+            absent: seen.map(|e| once(e.absent())).unwrap_or_default(),
+            lost: seen.map(|e| once(e.lost())).unwrap_or_default(),
             checks,
             notes: info.notes.clone(),
             command: info.command.clone(),
@@ -150,6 +202,7 @@ impl Report {
             random_algorithm: info.random_algorithm.clone(),
             kelvin_version: info.kelvin_version.clone(),
             environment: info.environment.clone(),
+            evidence,
         })
     }
 
@@ -184,6 +237,17 @@ impl Report {
     pub fn workload_name(&self) -> String {
         if self.workload.starts_with("tproc") { self.workload.to_uppercase() } else { self.workload.clone() }
     }
+}
+
+/// Each once, in their order: an observer that finds more of its metrics says again what it could not see.
+fn once(absent: &[Absent]) -> Vec<Absent> {
+    let mut found: Vec<Absent> = Vec::new();
+    for one in absent {
+        if !found.contains(one) {
+            found.push(one.clone());
+        }
+    }
+    found
 }
 
 fn violations(points: &[PointReport], checks: &[JudgedCheck]) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! The figures of one point: a number of users, or a rate.
 
+use kelvin_diagnose::{Evidence, Verdict};
 use kelvin_measure::event::{AuditLine, KindCounts, Part, Per, Role, Series};
 use kelvin_measure::invariant::Invariant;
 use kelvin_stats::ess;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use super::errors::{ErrorRow, error_row};
 use super::generator::{Generator, host_threads};
 use super::latency::{Answers, Distribution, LatencyRow, curve, row};
+use super::observed::Observed;
 use super::open_loop::ScheduleReport;
 use super::second::SecondReport;
 use super::statements::{TransactionStatements, statements};
@@ -66,6 +68,10 @@ pub struct PointReport {
     pub latency_all: LatencyRow,
     /// Times of single statements, by transaction type; empty when they were not timed.
     pub statements: Vec<TransactionStatements>,
+    /// What limits the throughput; none where nothing was observed or the window never opened.
+    pub verdict: Option<Verdict>,
+    /// What host and database did in the window; none where nothing was observed.
+    pub observed: Option<Observed>,
     /// Percentile curves, one per transaction type: of response times in an open loop, else of service times.
     pub distributions: Vec<Distribution>,
     /// Errors by class and code, over the whole point: ramp-up and stop included, unlike the other figures.
@@ -149,7 +155,7 @@ impl PointReport {
         !self.closed && self.seconds.iter().all(|s| s.part == Part::RampUp)
     }
 
-    pub(super) fn of(run: &StoredRun, point: Point) -> Result<Self> {
+    pub(super) fn of(run: &StoredRun, point: Point, evidence: Option<&Evidence>) -> Result<Self> {
         let figures = run.figures(point.point)?;
         let series = &run.info.kinds;
         let open_loop = is_open_loop(series);
@@ -194,6 +200,8 @@ impl PointReport {
             statements: statements(series, &figures.kinds),
             distributions: distributions(series, &figures.kinds, open_loop, answers),
             response,
+            verdict: evidence.and_then(|e| kelvin_diagnose::verdict(e, point.point)),
+            observed: evidence.and_then(|e| Observed::of(e, point.point)),
             errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series)).collect(),
             audit: point.audit,
             audited: point.audited,

@@ -1,10 +1,14 @@
 //! The report for a terminal, 80 columns wide.
 
+mod findings;
 mod latency;
+mod observed;
 mod point;
 mod points;
 
+pub(crate) use findings::{about, of_finding};
 pub(crate) use latency::{UNANSWERED, footnotes};
+pub(crate) use observed::when;
 pub(crate) use point::{CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, generator};
 pub(crate) use points::{explained, highest, interval, peak};
 
@@ -19,6 +23,7 @@ const NOTES: usize = 10;
 /// Points above which they are a series: a screen for each would bury what the series says.
 const SERIES: usize = 3;
 const RED: &str = "\x1b[1;31m";
+const AMBER: &str = "\x1b[33m";
 const GREEN: &str = "\x1b[32m";
 const BOLD: &str = "\x1b[1m";
 
@@ -33,6 +38,7 @@ pub struct Options {
 pub fn render(report: &Report, options: Options) -> String {
     let mut page = Page { out: String::new(), colour: options.colour };
     page.title(report);
+    page.findings(report, &shown(report));
     page.maximum_rate(report);
     page.scalability(report);
     if report.points.len() > 1 {
@@ -100,6 +106,9 @@ impl Page {
         self.wrapped("", &format!("{}, {}", report.started.strftime("%Y-%m-%d %H:%M:%S UTC"), report.state));
         if let Some(error) = &report.error {
             self.wrapped_in(RED, "error: ", error);
+        }
+        for lost in &report.lost {
+            self.wrapped_in(AMBER, "lost: ", &format!("{}: {}", lost.what, lost.why));
         }
     }
 

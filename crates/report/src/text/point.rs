@@ -74,6 +74,7 @@ impl Page {
         }
         self.latency(report, p, first);
         self.statements(p);
+        self.observed(p);
         self.errors(p);
         self.timeline(p);
         self.judgements(p);

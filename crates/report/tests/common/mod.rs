@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, unreachable_pub, dead_code, reason = "shared by tests and the example")]
 
+pub mod observed;
 pub mod pgbench;
 
 use std::path::Path;
@@ -38,7 +39,7 @@ pub const GOOD: Shape = Shape {
     seed: 1,
 };
 
-struct Noise(u64);
+pub struct Noise(u64);
 
 impl Noise {
     fn below(&mut self, n: u64) -> u64 {
@@ -55,6 +56,15 @@ impl Noise {
 }
 
 pub fn stored(path: &Path, shape: Shape, label: Option<&str>) -> Report {
+    stored_with(path, shape, label, false)
+}
+
+/// The same with what observers saw beside it.
+pub fn observed(path: &Path, shape: Shape, label: Option<&str>) -> Report {
+    stored_with(path, shape, label, true)
+}
+
+fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool) -> Report {
     let store = Store::open(path).unwrap();
     let kinds = ["New-Order", "Payment", "Order-Status", "Delivery", "Stock-Level"];
     let mut writer = store
@@ -90,6 +100,12 @@ pub fn stored(path: &Path, shape: Shape, label: Option<&str>) -> Report {
         let scale = f64::from(*users) / (f64::from(*users) + 4.0) * 1.5;
         let new_orders = (shape.new_orders as f64 * scale) as u64;
         for event in point_events(point as u32, *users, new_orders, shape, &mut noise, &mut clock) {
+            writer.consume(&event).unwrap();
+        }
+    }
+    if observed {
+        let mut noise = Noise(shape.seed);
+        for event in observed::observations(&mut noise, 1 + shape.ramp_up as u64, clock) {
             writer.consume(&event).unwrap();
         }
     }

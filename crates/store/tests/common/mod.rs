@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, unreachable_pub, reason = "shared by several test files")]
 
+pub mod observed;
+
 use kelvin_measure::Event;
 use kelvin_measure::event::Series;
 use kelvin_measure::event::{

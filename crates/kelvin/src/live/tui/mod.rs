@@ -24,7 +24,8 @@ use super::Live;
 use super::terminal::Terminal;
 use model::About;
 use screen::Screen;
-pub(crate) use screen::give_back;
+use screen::give_back;
+pub(crate) use screen::give_back_in_a_hurry;
 pub(super) use view::Message;
 use view::View;
 

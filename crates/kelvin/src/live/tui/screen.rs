@@ -64,6 +64,19 @@ pub(crate) fn give_back() {
     let _ = execute!(io::stderr(), EndSynchronizedUpdate, Show, LeaveAlternateScreen);
 }
 
+/// The same before the process ends in a hurry: a terminal that has stalled does not keep it.
+pub(crate) fn give_back_in_a_hurry() {
+    let (done, ended) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name("give back".into()).spawn(move || {
+        give_back();
+        // Nobody listens any more when it took too long.
+        let _ = done.send(());
+    });
+    if thread.is_ok() {
+        let _ = ended.recv_timeout(2 * PATIENCE);
+    }
+}
+
 /// The hook stays for the rest of the process: with no screen up it does nothing.
 fn give_back_on_panic() {
     static ONCE: Once = Once::new();
@@ -206,4 +219,35 @@ fn draw(backend: &mut CrosstermBackend<BufWriter<File>>, shown: &mut Buffer, fra
     queue!(backend, EndSynchronizedUpdate)?;
     *shown = frame.cells;
     Write::flush(backend)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::Screen;
+
+    #[test]
+    #[ignore = "started on a terminal of its own by the test below"]
+    fn panics_on_the_screen() {
+        let _screen = Screen::open().unwrap();
+        std::thread::spawn(|| panic!("what went wrong")).join().unwrap_err();
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_it_is_told() {
+        let test = std::env::current_exe().unwrap();
+        let inner = format!(
+            "{} --ignored --exact live::tui::screen::tests::panics_on_the_screen --nocapture",
+            test.display()
+        );
+        let output = Command::new("script").args(["-qec", &inner, "/dev/null"]).output().unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        let at = |what: &str| shown.find(what).unwrap_or_else(|| panic!("no {what:?} in {shown:?}"));
+        assert!(
+            at("\u{1b}[?1049h") < at("\u{1b}[?1049l") && at("\u{1b}[?1049l") < at("what went wrong"),
+            "{shown}"
+        );
+        assert_eq!(shown.matches("\u{1b}[?1049l").count(), 1, "{shown:?}");
+    }
 }

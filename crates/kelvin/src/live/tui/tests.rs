@@ -129,7 +129,9 @@ fn observers() -> Vec<Observation> {
 fn busy() -> Model {
     let mut model = begun(series(), Some(4));
     model.say("postgres: the server of kelvin's own was started");
-    observers().into_iter().for_each(|seen| model.event(&Event::Observed(seen)));
+    for seen in observers() {
+        model.event(&Event::Observed(seen));
+    }
     model.event(&phase(Phase::Connect, 1, 0, None));
     model.tick(Duration::from_secs(1));
     model.event(&phase(Phase::RampUp, 1, 1, Some(5)));

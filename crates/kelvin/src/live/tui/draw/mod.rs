@@ -87,7 +87,7 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
             let last = index + 1 == panels.len();
             let width = if last { area.right() - x } else { area.width * share / 100 };
             let whole = Rect { x, width, ..area };
-            titled(buffer, whole, title_of(title, model), ink);
+            titled(buffer, whole, &title_of(title, model, wide), ink);
             let gap = u16::from(!last) * 2;
             let inner = Rect {
                 y: whole.y + 1,
@@ -102,7 +102,7 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
 }
 
 /// A title with what of the model belongs into it.
-fn title_of(title: &str, model: &Model) -> String {
+fn title_of(title: &str, model: &Model, wide: bool) -> String {
     match title {
         "throughput" => format!("throughput: {} by second", model.about.headline),
         "latency" if model.load.is_open() => "response time".into(),
@@ -119,12 +119,12 @@ fn title_of(title: &str, model: &Model) -> String {
         "errors and notes" if model.load.all_errors() > 0 => {
             format!("errors: {}, and notes", grouped(model.load.all_errors()))
         }
-        "top statements" if !model.sessions.any() => "transaction types".into(),
+        "top statements" if !wide && model.sessions.top(1).is_empty() => "transaction types".into(),
         other => other.into(),
     }
 }
 
-fn titled(buffer: &mut Buffer, area: Rect, title: String, ink: Ink) {
+fn titled(buffer: &mut Buffer, area: Rect, title: &str, ink: Ink) {
     let rule = "─".repeat(usize::from(area.width));
     line(buffer, area, 0, &rule, ink.faint());
     let title = format!("─ {title} ");

@@ -162,7 +162,19 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: In
     let rows = usize::from(area.height).saturating_sub(1);
     let top = model.sessions.top(rows);
     if top.is_empty() {
-        return types(buffer, area, model, ink);
+        if area.width < 60 {
+            return types(buffer, area, model, ink);
+        }
+        // Where there is room the types have a panel of their own.
+        let why = if model.sessions.any() {
+            "the sessions do not tell which statement they are in: compute_query_id is off, or may not be read"
+        } else {
+            "no sessions that could be looked at"
+        };
+        for (row, text) in (0..).zip(&words::wrap(why, usize::from(area.width))) {
+            line(buffer, area, row, text, ink.faint());
+        }
+        return;
     }
     let all: f64 = model.sessions.average().iter().sum();
     let narrow = area.width < 60;

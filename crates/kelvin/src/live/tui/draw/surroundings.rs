@@ -105,7 +105,9 @@ pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) 
         let [wait, queue, flush] = [wait, queue, flush].map(figure);
         let [reads, writes] =
             [reads, writes].map(|rate| if rate.is_nan() { "–".into() } else { short(rate) });
-        let role: String = device.role.chars().take(role_width).collect();
+        // In little room a device of both says so shortly.
+        let role = if role_width < 8 { device.role.replace("data+log", "both") } else { device.role.clone() };
+        let role: String = role.chars().take(role_width).collect();
         let text =
             format!("{shown:<name$} {role:<role_width$}{reads:>6}{writes:>6}{wait:>6}{queue:>7}{flush:>8}");
         let style = if role.is_empty() { ink.faint() } else { Style::new() };

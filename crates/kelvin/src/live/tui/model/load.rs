@@ -114,16 +114,14 @@ impl Load {
             self.seconds = self.seconds.max(second.second as u64 + 1);
             self.headline += headline;
         }
-        let added = match self.recent.iter_mut().find(|(at, _)| *at == second.second) {
-            Some((_, sum)) => {
-                sum.add(&latency);
-                figures(sum)
-            }
-            None => {
-                let figures = figures(&latency);
-                self.recent.push_back((second.second, latency));
-                figures
-            }
+        let recent = self.recent.iter_mut().find(|(at, _)| *at == second.second);
+        let added = if let Some((_, sum)) = recent {
+            sum.add(&latency);
+            figures(sum)
+        } else {
+            let figures = figures(&latency);
+            self.recent.push_back((second.second, latency));
+            figures
         };
         if self.recent.len() > RECENT {
             self.recent.pop_front();

@@ -22,7 +22,7 @@ pub(super) use timeline::{Column, MODES, Timeline};
 const MOST_KEPT: usize = 200;
 
 /// A plan that is longer is none.
-const FOREVER: Duration = Duration::from_secs(1000 * 24 * 3600);
+const FOREVER: Duration = Duration::from_hours(24_000);
 
 /// What is known before the load begins.
 #[derive(Debug, Clone, Default)]

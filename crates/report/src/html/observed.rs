@@ -1,0 +1,102 @@
+//! What the page shows of host and database: the charts under the load's own, on the same seconds.
+
+use kelvin_measure::event::Part;
+use serde::Serialize;
+
+use crate::model::{Chart, Grid, colour, timeline};
+use crate::text::when;
+use crate::{PointReport, Report};
+
+/// What the page's script draws of one point beside the load.
+#[derive(Serialize)]
+pub(super) struct SeenCharts {
+    /// From, to, kind and text of what happened, in seconds since the window opened.
+    bands: Vec<(f64, f64, &'static str, String)>,
+    charts: Vec<SeenChart>,
+}
+
+#[derive(Serialize)]
+struct SeenChart {
+    title: String,
+    unit: &'static str,
+    stacked: bool,
+    top: Option<f64>,
+    names: Vec<String>,
+    colours: Vec<usize>,
+    columns: Vec<Vec<Option<f64>>>,
+}
+
+impl SeenCharts {
+    /// Of a point that is drawn from its second `first` on; none where nothing was observed.
+    pub(super) fn of(report: &Report, point: &PointReport, seconds: &[i64]) -> Option<Self> {
+        let (evidence, observed) = (report.evidence.as_deref()?, point.observed.as_ref()?);
+        let (first, last) = (*seconds.first()?, *seconds.last()?);
+        let count = usize::try_from(last - first + 1).ok()?;
+        let grid = Grid::of(evidence, point.point, first, count)?;
+        // A second of the load in which nothing ended may be missing from its columns.
+        let places: Vec<usize> = seconds.iter().filter_map(|s| usize::try_from(s - first).ok()).collect();
+        let end = last as f64 + 1.0;
+        let bands = observed.occurrences.iter().map(|row| {
+            let kind = match row.kind.as_str() {
+                "checkpoint" => "checkpoint",
+                "autovacuum" | "autoanalyze" => "vacuum",
+                _ => "other",
+            };
+            (row.from_s, row.to_s.unwrap_or(end), kind, format!("{} {}", row.words(), when(row)))
+        });
+        Some(Self {
+            bands: bands.collect(),
+            charts: timeline(evidence, &grid).into_iter().map(|chart| drawn(chart, &places)).collect(),
+        })
+    }
+
+    pub(super) fn titles(&self) -> Vec<String> {
+        self.charts.iter().map(|chart| chart.title.clone()).collect()
+    }
+
+    /// Whether anything of the kind happened.
+    pub(super) fn has(&self, kind: &str) -> bool {
+        self.bands.iter().any(|(_, _, found, _)| *found == kind)
+    }
+}
+
+fn drawn(chart: Chart, places: &[usize]) -> SeenChart {
+    let Chart { title, unit, stacked, top, columns } = chart;
+    let (mut names, mut colours, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, colour, column) in columns {
+        names.push(name);
+        colours.push(colour);
+        values.push(places.iter().map(|place| column.get(*place).copied().flatten().map(rounded)).collect());
+    }
+    SeenChart { title, unit, stacked, top, names, colours, columns: values }
+}
+
+/// Four figures: more cannot be seen, and would be most of the page.
+fn rounded(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let scale = 10_f64.powi(3 - value.abs().log10().floor() as i32);
+    (value * scale).round() / scale
+}
+
+/// The seconds that the charts of a point show.
+pub(super) fn seconds(point: &PointReport) -> Vec<i64> {
+    point.seconds.iter().filter(|s| s.part != Part::Tail).map(|s| s.second).collect()
+}
+
+/// The style of a class of waits.
+pub(super) fn class_colour(class: &str) -> String {
+    colour(class).map_or_else(String::new, |colour| format!("c{colour}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn four_figures_are_kept() {
+        let all = [0.0, 12_345.6, 0.012_345_6, -1.0, 99_999.0, f64::INFINITY].map(rounded);
+        assert_eq!(all, [0.0, 12_350.0, 0.012_35, -1.0, 100_000.0, 0.0]);
+    }
+}

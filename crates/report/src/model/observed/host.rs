@@ -1,0 +1,177 @@
+//! Processors and block devices.
+
+use std::collections::BTreeMap;
+
+use kelvin_diagnose::{Evidence, Span};
+use serde::Serialize;
+
+/// Requests a second below which a device that holds nothing of the database is left out.
+const IDLE: f64 = 0.5;
+
+/// What the processors of a host did; shares of all its processors in per cent, which add up to 100.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProcessorRow {
+    /// The host's address; none for the one that Kelvin runs on.
+    pub host: Option<String>,
+    /// User code, of lowered priority too.
+    pub user_percent: f64,
+    /// The kernel.
+    pub system_percent: f64,
+    /// Idle while a task waits for a device.
+    pub iowait_percent: f64,
+    /// Interrupts, hard and soft.
+    pub irq_percent: f64,
+    /// Given to others by the hypervisor.
+    pub steal_percent: f64,
+    /// Idle.
+    pub idle_percent: f64,
+}
+
+/// A block device, with the columns of `iostat -x`: rates and sizes over the window's time, request times and sizes
+/// over its requests.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeviceRow {
+    /// The host's address; none for the one that Kelvin runs on.
+    pub host: Option<String>,
+    /// Its name.
+    pub device: String,
+    /// What of the database lies on it: "log", "data", "temp"; empty when nothing that is known.
+    pub holds: Vec<String>,
+    /// Reads a second.
+    pub r_s: Option<f64>,
+    /// Read, in kB a second.
+    pub rkb_s: Option<f64>,
+    /// Mean time of a read in milliseconds, queue included.
+    pub r_await_ms: Option<f64>,
+    /// Mean size of a read in kB.
+    pub rareq_kb: Option<f64>,
+    /// Writes a second.
+    pub w_s: Option<f64>,
+    /// Written, in kB a second.
+    pub wkb_s: Option<f64>,
+    /// Mean time of a write in milliseconds, queue included.
+    pub w_await_ms: Option<f64>,
+    /// Mean size of a write in kB.
+    pub wareq_kb: Option<f64>,
+    /// Flushes a second.
+    pub f_s: Option<f64>,
+    /// Mean time of a flush in milliseconds.
+    pub f_await_ms: Option<f64>,
+    /// Mean requests in flight or queued.
+    pub aqu_sz: Option<f64>,
+    /// Time with a request in flight, in per cent; no saturation on NVMe and RAID.
+    pub util_percent: Option<f64>,
+}
+
+impl DeviceRow {
+    /// "log, data", or the host of a device of which nothing is known.
+    pub(crate) fn role(&self) -> String {
+        self.holds.join(", ")
+    }
+}
+
+/// The part of a name before the part that says which host's it is.
+pub(super) fn address(name: &str) -> Option<String> {
+    let (address, _) = name.split_once("/host.")?;
+    Some(address.to_owned())
+}
+
+pub(super) fn processors(evidence: &Evidence, window: Span) -> Vec<ProcessorRow> {
+    let row = |name: &str| {
+        let prefix = name.strip_suffix("user")?;
+        let share = |what: &str| evidence.mean_over(&format!("{prefix}{what}"), window).map(|s| 100.0 * s);
+        Some(ProcessorRow {
+            host: address(name),
+            user_percent: share("user")? + share("nice").unwrap_or(0.0),
+            system_percent: share("system")?,
+            iowait_percent: share("iowait").unwrap_or(0.0),
+            irq_percent: share("irq").unwrap_or(0.0) + share("softirq").unwrap_or(0.0),
+            steal_percent: share("steal").unwrap_or(0.0),
+            idle_percent: share("idle")?,
+        })
+    };
+    evidence.names("", "host.cpu.total.user").filter_map(row).collect()
+}
+
+/// A device by its metrics.
+pub(super) struct Disk {
+    /// Their names without the column.
+    pub(super) prefix: String,
+    pub(super) host: Option<String>,
+    pub(super) device: String,
+    pub(super) holds: Vec<String>,
+}
+
+/// The devices that have metrics: those of the log first, then those of the data.
+pub(super) fn disks(evidence: &Evidence) -> Vec<Disk> {
+    let disk = |name: &str| {
+        let prefix = name.strip_suffix("w_s")?;
+        let (_, device) = prefix.trim_end_matches('.').split_once("host.disk.")?;
+        let host = address(name);
+        let here = evidence.places().iter().filter(|p| host.is_none() && p.device.as_deref() == Some(device));
+        // A directory may be told twice, once as seen by the host and once by the database.
+        let mut holds: Vec<String> =
+            here.map(|p| if p.role == "wal" { "log".into() } else { p.role.clone() }).collect();
+        holds.sort_by_key(|role| order(role));
+        holds.dedup();
+        Some(Disk { prefix: prefix.to_owned(), host, device: device.to_owned(), holds })
+    };
+    let mut disks: Vec<Disk> = evidence.names("", ".w_s").filter_map(disk).collect();
+    let place = |disk: &Disk| disk.holds.first().map_or(u8::MAX, |role| order(role));
+    disks.sort_by(|a, b| (place(a), &a.host, &a.device).cmp(&(place(b), &b.host, &b.device)));
+    disks
+}
+
+fn order(role: &str) -> u8 {
+    match role {
+        "log" => 0,
+        "data" => 1,
+        _ => 2,
+    }
+}
+
+pub(super) fn devices(evidence: &Evidence, window: Span) -> Vec<DeviceRow> {
+    let row = |Disk { prefix, host, device, holds }: Disk| {
+        let mean = |column: &str| evidence.mean_over(&format!("{prefix}{column}"), window);
+        let per_request = |time: &str, requests: &str| {
+            weighted(evidence, &format!("{prefix}{time}"), &format!("{prefix}{requests}"), window)
+        };
+        let size = |sum: Option<f64>, requests: Option<f64>| {
+            sum.zip(requests).filter(|(_, n)| *n > 0.0).map(|(sum, n)| sum / n)
+        };
+        let (r_s, rkb_s, w_s, wkb_s) = (mean("r_s"), mean("rkb_s"), mean("w_s"), mean("wkb_s"));
+        DeviceRow {
+            host,
+            device,
+            holds,
+            r_s,
+            rkb_s,
+            r_await_ms: per_request("r_await", "r_s"),
+            rareq_kb: size(rkb_s, r_s),
+            w_s,
+            wkb_s,
+            w_await_ms: per_request("w_await", "w_s"),
+            wareq_kb: size(wkb_s, w_s),
+            f_s: mean("f_s"),
+            f_await_ms: per_request("f_await", "f_s"),
+            aqu_sz: mean("aqu_sz"),
+            util_percent: mean("util"),
+        }
+    };
+    let busy = |row: &DeviceRow| row.r_s.unwrap_or(0.0) + row.w_s.unwrap_or(0.0) >= IDLE;
+    let rows = disks(evidence).into_iter().map(row);
+    rows.filter(|row| !row.holds.is_empty() || busy(row)).collect()
+}
+
+/// The mean of what each request took, from the mean of each interval and its requests a second.
+fn weighted(evidence: &Evidence, value: &str, rate: &str, window: Span) -> Option<f64> {
+    let rates: BTreeMap<u64, f64> =
+        evidence.seen(rate, window).into_iter().map(|s| (s.to, s.value * s.seconds())).collect();
+    let (mut sum, mut requests) = (0.0, 0.0);
+    for seen in evidence.seen(value, window) {
+        let Some(count) = rates.get(&seen.to) else { continue };
+        sum += seen.value * count;
+        requests += count;
+    }
+    (requests > 0.0).then(|| sum / requests)
+}

@@ -1,0 +1,143 @@
+//! What host and database did in a point's window.
+
+mod host;
+mod sessions;
+mod statements;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use kelvin_diagnose::{Evidence, Seen, Span};
+use kelvin_measure::Nanos;
+use serde::Serialize;
+
+pub use host::{DeviceRow, ProcessorRow};
+pub use sessions::{ClassRow, RowWaits, SessionsReport, WaitRow};
+pub use statements::ServerStatement;
+pub(crate) use timeline::{Chart, Grid, colour, timeline};
+
+/// What host and database did in a point's measured window. All means are over the window's time, those of a
+/// device's request times and sizes over its requests.
+#[derive(Debug, Clone, Serialize)]
+pub struct Observed {
+    /// What the processors did, one row a host.
+    pub processors: Vec<ProcessorRow>,
+    /// The block devices that did something or hold a part of the database, those of the log first.
+    pub devices: Vec<DeviceRow>,
+    /// What the database's sessions were doing; none where nobody looked.
+    pub sessions: Option<SessionsReport>,
+    /// Log written, in bytes a second.
+    pub wal_bytes_per_s: Option<f64>,
+    /// Whole pages written to the log a second, the first time that a page changes after a checkpoint.
+    pub full_page_images_per_s: Option<f64>,
+    /// Checkpoints, autovacuums and the like from the ramp-up to the window's end.
+    pub occurrences: Vec<OccurrenceRow>,
+    /// The statements that took the most time in the server, the longest first.
+    pub server_statements: Vec<ServerStatement>,
+    /// Time in execution of all statements in the server, in milliseconds.
+    pub server_statements_total_ms: Option<f64>,
+    /// Every metric that was known in the window, in the order of the observers.
+    pub metrics: Vec<MetricRow>,
+}
+
+/// One metric over the window.
+#[derive(Debug, Clone, Serialize)]
+pub struct MetricRow {
+    /// Such as "host.cpu.total.user".
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// The smallest value.
+    pub min: f64,
+    /// The mean over the time that is known.
+    pub mean: f64,
+    /// The largest value.
+    pub max: f64,
+    /// How much of the window is known, in per cent.
+    pub known_percent: f64,
+}
+
+/// Something that happened beside the load.
+#[derive(Debug, Clone, Serialize)]
+pub struct OccurrenceRow {
+    /// "checkpoint", "autovacuum", "autoanalyze" or "restart".
+    pub kind: String,
+    /// What of: "requested", or a relation.
+    pub subject: String,
+    /// When it began, in seconds since the window opened.
+    pub from_s: f64,
+    /// When it ended; none when that was not seen.
+    pub to_s: Option<f64>,
+    /// Figures by name, with the unit in the name.
+    pub figures: BTreeMap<String, f64>,
+}
+
+impl OccurrenceRow {
+    /// Whether a part of it lies in a window of so many seconds.
+    pub(crate) fn in_window(&self, window_s: f64) -> bool {
+        self.from_s < window_s && self.to_s.is_none_or(|to| to >= 0.0)
+    }
+
+    /// "checkpoint (requested)", "autovacuum of public.stock".
+    pub(crate) fn words(&self) -> String {
+        match (self.kind.as_str(), self.subject.as_str()) {
+            (kind, "") => kind.to_owned(),
+            ("checkpoint" | "restart", subject) => format!("{} ({subject})", self.kind),
+            (kind, subject) => format!("{kind} of {subject}"),
+        }
+    }
+}
+
+impl Observed {
+    /// Of a point; none when its window never opened.
+    pub(super) fn of(evidence: &Evidence, point: u32) -> Option<Self> {
+        let window = evidence.window(point)?;
+        let (server_statements, total_ms) = statements::of(evidence, point);
+        // SQLite's log has no pages of its own kind, and bytes under another name.
+        let wal = evidence.mean_over("postgres.wal.bytes", window);
+        Some(Self {
+            processors: host::processors(evidence, window),
+            devices: host::devices(evidence, window),
+            sessions: SessionsReport::of(evidence, point),
+            wal_bytes_per_s: wal.or_else(|| evidence.mean_over("sqlite.wal.written", window)),
+            full_page_images_per_s: evidence.mean_over("postgres.wal.full_page_images", window),
+            occurrences: occurrences(evidence, point, window),
+            server_statements,
+            server_statements_total_ms: total_ms,
+            metrics: evidence.names("", "").filter_map(|name| metric(evidence, name, window)).collect(),
+        })
+    }
+}
+
+fn metric(evidence: &Evidence, name: &str, window: Span) -> Option<MetricRow> {
+    let seen = evidence.seen(name, window);
+    let known: f64 = seen.iter().map(Seen::seconds).sum();
+    let sum: f64 = seen.iter().map(|s| s.value * s.seconds()).sum();
+    let values = || seen.iter().map(|s| s.value);
+    (known > 0.0).then(|| MetricRow {
+        name: name.to_owned(),
+        unit: evidence.unit(name).unwrap_or_default().to_owned(),
+        min: values().fold(f64::INFINITY, f64::min),
+        mean: sum / known,
+        max: values().fold(f64::NEG_INFINITY, f64::max),
+        known_percent: (100.0 * known / window.seconds()).min(100.0),
+    })
+}
+
+fn occurrences(evidence: &Evidence, point: u32, window: Span) -> Vec<OccurrenceRow> {
+    let from = evidence.ramp_up(point).map_or(window.from, |ramp| ramp.from);
+    let since = |at: Nanos| (at as f64 - window.from as f64) / 1e9;
+    let mut rows: Vec<OccurrenceRow> = evidence
+        .all_occurrences()
+        .filter(|o| o.from < window.to && o.to.is_none_or(|to| to >= from))
+        .map(|o| OccurrenceRow {
+            kind: o.kind.clone(),
+            subject: o.subject.clone(),
+            from_s: since(o.from),
+            to_s: o.to.map(since),
+            figures: o.figures.clone(),
+        })
+        .collect();
+    rows.sort_by(|a, b| a.from_s.total_cmp(&b.from_s));
+    rows
+}

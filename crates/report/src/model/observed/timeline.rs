@@ -1,0 +1,243 @@
+//! What was seen, second by second of a point: for the charts and for the table of all metrics.
+
+use std::collections::BTreeMap;
+
+use kelvin_diagnose::{Evidence, Span};
+use kelvin_measure::Nanos;
+
+use super::host::{Disk, disks};
+use super::sessions::of_client;
+
+const SECOND: Nanos = 1_000_000_000;
+
+/// Classes of waits that are drawn apart; the rest is one.
+const CLASSES: usize = 7;
+
+/// One chart over the seconds of a point.
+#[derive(Debug)]
+pub(crate) struct Chart {
+    /// Its heading.
+    pub(crate) title: String,
+    /// The vertical axis.
+    pub(crate) unit: &'static str,
+    /// Whether the columns add up.
+    pub(crate) stacked: bool,
+    /// The most that the axis shows; none for the largest value.
+    pub(crate) top: Option<f64>,
+    /// Name, colour and values.
+    pub(crate) columns: Vec<(String, usize, Vec<Option<f64>>)>,
+}
+
+/// The seconds that are asked for, on the run's clock.
+pub(crate) struct Grid {
+    open: Nanos,
+    first: i64,
+    count: usize,
+}
+
+impl Grid {
+    /// Of a point, from its second `first` to before `first + count`, both since the window opened.
+    pub(crate) fn of(evidence: &Evidence, point: u32, first: i64, count: usize) -> Option<Self> {
+        Some(Self { open: evidence.window(point)?.from, first, count })
+    }
+
+    fn start(&self) -> Nanos {
+        self.open.saturating_add_signed(self.first.saturating_mul(SECOND as i64))
+    }
+
+    fn span(&self) -> Span {
+        let from = self.start();
+        Span { from, to: from.saturating_add((self.count as u64).saturating_mul(SECOND)) }
+    }
+
+    /// The mean of a metric over each second; none where nothing is known of it.
+    pub(crate) fn means(&self, evidence: &Evidence, name: &str) -> Vec<Option<f64>> {
+        let (mut sums, mut known) = (vec![0.0; self.count], vec![0.0; self.count]);
+        let start = self.start();
+        for seen in evidence.seen(name, self.span()) {
+            let mut from = seen.from;
+            while from < seen.to {
+                let second = ((from - start) / SECOND) as usize;
+                let to = seen.to.min(start + (second as u64 + 1) * SECOND);
+                let seconds = (to - from) as f64 / 1e9;
+                if let (Some(sum), Some(time)) = (sums.get_mut(second), known.get_mut(second)) {
+                    *sum += seen.value * seconds;
+                    *time += seconds;
+                }
+                from = to;
+            }
+        }
+        sums.into_iter().zip(known).map(|(sum, time)| (time > 0.0).then(|| sum / time)).collect()
+    }
+
+    /// Average sessions of clients by class, for the second that most of each stretch lies in.
+    pub(crate) fn classes(&self, evidence: &Evidence) -> BTreeMap<String, Vec<Option<f64>>> {
+        let span = self.span();
+        // A sum, and how many stretches lie in the second.
+        let mut stretches = vec![0_u32; self.count];
+        let mut sums: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        let mut before: Option<Nanos> = None;
+        for (at, groups) in evidence.sessions_over_time() {
+            let middle = before.map_or(at, |before| before + at.saturating_sub(before) / 2);
+            before = Some(at);
+            if middle < span.from || middle >= span.to {
+                continue;
+            }
+            let second = ((middle - span.from) / SECOND) as usize;
+            stretches[second] += 1;
+            for (group, sessions) in groups.into_iter().filter(|(group, _)| of_client(group)) {
+                let column = sums.entry(group.class.clone()).or_insert_with(|| vec![0.0; self.count]);
+                column[second] += sessions;
+            }
+        }
+        let mean = |column: Vec<f64>| {
+            let each = column.into_iter().zip(&stretches);
+            each.map(|(sum, n)| (*n > 0).then(|| sum / f64::from(*n))).collect()
+        };
+        sums.into_iter().map(|(class, column)| (class, mean(column))).collect()
+    }
+}
+
+/// The charts of a point, on the seconds of `grid`; those without any value are not there.
+pub(crate) fn timeline(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    charts.extend(processors(evidence, grid));
+    charts.extend(sessions(evidence, grid));
+    charts.extend(devices(evidence, grid));
+    charts.extend(log(evidence, grid));
+    charts
+}
+
+fn any(values: &[Option<f64>]) -> bool {
+    values.iter().any(Option::is_some)
+}
+
+fn scaled(values: Vec<Option<f64>>, factor: f64) -> Vec<Option<f64>> {
+    values.into_iter().map(|v| v.map(|v| v * factor)).collect()
+}
+
+fn sum(a: Vec<Option<f64>>, b: Vec<Option<f64>>) -> Vec<Option<f64>> {
+    a.into_iter().zip(b).map(|(a, b)| a.map(|a| a + b.unwrap_or(0.0))).collect()
+}
+
+fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
+    let chart = |name: &str| {
+        let prefix = name.strip_suffix("user")?;
+        let share = |what: &str| scaled(grid.means(evidence, &format!("{prefix}{what}")), 100.0);
+        let columns = vec![
+            ("user".to_owned(), 0, sum(share("user"), share("nice"))),
+            ("system".to_owned(), 1, share("system")),
+            ("iowait".to_owned(), 5, share("iowait")),
+            ("interrupts".to_owned(), 4, sum(share("irq"), share("softirq"))),
+            ("steal".to_owned(), 7, share("steal")),
+        ];
+        let of = super::host::address(name).map_or_else(String::new, |host| format!(" of {host}"));
+        any(&columns[0].2).then(|| Chart {
+            title: format!("Processors{of}"),
+            unit: "% of all processors",
+            stacked: true,
+            top: Some(100.0),
+            columns,
+        })
+    };
+    evidence.names("", "host.cpu.total.user").filter_map(chart).collect()
+}
+
+/// The colour of a class: the usual ones are always the same.
+pub(crate) fn colour(class: &str) -> Option<usize> {
+    Some(match class {
+        "CPU" => 2,
+        "IO" => 0,
+        "Lock" => 5,
+        "LWLock" => 1,
+        "Client" | "network" => 4,
+        "BufferPin" => 7,
+        _ => return None,
+    })
+}
+
+fn sessions(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
+    let total = |values: &[Option<f64>]| values.iter().flatten().sum::<f64>();
+    let mut classes: Vec<(String, Vec<Option<f64>>)> = grid.classes(evidence).into_iter().collect();
+    classes.retain(|(_, values)| total(values) > 0.0);
+    classes.sort_by(|a, b| total(&b.1).total_cmp(&total(&a.1)));
+    let rest = classes.split_off(classes.len().min(CLASSES));
+    let mut free = [6, 7, 4, 3, 1, 0, 5, 2].into_iter();
+    let taken: Vec<usize> = classes.iter().filter_map(|(class, _)| colour(class)).collect();
+    let mut columns: Vec<(String, usize, Vec<Option<f64>>)> = Vec::new();
+    for (class, values) in classes {
+        let colour = colour(&class).or_else(|| free.find(|c| !taken.contains(c))).unwrap_or(8);
+        columns.push((class, colour, values));
+    }
+    if let Some(others) = rest.into_iter().map(|(_, values)| values).reduce(sum) {
+        columns.push(("others".into(), 8, others));
+    }
+    (!columns.is_empty()).then(|| Chart {
+        title: "Active sessions by what they waited for".into(),
+        unit: "sessions",
+        stacked: true,
+        top: None,
+        columns,
+    })
+}
+
+fn devices(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
+    let all = disks(evidence);
+    // Of a database that lies elsewhere every device may be the one.
+    let known = all.iter().any(|disk| !disk.holds.is_empty());
+    let mut charts = Vec::new();
+    for Disk { prefix, host, device, holds } in all {
+        if known && holds.is_empty() {
+            continue;
+        }
+        let column = |name: &str| grid.means(evidence, &format!("{prefix}{name}"));
+        let (reads, writes) = (scaled(column("rkb_s"), 1.0 / 1e3), scaled(column("wkb_s"), 1.0 / 1e3));
+        let moved: f64 = reads.iter().chain(&writes).flatten().sum();
+        if holds.is_empty() && moved == 0.0 {
+            continue;
+        }
+        let name = match (host, holds.is_empty()) {
+            (Some(host), _) => format!("Device {device} of {host}"),
+            (None, true) => format!("Device {device}"),
+            (None, false) => format!("Device {device}: {}", holds.join(" and ")),
+        };
+        charts.push(Chart {
+            title: format!("{name}, throughput"),
+            unit: "MB/s",
+            stacked: false,
+            top: None,
+            columns: vec![("written".into(), 1, writes), ("read".into(), 0, reads)],
+        });
+        // What nobody asked for took no time at all, which is not a fast request.
+        let time = |value: &str, rate: &str| -> Vec<Option<f64>> {
+            let asked = column(rate).into_iter().map(|rate| rate.is_some_and(|rate| rate > 0.0));
+            column(value).into_iter().zip(asked).map(|(value, asked)| value.filter(|_| asked)).collect()
+        };
+        let (write, read, flush) = (time("w_await", "w_s"), time("r_await", "r_s"), time("f_await", "f_s"));
+        charts.push(Chart {
+            title: format!("{name}, time of a request"),
+            unit: "ms",
+            stacked: false,
+            top: None,
+            columns: vec![("write".into(), 1, write), ("read".into(), 0, read), ("flush".into(), 6, flush)],
+        });
+    }
+    for chart in &mut charts {
+        chart.columns.retain(|(_, _, values)| any(values));
+    }
+    charts.retain(|chart| !chart.columns.is_empty());
+    charts
+}
+
+fn log(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
+    let rate = |name: &str| scaled(grid.means(evidence, name), 1.0 / 1e6);
+    let written =
+        [rate("postgres.wal.bytes"), rate("sqlite.wal.written")].into_iter().find(|values| any(values))?;
+    Some(Chart {
+        title: "Log written".into(),
+        unit: "MB/s",
+        stacked: false,
+        top: None,
+        columns: vec![("log".into(), 0, written)],
+    })
+}

@@ -1,0 +1,158 @@
+//! What host and database did in the window, in a few lines.
+
+use super::{Page, cut};
+use crate::figure::{amount, decimal, rate};
+use crate::{DeviceRow, Observed, OccurrenceRow, PointReport};
+
+/// Classes of waits, and waits, that are named.
+const NAMED: usize = 5;
+
+impl Page {
+    pub(super) fn observed(&mut self, p: &PointReport) {
+        let Some(seen) = &p.observed else { return };
+        let start = self.out.len();
+        self.processors(seen);
+        self.sessions(seen);
+        self.log(seen, p.window_s);
+        self.devices(&seen.devices);
+        if self.out.len() > start {
+            self.out.insert_str(start, "\nhost and database in the window\n");
+        }
+    }
+
+    fn processors(&mut self, seen: &Observed) {
+        for row in &seen.processors {
+            let host = row.host.as_ref().map_or_else(String::new, |host| format!("{host}: "));
+            let shares = [
+                (row.user_percent, "user"),
+                (row.system_percent, "system"),
+                (row.iowait_percent, "iowait"),
+                (row.irq_percent, "interrupts"),
+                (row.steal_percent, "steal"),
+                (row.idle_percent, "idle"),
+            ];
+            let told = |(share, name): &&(f64, &str)| *name != "interrupts" || *share >= 0.05;
+            let shares: Vec<String> =
+                shares.iter().filter(told).map(|(share, name)| format!("{name} {share:.1} %")).collect();
+            self.wrapped("processors   ", &format!("{host}{}", shares.join(", ")));
+        }
+    }
+
+    fn sessions(&mut self, seen: &Observed) {
+        let Some(sessions) = &seen.sessions else { return };
+        let classes: Vec<String> = sessions
+            .classes
+            .iter()
+            .take(NAMED)
+            .map(|row| format!("{} {:.0} %", row.class, row.share_percent))
+            .collect();
+        let classes = if classes.is_empty() { String::new() } else { format!(": {}", classes.join(", ")) };
+        self.wrapped("sessions     ", &format!("{:.2} active on average{classes}", sessions.active));
+        let waits: Vec<String> = sessions
+            .waits
+            .iter()
+            .filter(|row| !row.event.is_empty() && row.share_percent.is_some_and(|share| share >= 1.0))
+            .take(NAMED)
+            .map(|row| format!("{} {} {:.0} %", row.class, row.event, row.share_percent.unwrap_or_default()))
+            .collect();
+        if !waits.is_empty() {
+            self.wrapped("waited for   ", &waits.join(", "));
+        }
+        let rows: Vec<String> = sessions
+            .rows
+            .iter()
+            .take(3)
+            .map(|row| format!("{:.2} on {}", row.sessions, row.relation))
+            .collect();
+        if !rows.is_empty() {
+            self.wrapped("row waits    ", &format!("sessions: {}", rows.join(", ")));
+        }
+    }
+
+    fn log(&mut self, seen: &Observed, window_s: f64) {
+        if let Some(bytes) = seen.wal_bytes_per_s {
+            let images = seen
+                .full_page_images_per_s
+                .map_or_else(String::new, |images| format!(", {} whole pages a second", rate(Some(images))));
+            self.wrapped("log          ", &format!("{}/s{images}", amount(bytes)));
+        }
+        let within: Vec<&OccurrenceRow> =
+            seen.occurrences.iter().filter(|row| row.in_window(window_s)).collect();
+        if within.is_empty() && seen.wal_bytes_per_s.is_some() {
+            self.line("beside it    no checkpoint and no autovacuum");
+        }
+        let mut groups: Vec<(String, Vec<&OccurrenceRow>)> = Vec::new();
+        for row in within {
+            let words = row.words();
+            match groups.iter_mut().find(|(name, _)| *name == words) {
+                Some((_, rows)) => rows.push(row),
+                None => groups.push((words, vec![row])),
+            }
+        }
+        for (index, (words, rows)) in groups.iter().take(NAMED).enumerate() {
+            let lead = if index == 0 { "beside it    " } else { "             " };
+            let text = match rows.as_slice() {
+                [row] => format!("{words} {}", when(row)),
+                rows => format!(
+                    "{} times {words}, in {:.0} % of the window",
+                    rows.len(),
+                    100.0 * covered(rows, window_s) / window_s
+                ),
+            };
+            self.wrapped(lead, &text);
+        }
+        if groups.len() > NAMED {
+            self.line(&format!("             and {} sorts more, in the HTML report", groups.len() - NAMED));
+        }
+    }
+
+    fn devices(&mut self, devices: &[DeviceRow]) {
+        if devices.is_empty() {
+            return;
+        }
+        self.line(&format!(
+            "{:<17}{:>7}{:>9}{:>8}{:>7}{:>9}{:>8}{:>8}{:>7}",
+            "device", "r/s", "rkB/s", "r ms", "w/s", "wkB/s", "w ms", "flush", "queue"
+        ));
+        for d in devices {
+            let name = [d.host.clone().unwrap_or_default(), d.device.clone(), d.role()];
+            let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+            self.line(&format!(
+                "{:<17}{:>7}{:>9}{:>8}{:>7}{:>9}{:>8}{:>8}{:>7}",
+                cut(&name, 16),
+                rate(d.r_s),
+                rate(d.rkb_s),
+                decimal(d.r_await_ms),
+                rate(d.w_s),
+                rate(d.wkb_s),
+                decimal(d.w_await_ms),
+                decimal(d.f_await_ms),
+                decimal(d.aqu_sz)
+            ));
+        }
+    }
+}
+
+/// Seconds of the window in which at least one of them went on.
+fn covered(rows: &[&OccurrenceRow], window_s: f64) -> f64 {
+    let (mut sum, mut done) = (0.0, 0.0_f64);
+    for row in rows {
+        let (from, to) = (row.from_s.max(done), row.to_s.unwrap_or(window_s).min(window_s));
+        sum += (to - from).max(0.0);
+        done = done.max(to);
+    }
+    sum
+}
+
+/// "from 12.3 s to 41.8 s".
+pub(crate) fn when(row: &OccurrenceRow) -> String {
+    let from = if row.from_s < 0.0 {
+        format!("from {:.1} s before the window", -row.from_s)
+    } else {
+        format!("from {:.1} s", row.from_s)
+    };
+    match row.to_s {
+        Some(to) => format!("{from} to {to:.1} s"),
+        None => format!("{from}, its end was not seen"),
+    }
+}

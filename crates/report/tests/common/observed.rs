@@ -1,0 +1,260 @@
+//! What observers see beside a synthetic run: a checkpoint in the middle of its window, and a vacuum after it.
+
+use kelvin_measure::Event;
+use kelvin_measure::observation::{
+    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Plan, Reading, Scan, StatementTotals,
+    WaitGroup, Waits,
+};
+use kelvin_report::{Fact, Finding, Outcome, Report, Severity, Share, Verdict, Witness};
+
+use super::Noise;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn metrics() -> Vec<(String, &'static str)> {
+    let shares = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+    let columns = [
+        ("r_s", "1/s"),
+        ("rkb_s", "kB/s"),
+        ("r_await", "ms"),
+        ("w_s", "1/s"),
+        ("wkb_s", "kB/s"),
+        ("w_await", "ms"),
+        ("f_s", "1/s"),
+        ("f_await", "ms"),
+        ("aqu_sz", "1"),
+        ("util", "%"),
+    ];
+    let mut found: Vec<(String, &'static str)> =
+        shares.iter().map(|share| (format!("host.cpu.total.{share}"), "ratio")).collect();
+    for device in ["vda", "vdb", "vdc"] {
+        found.extend(columns.iter().map(|(column, unit)| (format!("host.disk.{device}.{column}"), *unit)));
+    }
+    found.push(("host.memory.available".into(), "B"));
+    found
+}
+
+fn reading(noise: &mut Noise, burst: f64) -> Vec<f32> {
+    let mut vary = |value: f64| value * (0.85 + noise.below(300) as f64 / 1000.0);
+    let (user, system, iowait) = (vary(0.42), vary(0.13), vary(0.03 + 0.12 * burst));
+    let (irq, steal) = (vary(0.012), vary(0.004));
+    let mut values =
+        vec![user, 0.0, system, 1.0 - user - system - iowait - irq - steal, iowait, 0.0, irq, steal];
+    // Data, log, and a device that does nothing.
+    let writes = vary(60.0 + 2400.0 * burst);
+    values.extend([
+        vary(35.0),
+        vary(280.0),
+        vary(0.4),
+        writes,
+        writes * 9.0,
+        vary(0.6 + 9.0 * burst),
+        0.0,
+        0.0,
+    ]);
+    values.extend([vary(0.1 + 6.0 * burst), vary(8.0 + 80.0 * burst)]);
+    let commits = vary(820.0);
+    values.extend([
+        0.0,
+        0.0,
+        0.0,
+        commits,
+        commits * 14.0,
+        vary(0.35 + 0.9 * burst),
+        commits,
+        vary(0.55 + burst),
+    ]);
+    values.extend([vary(0.6), vary(55.0)]);
+    values.extend([0.0; 10]);
+    values.push(vary(2.1e9));
+    values.into_iter().map(|value| value as f32).collect()
+}
+
+fn group(backend: &str, class: &str, event: &str, query: Option<i64>) -> WaitGroup {
+    WaitGroup { backend: backend.into(), class: class.into(), event: event.into(), query }
+}
+
+/// What is seen from the start of the clock to `end`, of a window from `open` on, all in seconds.
+pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
+    let seen = Event::Observed;
+    let window = end - open;
+    let (from, to) = (open + window * 2 / 5, open + window * 13 / 20);
+    let metric = |(name, unit): (String, &str)| Metric { name, unit: unit.into(), help: "what it is".into() };
+    let place = |role: &str, device: &str| PlaceOf {
+        role: role.into(),
+        path: format!("/var/lib/postgresql/{role}"),
+        device: Some(device.into()),
+        mount: "/".into(),
+        filesystem: "ext4".into(),
+    };
+    let absent = |what: &str, why: &str| Absent { what: what.into(), why: why.into() };
+    let host = metrics();
+    let first = host.len() as u32;
+    let mut events = vec![
+        seen(Observation::Observer(Observer {
+            source: "host".into(),
+            first: 0,
+            metrics: host.into_iter().map(metric).collect(),
+            absent: vec![absent(
+                "host.hardware",
+                "the kernel has no such counters; a virtual machine hides them",
+            )],
+            places: vec![place("data", "vda"), place("wal", "vdb")],
+        })),
+        seen(Observation::Observer(Observer {
+            source: "postgres".into(),
+            first,
+            metrics: [("postgres.wal.bytes", "B/s"), ("postgres.wal.full_page_images", "1/s")]
+                .map(|(name, unit)| metric((name.into(), unit)))
+                .to_vec(),
+            absent: vec![absent("postgres.io", "pg_stat_io came with PostgreSQL 16")],
+            places: Vec::new(),
+        })),
+        seen(Observation::WaitGroups {
+            first: 0,
+            groups: vec![
+                group("client backend", "CPU", "", Some(-77)),
+                group("client backend", "IO", "WALSync", None),
+                group("client backend", "LWLock", "WALWrite", None),
+                group("client backend", "Lock", "transactionid", Some(-77)),
+                group("client backend", "Client", "ClientRead", None),
+                group("client backend", "IO", "DataFileRead", Some(8)),
+                group("checkpointer", "IO", "DataFileWrite", None),
+            ],
+        }),
+    ];
+    for second in 0..=end {
+        let at = second * SECOND + noise.below(3_000_000);
+        let burst = if (from..to).contains(&second) { 1.0 } else { 0.0 };
+        events.push(seen(Observation::Reading(Reading { at, first: 0, values: reading(noise, burst) })));
+        let wal = 7.5e6 * (0.9 + noise.below(200) as f64 / 1000.0) * (1.0 + burst);
+        let values = vec![wal as f32, (20.0 + 900.0 * burst) as f32];
+        events.push(seen(Observation::Reading(Reading { at: at + 1000, first, values })));
+        let mut count = |most: u64| noise.below(most) as u32;
+        events.push(seen(Observation::Waits(Waits {
+            at: at + 2000,
+            looks: 10,
+            seen: vec![
+                (0, 22 + count(9)),
+                (1, 14 + count(8) + 18 * burst as u32),
+                (2, 5 + count(5)),
+                (3, 3 + count(6)),
+                (4, 1 + count(4)),
+                (5, count(3)),
+                (6, 8 * burst as u32),
+            ],
+            rows: vec![("public.district".into(), 2 + count(3))],
+            lock_looks: 10,
+        })));
+    }
+    let occurrence = |id, kind: &str, subject: &str, from: u64, to: Option<u64>| {
+        seen(Observation::Occurrence(Occurrence {
+            id,
+            kind: kind.into(),
+            subject: subject.into(),
+            from: from * SECOND,
+            to: to.map(|to| to * SECOND),
+            figures: [("buffers".to_owned(), 14_211.0), ("write_ms".to_owned(), 4998.0)].into(),
+        }))
+    };
+    events.push(occurrence(1, "checkpoint", "requested", from, None));
+    events.push(occurrence(1, "checkpoint", "requested", from, Some(to)));
+    let vacuum = open + window * 3 / 4;
+    events.push(occurrence(2, "autovacuum", "public.new_order", vacuum, Some(vacuum + window / 10)));
+    let statement = |query, text: &str, calls, total_ms, plan| StatementTotals {
+        query,
+        text: text.into(),
+        calls,
+        total_ms,
+        rows: calls,
+        blocks_hit: calls * 4,
+        blocks_read: calls / 9,
+        wal_bytes: Some(calls * 310),
+        plan,
+    };
+    let plan = Plan {
+        hash: "0123456789abcdef".into(),
+        text:
+            "Update on stock\n  ->  Index Scan using stock_pkey on stock\n        Index Cond: (s_w_id = $5)"
+                .into(),
+        scans: vec![Scan {
+            node: "Index Scan".into(),
+            relation: "stock".into(),
+            index: Some("stock_pkey".into()),
+        }],
+    };
+    events.push(seen(Observation::Statements {
+        point: 0,
+        statements: vec![
+            statement(
+                -77,
+                "UPDATE stock SET s_quantity = $1, s_ytd = s_ytd + $2 WHERE s_i_id = $4 AND s_w_id = $5 <b>",
+                42_000,
+                31_200.0,
+                Some(plan),
+            ),
+            statement(8, "SELECT i_price, i_name, i_data FROM item WHERE i_id = $1", 41_900, 4_100.0, None),
+            statement(9, "COMMIT", 9_815, 3_300.0, None),
+        ],
+        total_ms: 44_000.0,
+    }));
+    events
+}
+
+/// Findings and a verdict as the diagnosis would give them.
+pub fn judged(mut report: Report) -> Report {
+    let finding = |id, severity, title: &str, evidence: Vec<Fact>, next: &str| Finding {
+        id,
+        severity,
+        point: Some(0),
+        title: title.into(),
+        evidence,
+        threshold: "a checkpoint of which any part lies in the window (METHOD B6)".into(),
+        next: next.into(),
+    };
+    report.findings = vec![
+        finding(
+            "checkpoint-in-window",
+            Severity::Red,
+            "a requested checkpoint ran through 25 % of the window, and throughput was 31 % lower while it did",
+            vec![
+                Fact::new("throughput", "712/s before, 491/s while it ran"),
+                Fact::new("log flush", "0.55 ms before, 1.57 ms while it ran"),
+                Fact::new("log", "7.5 MB/s, and max_wal_size is 64 MB <small>"),
+            ],
+            "set max_wal_size to 8 GB, so that no checkpoint is asked for within ramp-up and window",
+        ),
+        finding(
+            "autovacuum-in-window",
+            Severity::Amber,
+            "autovacuum worked on public.new_order for 10 % of the window",
+            vec![Fact::new("from 15 s to 17 s", "public.new_order")],
+            "measure longer, so that every run has its share of it",
+        ),
+        finding("huge-pages-off", Severity::Note, "huge pages are off", Vec::new(), "set vm.nr_hugepages"),
+    ];
+    let share = |class: &str, sessions, share| Share {
+        class: class.into(),
+        sessions,
+        share,
+        low: share - 0.02,
+        high: share + 0.02,
+    };
+    report.points[0].verdict = Some(Verdict {
+        point: 0,
+        outcome: Outcome::Compound { classes: vec!["CPU".into(), "log".into()] },
+        shares: vec![share("CPU", 2.6, 0.41), share("log", 2.4, 0.38), share("row locks", 0.5, 0.08)],
+        witnesses: vec![
+            Witness {
+                what: "run-queue delay".into(),
+                found: "18 % of the time, bound 10 %".into(),
+                agrees: true,
+            },
+            Witness { what: "log flush time".into(), found: "0.6 ms, 4 % of a commit".into(), agrees: false },
+        ],
+        sentence: "CPU (41 % of the active sessions) and log writes (38 %) limit the throughput together"
+            .into(),
+        next: "kelvin squeeze on both would tell which gives more".into(),
+    });
+    report
+}

@@ -1,0 +1,194 @@
+//! What host and database did beside a run, in every format.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::observed::judged;
+use common::{GOOD, Shape, stored};
+use kelvin_report::{Report, compare, csv, html, json, text};
+use kelvin_store::{RunId, Store};
+
+fn seen(shape: Shape) -> Report {
+    common::observed(&tempfile::tempdir().unwrap().path().join("k.db"), shape, Some("base"))
+}
+
+fn plain(report: &Report) -> String {
+    text::render(report, text::Options::default())
+}
+
+fn parsed(report: &Report) -> serde_json::Value {
+    serde_json::from_str(&json::render(report).unwrap()).unwrap()
+}
+
+#[test]
+fn text_has_the_verdict_and_the_findings_first() {
+    insta::assert_snapshot!(plain(&judged(seen(GOOD))));
+}
+
+#[test]
+fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing() {
+    let mut report = seen(GOOD);
+    report.findings.clear();
+    assert!(plain(&report).contains("\nfindings: none that puts these figures in doubt\n"));
+    assert!(html::render(&report).unwrap().contains("None that puts these figures in doubt."));
+    report.findings = judged(seen(GOOD)).findings.split_off(2);
+    let shown = plain(&report);
+    assert!(shown.contains("in doubt; 1 note, in the HTML and JSON\n          reports\n"), "{shown}");
+    let unseen = stored(&tempfile::tempdir().unwrap().path().join("k.db"), GOOD, None);
+    let (text, page, json) = (plain(&unseen), html::render(&unseen).unwrap(), parsed(&unseen));
+    assert!(!text.contains("findings") && !text.contains("host and database"), "{text}");
+    assert!(!page.contains("<h2>Findings") && !page.contains("What could not be seen"));
+    assert!(json["points"][0]["observed"].is_null() && json["findings"].as_array().unwrap().is_empty());
+    assert_eq!(csv::observed(&unseen), "run,point,users,second,part\r\n");
+}
+
+#[test]
+fn lines_keep_to_80_columns_and_colour_adds_nothing_but_colour() {
+    let mut report = judged(seen(Shape { users: &[4, 8], seconds: 10, ..GOOD }));
+    report.lost = vec![kelvin_measure::observation::Absent {
+        what: "postgres".into(),
+        why: "the connection of the observer was closed by the server; what is seen of it ends there".into(),
+    }];
+    let shown = plain(&report);
+    for line in shown.lines().filter(|line| !line.starts_with("repeat")) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert!(shown.contains("31 % lower while it did (4 virtual users)"), "{shown}");
+    assert!(shown.contains("\nlost: postgres: the connection"), "{shown}");
+    let coloured = text::render(&report, text::Options { colour: true });
+    let mut stripped = String::new();
+    for (index, part) in coloured.split("\x1b[").enumerate() {
+        stripped.push_str(if index == 0 { part } else { part.split_once('m').unwrap().1 });
+    }
+    assert_eq!(stripped, shown);
+    assert!(coloured.contains("\x1b[33mamber"), "{coloured}");
+}
+
+#[test]
+fn json_has_findings_verdict_and_what_was_seen() {
+    let json = parsed(&judged(seen(GOOD)));
+    let point = &json["points"][0];
+    let mut observed = point["observed"].clone();
+    assert_eq!(observed["metrics"].as_array().unwrap().len(), 41);
+    observed["metrics"].as_array_mut().unwrap().truncate(2);
+    let shown = serde_json::json!({
+        "schema": json["schema"], "findings": json["findings"], "absent": json["absent"], "lost": json["lost"],
+        "verdict": point["verdict"], "observed": observed,
+    });
+    insta::assert_snapshot!(serde_json::to_string_pretty(&shown).unwrap());
+}
+
+/// The columns of `csv::observed` by name.
+fn column(table: &str, name: &str) -> Vec<f64> {
+    let mut lines = table.lines();
+    let place = lines.next().unwrap().split(',').position(|field| field == name).unwrap();
+    lines.filter_map(|line| line.split(',').nth(place)?.parse().ok()).collect()
+}
+
+#[test]
+fn means_are_those_of_the_seconds() {
+    let report = seen(GOOD);
+    let observed = report.points[0].observed.as_ref().unwrap();
+    let table = csv::observed(&report);
+    let rows = table.lines().count() - 1;
+    assert_eq!(rows, 23, "{table}");
+    assert!(table.lines().nth(1).unwrap().starts_with("1,0,8,-3,ramp-up,"));
+    let measured = |name: &str| column(&table, name)[3..].to_vec();
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let metric = observed.metrics.iter().find(|m| m.name == "host.disk.vda.w_s").unwrap();
+    assert!((metric.mean / mean(&measured("host.disk.vda.w_s")) - 1.0).abs() < 1e-3, "{metric:?}");
+    let shares = &observed.processors[0];
+    let sum = shares.user_percent
+        + shares.system_percent
+        + shares.iowait_percent
+        + shares.irq_percent
+        + shares.steal_percent
+        + shares.idle_percent;
+    assert!((sum - 100.0).abs() < 1e-4, "{sum}");
+    // The time of a write is that of all writes, most of which came in the burst.
+    let (waits, rates) = (measured("host.disk.vda.w_await"), measured("host.disk.vda.w_s"));
+    let weighted: f64 = waits.iter().zip(&rates).map(|(w, r)| w * r).sum::<f64>() / rates.iter().sum::<f64>();
+    let data = observed.devices.iter().find(|d| d.holds == ["data"]).unwrap();
+    assert!((data.w_await_ms.unwrap() / weighted - 1.0).abs() < 0.02, "{data:?} {weighted}");
+    assert!(data.w_await_ms.unwrap() > 1.5 * mean(&waits));
+    assert_eq!(data.r_await_ms.map(|ms| ms > 0.3 && ms < 0.5), Some(true));
+    let log = &observed.devices[0];
+    assert_eq!((log.holds.as_slice(), log.r_await_ms), (&["log".to_owned()][..], None));
+    assert_eq!(observed.devices.len(), 2, "a device that holds and does nothing is left out");
+    let sessions = observed.sessions.as_ref().unwrap();
+    let by_second: f64 = ["CPU", "IO", "Lock", "LWLock", "Client"]
+        .iter()
+        .map(|class| mean(&measured(&format!("sessions {class}"))))
+        .sum();
+    assert!((sessions.active / by_second - 1.0).abs() < 0.03, "{} {by_second}", sessions.active);
+    let shares: f64 = sessions.classes.iter().map(|class| class.share_percent).sum();
+    assert!((shares - 100.0).abs() < 1e-9);
+    assert!(sessions.waits.iter().any(|w| w.backend == "checkpointer" && w.share_percent.is_none()));
+    let checkpoint = &observed.occurrences[0];
+    assert_eq!((checkpoint.from_s, checkpoint.to_s), (8.0, Some(13.0)));
+}
+
+#[test]
+fn the_page_has_one_axis_of_time_and_escapes_what_the_server_says() {
+    let report = judged(seen(GOOD));
+    let page = html::render(&report).unwrap();
+    let order: Vec<usize> = [
+        "What limits the throughput",
+        "<h2>Findings",
+        "id=\"throughput-0\"",
+        "<h4>Processors",
+        "<h4>Active sessions",
+        "<h4>Device vdb: log, throughput",
+        "<h4>Device vda: data, throughput",
+        "<h4>Log written",
+        "What the sessions waited for",
+        "Top statements",
+        "What could not be seen",
+    ]
+    .iter()
+    .map(|part| page.find(part).unwrap_or_else(|| panic!("no {part}")))
+    .collect();
+    assert!(order.is_sorted(), "{order:?}");
+    assert!(page.contains("s_w_id = $5 &lt;b&gt;") && !page.contains("$5 <b>"));
+    assert!(page.contains("max_wal_size is 64 MB &lt;small&gt;"));
+    let json = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(json).unwrap();
+    let point = &data["points"][0];
+    let seconds = point["t"].as_array().unwrap().len();
+    let charts = point["seen"]["charts"].as_array().unwrap();
+    assert_eq!(charts.len(), 7);
+    for chart in charts {
+        for column in chart["columns"].as_array().unwrap() {
+            assert_eq!(column.as_array().unwrap().len(), seconds, "{chart}");
+        }
+    }
+    assert_eq!(point["seen"]["bands"][0][0], 8.0);
+    assert!(!page.contains("NaN") && !page.contains("Infinity"));
+}
+
+#[test]
+fn ten_minutes_make_a_page_of_a_quarter_megabyte() {
+    let report = seen(Shape { seconds: 600, ramp_up: 60, new_orders: 20, ..GOOD });
+    let size = html::render(&report).unwrap().len();
+    assert!(size < 250_000, "{size} bytes");
+}
+
+#[test]
+fn an_earlier_run_is_looked_back_at_and_runs_are_compared_by_what_was_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("k.db");
+    for seed in [1, 2] {
+        common::observed(&path, Shape { seed, seconds: 8, ..GOOD }, None);
+    }
+    let store = Store::open(&path).unwrap();
+    let [first, second] = [1, 2].map(|id| store.load(RunId(id)).unwrap());
+    assert_eq!((store.before(&first).unwrap(), store.before(&second).unwrap()), (None, Some(RunId(1))));
+    let (a, b) = (Report::load(&store, RunId(1)).unwrap(), Report::load(&store, RunId(2)).unwrap());
+    let mut found = compare::compare(&[&a], &[&b]).unwrap();
+    found.findings = judged(seen(GOOD)).findings;
+    let shown = compare::text(&found);
+    let (finding, differs) =
+        (shown.find("\nred    a requested").unwrap(), shown.find("what differs").unwrap());
+    assert!(finding < differs && !shown.contains("huge pages"), "{shown}");
+}

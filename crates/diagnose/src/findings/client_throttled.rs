@@ -1,17 +1,19 @@
 //! Whether a limit kept the load generator from the CPUs that were there: a part of `client-saturated`.
 
 use super::client_saturated::ABOUT;
-use crate::load::{client_cores, client_delay, percent, process_cores, server_is_here};
+use crate::load::{client_cores, client_delay, cpus, percent, process_cores, server_is_here};
 use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
 
 /// Share of the limit's periods in which it stopped the group.
 const STOPPED: f64 = 0.10;
 const STOPPED_A_LITTLE: f64 = 0.01;
 
-/// Without a control group's own word: its threads wait this often on average, and for longer than they run, while this
+/// Without a control group's own word: so many threads wait for a CPU on average, and for longer than they run, while this
 /// share of the CPUs stands idle. A scheduler that is free to choose does not leave both.
-const WAITING: f64 = 0.5;
-const IDLE: f64 = 0.25;
+const WAITING: [(f64, f64); 2] = [(0.5, 0.25), (0.2, 0.40)];
+
+/// So many times what queueing alone lets them wait.
+const BEYOND_QUEUE: f64 = 3.0;
 
 /// What the control group says, or where it says nothing, what the threads' waiting does.
 pub(super) fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
@@ -46,15 +48,25 @@ fn by_group(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
 fn by_delay(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let (used, delay) = (client_cores(evidence, point)?, client_delay(evidence, point)?);
     let busy = evidence.mean(point.point, "host.cpu.total.busy")?;
-    if delay < WAITING || delay < used || 1.0 - busy < IDLE {
+    let idle = 1.0 - busy;
+    let expected = used * queueing(busy, cpus(evidence)?);
+    let waits = WAITING.iter().any(|(threads, room)| delay >= *threads && idle >= *room);
+    if !waits || delay < used || delay < BEYOND_QUEUE * expected {
         return None;
     }
     let facts = vec![
         Fact::new("threads of the load generator that waited for a CPU", format!("{delay:.2} on average")),
         Fact::new("CPUs used by the load generator", format!("{used:.2}")),
-        Fact::new("CPU time of the host that nobody used", percent(1.0 - busy)),
+        Fact::new("threads that would wait for the CPUs of a host so busy", format!("{expected:.2}")),
+        Fact::new("CPU time of the host that nobody used", percent(idle)),
     ];
     Some(finding(point, Severity::Red, facts))
+}
+
+/// Waiting over running at `cpus` CPUs of which the share `busy` is in use: ρ^(√(2(c + 1)) − 1) / (c(1 − ρ)), exact for one
+/// CPU and Poisson arrivals, close for more (Sakasegawa, Annals of the Institute of Statistical Mathematics 29, 1977).
+fn queueing(busy: f64, cpus: f64) -> f64 {
+    busy.powf((2.0 * (cpus + 1.0)).sqrt() - 1.0) / (cpus * (1.0 - busy))
 }
 
 fn finding(point: &PointEvidence, severity: Severity, evidence: Vec<Fact>) -> Finding {
@@ -65,7 +77,8 @@ fn finding(point: &PointEvidence, severity: Severity, evidence: Vec<Fact>) -> Fi
         title: "A limit kept the load generator from CPUs: it could not ask for more than it did".into(),
         evidence,
         threshold: "stopped in 10 % of its control group's periods (1 % is told); or half a thread waiting for a CPU on \
-                    average, and for longer than they run, while a quarter of the CPUs stands idle (cpu.stat, schedstat)"
+                    average while a quarter of the CPUs stands idle, or a fifth of one beside 40 %, for longer than they run \
+                    and three times as long as queueing explains (cpu.stat, schedstat)"
             .into(),
         next: "Raise the limit (`cpu.max`, `docker --cpus`, `CPUQuota=`, `limits.cpu`, an affinity to too few CPUs) of the \
                load generator, or run it elsewhere."
@@ -90,6 +103,13 @@ mod tests {
     }
 
     #[test]
+    fn queues_have_their_known_lengths() {
+        assert!((queueing(0.6, 1.0) - 1.5).abs() < 1e-12, "ρ/(1 − ρ)");
+        // Erlang's C for two CPUs: ρ²/(1 − ρ²).
+        assert!((queueing(0.6, 2.0) / 0.5625 - 1.0).abs() < 0.07);
+    }
+
+    #[test]
     fn its_control_group_is_believed() {
         assert_eq!(severities(&look(&group(8.0, 0.6).evidence())), [Severity::Red]);
         assert_eq!(severities(&look(&group(0.5, 0.6).evidence())), [Severity::Amber], "a twentieth");
@@ -108,6 +128,15 @@ mod tests {
         (scene.client_cpu, scene.client_delay) = (0.2, 2.4);
         assert_eq!(severities(&look(&scene.evidence())), [Severity::Red]);
         assert_eq!(look(&scene.without("host.cpu").evidence()), []);
+        let mut weak = Scene::healthy().metric("host.cpu.total.busy", 0.45);
+        (weak.client_cpu, weak.client_delay) = (0.2, 0.33);
+        assert_eq!(
+            severities(&look(&weak.evidence())),
+            [Severity::Red],
+            "a quota used up in two thirds of its period"
+        );
+        weak.environment["client_host"]["cpu"]["threads"] = 1.into();
+        assert_eq!(look(&weak.evidence()), [], "one CPU: a queue explains it");
         let mut busy = Scene::healthy();
         busy.client_delay = 3.0;
         assert_eq!(look(&busy.evidence()), []);

@@ -7,7 +7,7 @@ use kelvin_stats::ess::precision;
 
 use super::About;
 use crate::evidence::Span;
-use crate::load::{client_cores, client_delay, cpus, percent, server_is_here};
+use crate::load::{client_cores, client_delay, cpus, is_embedded, percent, server_is_here};
 use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: About =
@@ -22,7 +22,8 @@ const RED: f64 = 0.20;
 const ROOM: f64 = 0.25;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
-    if !server_is_here(evidence) {
+    // A database within the client is the client.
+    if !server_is_here(evidence) && !is_embedded(evidence) {
         return Vec::new();
     }
     evidence.points().filter_map(|point| of(evidence, point)).collect()
@@ -78,11 +79,12 @@ fn others(evidence: &Evidence, window: Span, cpus: f64) -> Vec<f64> {
         evidence.seen(name, window).iter().map(|seen| (seen.to, seen.value)).collect()
     };
     let kernel = ["steal", "irq", "softirq"].map(|name| by_moment(&format!("host.cpu.total.{name}")));
-    let processes = ["client.cpu.user", "client.cpu.system", "server.cpu.user", "server.cpu.system"];
-    let processes = processes.map(|name| format!("host.process.{name}"));
+    let ours: &[&str] = if is_embedded(evidence) { &["client"] } else { &["client", "server"] };
+    let times = |process: &&str| ["user", "system"].map(|time| format!("host.process.{process}.cpu.{time}"));
+    let processes: Vec<String> = ours.iter().flat_map(times).collect();
     let mean = |name: &String| evidence.mean_over(name, window);
     let Some(means) = processes.iter().map(mean).collect::<Option<Vec<f64>>>() else { return Vec::new() };
-    let known = processes.map(|name| by_moment(&name));
+    let known: Vec<_> = processes.iter().map(|name| by_moment(name)).collect();
     let busy = evidence.seen("host.cpu.total.busy", window);
     busy.iter()
         .map(|seen| {
@@ -118,6 +120,9 @@ mod tests {
             Scene::healthy().metric("host.process.server.cpu.user", 0.1).metric("host.cpu.total.busy", 1.0)
         };
         assert_eq!(look(&hog().without("host.process.server").evidence()), []);
+        let mut embedded = hog().without("host.process.server");
+        embedded.environment["engine"] = "sqlite".into();
+        assert_eq!(severities(&look(&embedded.evidence())), [Severity::Red]);
         assert_eq!(look(&hog().without("host.process.client").evidence()), []);
         assert_eq!(look(&hog().without("host.cpu").evidence()), []);
     }

@@ -93,6 +93,7 @@ fn without_sessions_the_host_is_all_there_is() {
         "{found:#?}"
     );
     assert!(found.shares.is_empty() && !found.witnesses.is_empty());
+    let mut scene = scene.metric("host.process.client.cpu.user", 1.6);
     scene.environment["engine"] = "sqlite".into();
     assert!(matches!(of(&scene).outcome, Outcome::Undetermined { why } if why.contains("within the client")));
     assert_eq!(verdict(&Evidence::default(), 0), None);

@@ -10,10 +10,12 @@
 //! | `event` | every event but the seconds, as JSON, in its order |
 //! | `second` | counts and latency histogram per point, second, part and transaction type |
 //! | `total` | the collector's own sums, to check the seconds against |
+//! | `baseline` | what a host could do before a load, as JSON |
 //!
 //! The views `window`, `error`, `audit`, `series` and `arrivals` spread the JSON of `event` into columns for the `sqlite3` shell.
 
 mod alive;
+mod baseline;
 mod blob;
 mod body;
 mod error;
@@ -26,6 +28,7 @@ mod store;
 mod stored;
 mod writer;
 
+pub use baseline::StoredBaseline;
 pub use error::{Error, Result};
 pub use figures::{Figures, SecondRow};
 pub use points::{ErrorGroup, PhaseSpan, Point};

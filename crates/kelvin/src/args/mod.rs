@@ -1,5 +1,6 @@
 //! The command line as typed. What it means is decided in `commands`.
 
+mod doctor;
 mod familiar;
 mod language;
 mod load;
@@ -17,6 +18,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use kelvin_lab::Spec;
 
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use parse::parse;
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
@@ -85,6 +87,8 @@ pub(crate) enum Command {
     /// KELVIN_SERVERS names another directory. Remove that directory, with the server stopped, to remove the data.
     #[command(subcommand)]
     Server(ServerCommand),
+    /// Measure this machine before a load: processor, memory, clock, network, disk, and a database's settings
+    Doctor(DoctorArgs),
     /// Print the completions for a shell
     Completions {
         /// The shell

@@ -4,6 +4,7 @@ mod build;
 mod check;
 mod compare;
 mod completions;
+mod doctor;
 mod drop;
 mod report;
 mod run;
@@ -32,6 +33,7 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
         Command::Report(args) => report::report(&args, global),
         Command::Compare(args) => compare::compare(&args, global),
         Command::Server(command) => server::server(&command, global),
+        Command::Doctor(args) => doctor::doctor(&args, global),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),
     }

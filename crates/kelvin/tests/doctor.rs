@@ -44,6 +44,28 @@ fn a_server_is_looked_at_from_its_settings_to_its_disk() {
 }
 
 #[test]
+fn watching_ends_with_a_summary_and_keeps_its_events() {
+    let place = Place::new();
+    let file = place.path("seen.jsonl");
+    let args = ["observe", "--duration", "2s", "--interval", "500ms", "--output", file.to_str().unwrap()];
+    let shown = place.expect(0, &args);
+    let lines = shown.lines().skip(1).take_while(|line| !line.is_empty()).count();
+    assert!((3..=5).contains(&lines), "{shown}");
+    for word in ["Over 2.0 s", "busy, of all CPUs", "w_await", "rxkB/s", "Not seen"] {
+        assert!(shown.contains(word), "{word}\n{shown}");
+    }
+    let events: Vec<Value> = std::fs::read_to_string(file)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(events.len() >= 5 && events.iter().all(|event| event["event"] == "observed"), "{}", events[0]);
+    let printed = place.expect(0, &["observe", "--duration", "500ms", "--interval", "100ms", "--json"]);
+    assert!(printed.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{printed}");
+    place.expect(2, &["observe", "--interval", "1ms"]);
+}
+
+#[test]
 fn what_cannot_be_is_said() {
     let place = Place::new();
     let output = place.run(&["doctor", "--against", "7"]);

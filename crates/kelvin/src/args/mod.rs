@@ -4,6 +4,7 @@ mod doctor;
 mod familiar;
 mod language;
 mod load;
+mod observe;
 mod pace;
 mod parse;
 mod pgbench;
@@ -19,6 +20,7 @@ use clap::{Args, Parser, Subcommand};
 use kelvin_lab::Spec;
 
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
@@ -89,6 +91,8 @@ pub(crate) enum Command {
     Server(ServerCommand),
     /// Measure this machine before a load: processor, memory, clock, network, disk, and a database's settings
     Doctor(DoctorArgs),
+    /// Watch this machine, and a database's part of it, without a load
+    Observe(ObserveArgs),
     /// Print the completions for a shell
     Completions {
         /// The shell

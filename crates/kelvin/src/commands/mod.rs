@@ -6,6 +6,7 @@ mod compare;
 mod completions;
 mod doctor;
 mod drop;
+mod observe;
 mod report;
 mod run;
 mod runs;
@@ -34,6 +35,7 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
         Command::Compare(args) => compare::compare(&args, global),
         Command::Server(command) => server::server(&command, global),
         Command::Doctor(args) => doctor::doctor(&args, global),
+        Command::Observe(args) => observe::observe(&args, global),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),
     }

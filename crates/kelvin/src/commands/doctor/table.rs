@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use kelvin_observe::baseline::{Fact, Figure, Line};
 
 use super::Report;
+use crate::out::wrapped;
 
 /// Parts of the table, by the beginning of the names in them.
 const PARTS: [(&str, &[&str]); 4] = [
@@ -146,30 +147,6 @@ fn number(value: f64) -> String {
         _ => 3,
     };
     format!("{value:.decimals$}")
-}
-
-/// Writes words in lines of at most `width` columns: the first one begins at `first`, those after at `rest`.
-fn wrapped(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
-    let mut column = first;
-    text.push_str(&" ".repeat(first));
-    // Runs of blanks are columns and stay.
-    for (index, word) in words.split_inclusive(' ').enumerate() {
-        let length = word.trim_end().chars().count();
-        if index > 0 && column + length > width && length > 0 {
-            while text.ends_with(' ') {
-                text.pop();
-            }
-            text.push('\n');
-            text.push_str(&" ".repeat(rest));
-            column = rest;
-        }
-        text.push_str(word);
-        column += word.chars().count();
-    }
-    while text.ends_with(' ') {
-        text.pop();
-    }
-    text.push('\n');
 }
 
 #[cfg(test)]

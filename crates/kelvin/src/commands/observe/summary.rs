@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_is_read_received80_columns() {
+    fn the_summary_is_read_in_80_columns() {
         let summary = seen();
         let shown = format!("{}\n{}\n{}", line::HEADING, line::line(&summary), summary.render());
         assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");

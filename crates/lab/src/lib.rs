@@ -8,6 +8,7 @@ pub mod find_max;
 pub mod run;
 mod series;
 pub mod spec;
+pub mod squeeze;
 mod sweep;
 mod trial;
 

@@ -26,6 +26,7 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::Observed(_) => "observed",
         Event::Scalability(_) => "scalability",
         Event::MaximumRate(_) => "maximum-rate",
+        Event::Squeeze(_) => "squeeze",
         Event::Finished { .. } => "finished",
     }
 }

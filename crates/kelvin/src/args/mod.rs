@@ -9,6 +9,7 @@ mod pace;
 mod parse;
 mod pgbench;
 mod script;
+mod squeeze;
 mod tproc_c;
 mod words;
 mod workload;
@@ -22,6 +23,7 @@ use kelvin_lab::Spec;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
+pub(crate) use squeeze::SqueezeArgs;
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
 /// The command line.
@@ -68,6 +70,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Put a load on a database and measure it
     Run(RunArgs),
+    /// Put a load on a database and cut its resources in turn: what does the throughput wait for?
+    Squeeze(SqueezeArgs),
     /// Make and load a workload's tables
     Build(BuildArgs),
     /// Check a workload's data against its consistency conditions

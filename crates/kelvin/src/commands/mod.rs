@@ -12,6 +12,7 @@ mod run;
 mod runs;
 mod server;
 mod show;
+mod squeeze;
 mod workload;
 
 use anyhow::{Result, bail};
@@ -26,6 +27,7 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
     let global = &cli.global;
     match cli.command {
         Command::Run(args) => run::run(&args, global),
+        Command::Squeeze(args) => squeeze::squeeze(&args, global),
         Command::Build(args) => build::build(&args, global),
         Command::Check(args) => check::check(&args, global),
         Command::Drop(args) => drop::drop_data(&args, global),

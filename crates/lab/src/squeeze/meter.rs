@@ -12,6 +12,8 @@ pub(super) struct Counters {
     at: Instant,
     /// CPU seconds of the server's processes.
     server: f64,
+    /// CPU seconds of this process, where the server is another.
+    client: f64,
     /// CPU seconds without work, over all CPUs.
     idle: f64,
     /// The server's I/O, and everybody's, on its device.
@@ -28,6 +30,8 @@ pub(super) struct Capacity {
     pub(super) used: f64,
     /// And those that it could use besides, because they were idle: with them all that others left to it.
     pub(super) cores: f64,
+    /// CPUs that neither server nor client nor nobody used.
+    pub(super) others: f64,
     /// Requests and bytes that the device could take of the server; none where they are not known.
     pub(super) flow: Option<Flow>,
     /// Share of the time in which the device was busy.
@@ -52,6 +56,7 @@ impl Counters {
         Self {
             at: Instant::now(),
             server,
+            client: if embedded { 0.0 } else { kelvin_observe::cpu_time().as_secs_f64() },
             idle: idle as f64 / ticks,
             own: device.and_then(|(_, number)| group.io(number)),
             all: stat.map(|(flow, _)| flow),
@@ -68,6 +73,8 @@ impl Counters {
         let seconds = self.at.saturating_duration_since(before.at).as_secs_f64().max(1e-3);
         let used = (self.server - before.server).max(0.0) / seconds;
         let idle = (self.idle - before.idle).max(0.0) / seconds;
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64;
+        let others = (cpus - used - idle - (self.client - before.client) / seconds).max(0.0);
         let device_busy = ((self.busy - before.busy) / seconds).clamp(0.0, 1.0);
         let flow = self.all.zip(before.all).map(|(now, then)| {
             let all = [
@@ -87,7 +94,7 @@ impl Counters {
             let of = |index: usize| capacity(all[index] / seconds, own[index] / seconds, device_busy);
             Flow { reads: of(0), read_bytes: of(1), writes: of(2), written_bytes: of(3) }
         });
-        Capacity { used, cores: used + idle, flow, device_busy }
+        Capacity { used, cores: used + idle, others, flow, device_busy }
     }
 }
 
@@ -113,6 +120,7 @@ impl Capacity {
         Some(Self {
             used: mean(&|one| one.used),
             cores: mean(&|one| one.cores),
+            others: mean(&|one| one.others),
             flow: all.iter().all(|one| one.flow.is_some()).then(|| Flow {
                 reads: flow(&|f| f.reads),
                 read_bytes: flow(&|f| f.read_bytes),
@@ -173,7 +181,7 @@ mod tests {
         assert_eq!(capacity(100.0, 100.0, 0.1), 1000.0);
         assert_eq!(capacity(100.0, 60.0, 0.5), 160.0);
         assert_eq!((capacity(100.0, 0.0, 0.5), capacity(0.0, 0.0, 0.0)), (0.0, 0.0));
-        let one = |used, cores| Capacity { used, cores, flow: None, device_busy: 0.0 };
+        let one = |used, cores| Capacity { used, cores, others: 0.0, flow: None, device_busy: 0.0 };
         assert_eq!(Capacity::mean(&[one(1.0, 2.0), one(2.0, 2.0)]), Some(one(1.5, 2.0)));
         assert_eq!(Capacity::mean(&[]), None);
     }

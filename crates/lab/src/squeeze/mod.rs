@@ -32,6 +32,9 @@ use plan::Slice;
 /// The first second of a slice is not counted: what waited has to pass first.
 const SETTLE: u64 = 1;
 
+/// CPUs that others may use before a squeeze is said to be disturbed.
+const QUIET: f64 = 0.3;
+
 /// How hard and how often.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
@@ -252,6 +255,13 @@ impl Squeezed<'_> {
         let (squeeze, done) = thread.join().map_err(|_| "the thread that cuts has panicked")?;
         let outcome = squeeze.conclude(&done, &self.good, self.elapsed);
         for text in words(&outcome) {
+            self.sink.event(&Event::Note { point: 0, second: 0, text })?;
+        }
+        // Theirs is not ours to share: what they take changes the capacity that every cut is one of.
+        if let Some(others) = done.capacity.map(|one| one.others).filter(|others| *others > QUIET) {
+            let text = format!(
+                "other processes used {others:.1} CPUs of this host meanwhile: squeeze again when it is quiet"
+            );
             self.sink.event(&Event::Note { point: 0, second: 0, text })?;
         }
         if let Some(why) = done.error {

@@ -152,6 +152,23 @@ impl Group {
         text.lines().filter_map(|line| line.trim().parse().ok()).collect()
     }
 
+    /// Gives it the weight of so many processes of their own: a group is to the scheduler as one process, and moving sixteen
+    /// into one would take most of their CPUs for those who stay outside.
+    pub(super) fn weigh_as(&self, processes: u32) -> Result<(), String> {
+        let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;
+        match one.version {
+            // 1024 and 100 are one process's; the upper ends are the kernel's.
+            Version::One => {
+                let shares = processes.saturating_mul(1024).clamp(2, 262_144);
+                write(&one.path.join("cpu.shares"), &shares.to_string())
+            }
+            Version::Two => {
+                let weight = processes.saturating_mul(100).clamp(1, 10_000);
+                write(&one.path.join("cpu.weight"), &weight.to_string())
+            }
+        }
+    }
+
     /// Bounds the CPU time of its processes to so many CPUs; none lifts the bound.
     pub(super) fn bound_cpu(&self, cores: Option<f64>) -> Result<(), String> {
         let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;

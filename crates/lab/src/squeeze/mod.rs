@@ -89,7 +89,10 @@ impl Squeeze {
             group.take(&tree(server))?;
         }
         let mut resources = Vec::new();
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        let client_threads = users.max(1).min(cpus as u32);
         if group.has_cpu() {
+            group.weigh_as(users.max(1))?;
             resources.push(What::ServerCpu);
         }
         let client = if embedded {
@@ -102,6 +105,7 @@ impl Squeeze {
                 miss("client CPU", why);
             }
             if client.has_cpu() {
+                client.weigh_as(client_threads)?;
                 client.take(&[own])?;
                 resources.push(What::ClientCpu);
             }
@@ -126,10 +130,9 @@ impl Squeeze {
             let reasons: Vec<_> = not_cut.iter().map(|one| format!("{}: {}", one.what, one.why)).collect();
             return Err(format!("nothing can be cut here: {}", reasons.join("; ")));
         }
-        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-        let client_cores = (users.max(1) as usize).min(cpus) as f64;
         let plan = plan::slices(resources.len(), options.pairs, options.slice, options.pilot, seed);
         let cut = options.cut;
+        let client_cores = f64::from(client_threads);
         let valves = Valves { server: group, client, device, client_cores, resources, cut };
         Ok(Self { options, valves, plan, not_cut })
     }

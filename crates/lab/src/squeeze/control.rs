@@ -52,6 +52,8 @@ pub(super) struct Done {
     pub(super) slices: Vec<(usize, String)>,
     /// What there was to use, over all slices without a cut.
     pub(super) capacity: Option<Capacity>,
+    /// CPUs that the server used in the slices in which its CPUs were cut, and the bounds then.
+    pub(super) used: Vec<(f64, f64)>,
     /// Why it ended early.
     pub(super) error: Option<String>,
 }
@@ -151,27 +153,33 @@ fn follow(
         }
         let what = slice.resource.map(|resource| valves.resources[resource]);
         is_cut = what.is_some();
+        let mut cores = 0.0;
         let bound = match what {
             None => String::new(),
             Some(what) => {
                 let recent = Capacity::mean(&free[free.len().saturating_sub(RECENT)..]);
                 let capacity = recent.ok_or("the pilot has seen nothing")?;
+                cores = capacity.cores * (1.0 - valves.cut);
                 valves.apply(what, &capacity)?
             }
         };
         // What was held back shows at once when a cut is lifted: the first second is not counted here either.
         let settled = open + slice.from * SECOND + SECOND;
         let end = open + slice.to * SECOND;
-        if what.is_none() {
-            if !wait(clock, settled, stop) {
-                return Ok(());
-            }
-            let before = valves.read();
-            if !wait(clock, end - TICK, stop) {
-                return Ok(());
-            }
-            free.push(valves.read().since(&before));
-        } else if !wait(clock, end, stop) {
+        if !wait(clock, settled, stop) {
+            return Ok(());
+        }
+        let before = valves.read();
+        if !wait(clock, end - TICK, stop) {
+            return Ok(());
+        }
+        let seen = valves.read().since(&before);
+        match what {
+            None => free.push(seen),
+            Some(What::ServerCpu) => done.used.push((seen.used, cores)),
+            Some(_) => {}
+        }
+        if !wait(clock, end, stop) {
             return Ok(());
         }
         done.slices.push((index, bound));

@@ -273,6 +273,19 @@ fn flow_two(text: &str, device: &str) -> Flow {
     Flow { reads: of("rios"), read_bytes: of("rbytes"), writes: of("wios"), written_bytes: of("wbytes") }
 }
 
+impl Flow {
+    /// What came after `before`; counters that fell count as nothing.
+    pub(super) fn minus(self, before: Self) -> Self {
+        let rise = |now: f64, then: f64| (now - then).max(0.0);
+        Self {
+            reads: rise(self.reads, before.reads),
+            read_bytes: rise(self.read_bytes, before.read_bytes),
+            writes: rise(self.writes, before.writes),
+            written_bytes: rise(self.written_bytes, before.written_bytes),
+        }
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
         for one in &self.directories {

@@ -68,7 +68,8 @@ impl Counters {
     ///
     /// The CPUs are those that the server used and those that nobody used. A device is taken for one that serves one
     /// request after another: then it could take what it took through the share of time in which it was busy
-    /// (utilisation law; Denning and Buzen 1978), and of that the server what others leave.
+    /// (utilisation law; Denning and Buzen 1978), and the server, besides its own, what of that nobody took. What the
+    /// server does not do at all, such as reading, has no bound.
     pub(super) fn since(&self, before: &Self) -> Capacity {
         let seconds = self.at.saturating_duration_since(before.at).as_secs_f64().max(1e-3);
         let used = (self.server - before.server).max(0.0) / seconds;
@@ -77,35 +78,25 @@ impl Counters {
         let others = (cpus - used - idle - (self.client - before.client) / seconds).max(0.0);
         let device_busy = ((self.busy - before.busy) / seconds).clamp(0.0, 1.0);
         let flow = self.all.zip(before.all).map(|(now, then)| {
-            let all = [
-                now.reads - then.reads,
-                now.read_bytes - then.read_bytes,
-                now.writes - then.writes,
-                now.written_bytes - then.written_bytes,
-            ];
-            let own = self.own.zip(before.own).map_or(all, |(now, then)| {
-                [
-                    now.reads - then.reads,
-                    now.read_bytes - then.read_bytes,
-                    now.writes - then.writes,
-                    now.written_bytes - then.written_bytes,
-                ]
-            });
-            let of = |index: usize| capacity(all[index] / seconds, own[index] / seconds, device_busy);
-            Flow { reads: of(0), read_bytes: of(1), writes: of(2), written_bytes: of(3) }
+            let all = now.minus(then);
+            let own = self.own.zip(before.own).map_or(all, |(now, then)| now.minus(then));
+            let requests = free(all.reads + all.writes, device_busy) / seconds;
+            let bytes = free(all.read_bytes + all.written_bytes, device_busy) / seconds;
+            let of = |own: f64, free: f64| if own > 0.0 { own / seconds + free } else { 0.0 };
+            Flow {
+                reads: of(own.reads, requests),
+                read_bytes: of(own.read_bytes, bytes),
+                writes: of(own.writes, requests),
+                written_bytes: of(own.written_bytes, bytes),
+            }
         });
         Capacity { used, cores: used + idle, others, flow, device_busy }
     }
 }
 
-/// What a device could take of one that takes `own` of `all`; nothing of what it does not take.
-fn capacity(all: f64, own: f64, busy: f64) -> f64 {
-    if own <= 0.0 || busy <= 0.0 {
-        return 0.0;
-    }
-    // What was counted at other moments may say that it takes more than all.
-    let all = all.max(own);
-    all / busy - (all - own)
+/// What a device that took `all` and was busy for a share of the time could have taken besides.
+fn free(all: f64, busy: f64) -> f64 {
+    if busy > 0.0 { all / busy - all } else { 0.0 }
 }
 
 impl Capacity {
@@ -177,10 +168,7 @@ mod tests {
 
     #[test]
     fn there_is_more_to_use_of_what_is_idle() {
-        assert_eq!(capacity(100.0, 100.0, 1.0), 100.0);
-        assert_eq!(capacity(100.0, 100.0, 0.1), 1000.0);
-        assert_eq!(capacity(100.0, 60.0, 0.5), 160.0);
-        assert_eq!((capacity(100.0, 0.0, 0.5), capacity(0.0, 0.0, 0.0)), (0.0, 0.0));
+        assert_eq!((free(100.0, 1.0), free(100.0, 0.1), free(0.0, 0.0)), (0.0, 900.0, 0.0));
         let one = |used, cores| Capacity { used, cores, others: 0.0, flow: None, device_busy: 0.0 };
         assert_eq!(Capacity::mean(&[one(1.0, 2.0), one(2.0, 2.0)]), Some(one(1.5, 2.0)));
         assert_eq!(Capacity::mean(&[]), None);

@@ -162,9 +162,13 @@ impl Squeeze {
         match what {
             What::ServerCpu => {
                 let how = capacity.map_or_else(String::new, |c| {
-                    let (used, cores) = (c.used, c.cores);
+                    let n = done.used.len().max(1) as f64;
+                    let sum = |sum: (f64, f64), one: &(f64, f64)| (sum.0 + one.0 / n, sum.1 + one.1 / n);
+                    let (then, bound) = done.used.iter().fold((0.0, 0.0), sum);
                     format!(
-                        "{percent:.0} % off the {cores:.2} CPUs that others left to it; it used {used:.2}"
+                        "{percent:.0} % off the {:.2} CPUs that others left to it; it used {:.2} of them, and {then:.2} \
+                         of the {bound:.2} that it then had",
+                        c.cores, c.used
                     )
                 });
                 ("server CPU".into(), how)

@@ -17,3 +17,27 @@ pub(crate) fn write(text: &str) -> Result<()> {
 pub(crate) fn line(text: &str) -> Result<()> {
     write(&format!("{text}\n"))
 }
+
+/// Writes words in lines of at most `width` columns: the first one begins at `first`, those after at `rest`.
+pub(crate) fn wrapped(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
+    let mut column = first;
+    text.push_str(&" ".repeat(first));
+    // Runs of blanks are columns and stay.
+    for (index, word) in words.split_inclusive(' ').enumerate() {
+        let length = word.trim_end().chars().count();
+        if index > 0 && column + length > width && length > 0 {
+            while text.ends_with(' ') {
+                text.pop();
+            }
+            text.push('\n');
+            text.push_str(&" ".repeat(rest));
+            column = rest;
+        }
+        text.push_str(word);
+        column += word.chars().count();
+    }
+    while text.ends_with(' ') {
+        text.pop();
+    }
+    text.push('\n');
+}

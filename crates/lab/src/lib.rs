@@ -9,6 +9,7 @@ pub mod observation;
 pub mod run;
 mod series;
 pub mod spec;
+pub mod squeeze;
 mod sweep;
 mod trial;
 

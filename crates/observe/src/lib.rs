@@ -1,7 +1,8 @@
 //! What the host is and what it does. Every run stores what it is beside its figures, because a figure without its
 //! machine cannot be compared with anything; [`sample`] shows what it did while they were made, and [`watch`] lets it, the
-//! database and others be watched side by side, on the run's clock.
+//! database and others be watched side by side, on the run's clock; [`baseline`] measures what the host can do before.
 
+pub mod baseline;
 pub mod host;
 pub mod postgres;
 mod process;

@@ -124,7 +124,8 @@ impl State {
             | Event::Invariant { .. }
             | Event::Check { .. }
             | Event::Scalability(_)
-            | Event::MaximumRate(_) => {}
+            | Event::MaximumRate(_)
+            | Event::Squeeze(_) => {}
         }
     }
 

@@ -3,7 +3,8 @@
 
 use kelvin_measure::Nanos;
 use kelvin_measure::event::{
-    Arrivals, AuditLine, CheckLine, ErrorCount, Event, MaximumRate, Phase, Scalability, Status, Window,
+    Arrivals, AuditLine, CheckLine, ErrorCount, Event, MaximumRate, Phase, Scalability, Squeeze, Status,
+    Window,
 };
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::observation::Observation;
@@ -26,6 +27,7 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::Observed(_) => "observed",
         Event::Scalability(_) => "scalability",
         Event::MaximumRate(_) => "maximum-rate",
+        Event::Squeeze(_) => "squeeze",
         Event::Finished { .. } => "finished",
     }
 }
@@ -52,6 +54,7 @@ enum Body {
     Observed(Observation),
     Scalability(Scalability),
     MaximumRate(MaximumRate),
+    Squeeze(Squeeze),
     Finished { status: Status, error: Option<String> },
 }
 
@@ -101,6 +104,7 @@ impl From<Body> for Event {
             Body::Observed(seen) => Self::Observed(seen),
             Body::Scalability(fit) => Self::Scalability(fit),
             Body::MaximumRate(found) => Self::MaximumRate(found),
+            Body::Squeeze(found) => Self::Squeeze(found),
             Body::Finished { status, error } => Self::Finished { status, error },
         }
     }

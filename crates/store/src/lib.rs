@@ -12,11 +12,13 @@
 //! | `total` | the collector's own sums, to check the seconds against |
 //! | `reading` | values of the observers' metrics, as bytes |
 //! | `waits` | what the database's sessions were doing |
+//! | `baseline` | what a host could do before a load, as JSON |
 //!
 //! The views `window`, `error`, `audit`, `series`, `arrivals`, `metric`, `wait_group`, `wait`, `row_wait` and
 //! `occurrence` spread JSON into columns for the `sqlite3` shell.
 
 mod alive;
+mod baseline;
 mod blob;
 mod body;
 mod error;
@@ -30,6 +32,7 @@ mod stored;
 mod values;
 mod writer;
 
+pub use baseline::StoredBaseline;
 pub use error::{Error, Result};
 pub use figures::{Figures, SecondRow};
 pub use points::{ErrorGroup, PhaseSpan, Point};

@@ -14,8 +14,12 @@ pub const APPLICATION_ID: i64 = 0x4b4c_564e;
 
 /// The steps from an empty file to the current version; step `n` leads from version `n` to `n + 1`. A step
 /// that a release has shipped is never changed.
-const MIGRATIONS: &[&str] =
-    &[include_str!("schema_v1.sql"), include_str!("schema_v2.sql"), include_str!("schema_v3.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema_v1.sql"),
+    include_str!("schema_v2.sql"),
+    include_str!("schema_v3.sql"),
+    include_str!("schema_v4.sql"),
+];
 
 /// What lets an older file be read and left as it is: statement `n` makes version `n + 1` look like version
 /// `n + 2` to one connection.
@@ -24,6 +28,7 @@ const DISGUISES: &[&str] = &[
     "CREATE TEMP VIEW reading AS SELECT 0 AS run, 0 AS seq, 0 AS at, 0 AS first, x'' AS body WHERE false; \
      CREATE TEMP VIEW waits AS SELECT 0 AS run, 0 AS seq, 0 AS at, 0 AS looks, 0 AS lock_looks, '' AS seen, \
      '' AS rows WHERE false",
+    "CREATE TEMP TABLE baseline (id, taken_ms, host, body)",
 ];
 
 /// The version that this code writes.

@@ -51,6 +51,10 @@ impl Store {
         &self.path
     }
 
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.conn
+    }
+
     /// Begins a run, with a connection of its own, so that another thread can write it.
     ///
     /// # Errors

@@ -1,13 +1,16 @@
 //! The command line as typed. What it means is decided in `commands`.
 
+mod doctor;
 mod familiar;
 mod language;
 mod load;
 mod observation;
+mod observe;
 mod pace;
 mod parse;
 mod pgbench;
 mod script;
+mod squeeze;
 mod tproc_c;
 mod words;
 mod workload;
@@ -18,7 +21,10 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use kelvin_lab::Spec;
 
+pub(crate) use doctor::DoctorArgs;
+pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
+pub(crate) use squeeze::SqueezeArgs;
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
 /// The command line.
@@ -65,6 +71,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Put a load on a database and measure it
     Run(RunArgs),
+    /// Put a load on a database and cut its resources in turn: what does the throughput wait for?
+    Squeeze(SqueezeArgs),
     /// Make and load a workload's tables
     Build(BuildArgs),
     /// Check a workload's data against its consistency conditions
@@ -86,6 +94,10 @@ pub(crate) enum Command {
     /// KELVIN_SERVERS names another directory. Remove that directory, with the server stopped, to remove the data.
     #[command(subcommand)]
     Server(ServerCommand),
+    /// Measure this machine before a load: processor, memory, clock, network, disk, and a database's settings
+    Doctor(DoctorArgs),
+    /// Watch this machine, and a database's part of it, without a load
+    Observe(ObserveArgs),
     /// Print the completions for a shell
     Completions {
         /// The shell

@@ -38,6 +38,7 @@ fn try_parse(words: &[OsString]) -> Result<Cli> {
 fn takes_file(cli: &mut Cli) -> Option<&mut dyn TakesFile> {
     match &mut cli.command {
         Command::Run(args) => Some(args),
+        Command::Squeeze(args) => Some(args),
         Command::Build(args) => Some(args),
         Command::Check(args) => Some(args),
         Command::Drop(args) => Some(args),

@@ -13,7 +13,7 @@ use crate::place;
 /// Prints ratios, what else differs, and what the figures can say.
 pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Code> {
     let store = Store::open_read_only(place::store(global.store.as_deref())?)?;
-    let load = |name: &str| -> Result<Report> { Ok(Report::of(&store.load(store.find(name.trim())?)?)?) };
+    let load = |name: &str| -> Result<Report> { Ok(Report::load(&store, store.find(name.trim())?)?) };
     let group = |names: &String| names.split(',').map(load).collect::<Result<Vec<_>>>();
     let groups = args.runs.iter().map(group).collect::<Result<Vec<_>>>()?;
     let groups: Vec<Vec<&Report>> = groups.iter().map(|runs| runs.iter().collect()).collect();

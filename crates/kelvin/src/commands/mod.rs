@@ -4,12 +4,15 @@ mod build;
 mod check;
 mod compare;
 mod completions;
+mod doctor;
 mod drop;
+mod observe;
 mod report;
 mod run;
 mod runs;
 mod server;
 mod show;
+mod squeeze;
 mod workload;
 
 use anyhow::{Result, bail};
@@ -24,6 +27,7 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
     let global = &cli.global;
     match cli.command {
         Command::Run(args) => run::run(&args, global),
+        Command::Squeeze(args) => squeeze::squeeze(&args, global),
         Command::Build(args) => build::build(&args, global),
         Command::Check(args) => check::check(&args, global),
         Command::Drop(args) => drop::drop_data(&args, global),
@@ -32,6 +36,8 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
         Command::Report(args) => report::report(&args, global),
         Command::Compare(args) => compare::compare(&args, global),
         Command::Server(command) => server::server(&command, global),
+        Command::Doctor(args) => doctor::doctor(&args, global),
+        Command::Observe(args) => observe::observe(&args, global),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),
     }

@@ -17,7 +17,7 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
     let path = place::store(global.store.as_deref())?;
     let store = Store::open_read_only(&path)?;
     let id = store.find(&args.run)?;
-    let report = Report::of(&store.load(id)?)?;
+    let report = Report::load(&store, id)?;
     let (text, to_standard_output) = if args.json {
         (kelvin_report::json::render(&report)?, true)
     } else if let Some(rows) = &args.csv {

@@ -16,7 +16,7 @@ use kelvin_store::{NewRun, RunId, RunWriter, Store};
 use kelvin_workload::{Stop, Workload};
 
 use super::workload::Chosen;
-use crate::args::{Global, RunArgs};
+use crate::args::{Global, RunArgs, SqueezeArgs};
 use crate::exit::{Code, Kept};
 use crate::live::{self, Live, Tui};
 use crate::open::{self, Opened, Purpose};
@@ -24,6 +24,11 @@ use crate::{out, place, signal};
 
 /// Puts the load on and reports.
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
+    run_squeezed(args, global, None)
+}
+
+/// The same, with resources cut while it runs.
+pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&SqueezeArgs>) -> Result<Code> {
     let mut spec = args.spec()?;
     if args.print_spec() {
         out::write(&spec.to_toml())?;
@@ -42,6 +47,9 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
     let opened = open::open(&spec.target, Purpose::Run, &mut |text| live.say(text))?;
     let mut notes = args.notes();
     let workload = prepare(&mut spec, &opened, &mut *live, &stop, &mut notes)?;
+    let squeeze = squeeze
+        .map(|squeeze| super::squeeze::prepare(squeeze, &mut spec, &*opened.engine, &mut notes))
+        .transpose()?;
 
     let mut session = opened.engine.connect()?;
     let environment = Environment::read(&*opened.engine, &mut *session)?;
@@ -55,19 +63,29 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
     }
 
     let run = Run { engine: Arc::clone(&opened.engine), workload, spec: &spec, clock: Clock::real(), stop };
-    let mut sinks = Sinks { writer, live: &mut *live, metrics };
-    let outcome = run.execute(&mut sinks);
+    let mut sinks = Sinks { writer, live: &mut *live, squeezed: None, metrics };
+    let outcome = match squeeze {
+        Some(squeeze) => {
+            let series = kelvin_lab::series(run.workload.kinds(), false);
+            run.execute(&mut squeeze.around(&mut sinks, &series, &run.clock))
+        }
+        None => run.execute(&mut sinks),
+    };
+    let squeezed = sinks.squeezed.take();
     drop(sinks);
     live.end();
     let outcome = outcome.with_context(|| format!("run {id} ended early"))?;
 
     show(&store, &store_path, id, args).context(Kept)?;
+    if let Some(squeezed) = squeezed.filter(|_| !args.json()) {
+        super::squeeze::show(&squeezed).context(Kept)?;
+    }
     Ok(code(&outcome))
 }
 
 /// Prints the stored run and writes its page.
 fn show(store: &Store, path: &Path, id: RunId, args: &RunArgs) -> Result<()> {
-    let report = Report::of(&store.load(id)?)?;
+    let report = Report::load(store, id)?;
     if !args.json() {
         out::write(&kelvin_report::text::render(&report, super::show::options()))?;
     }
@@ -198,6 +216,7 @@ fn code(outcome: &Outcome) -> Code {
 struct Sinks<'a> {
     writer: RunWriter,
     live: &'a mut dyn Live,
+    squeezed: Option<kelvin_measure::event::Squeeze>,
     metrics: Option<Metrics>,
 }
 
@@ -229,6 +248,9 @@ impl Sink for Sinks<'_> {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         self.writer.consume(event)?;
         self.live.event(event);
+        if let Event::Squeeze(squeezed) = event {
+            self.squeezed = Some(squeezed.clone());
+        }
         if let Some(metrics) = &mut self.metrics {
             metrics.sink.event(event);
         }

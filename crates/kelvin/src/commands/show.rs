@@ -15,7 +15,7 @@ use crate::place;
 /// Prints what `kelvin run` printed.
 pub(crate) fn show(args: &ShowArgs, global: &Global) -> Result<Code> {
     let store = Store::open_read_only(&place::store(global.store.as_deref())?)?;
-    let report = Report::of(&store.load(store.find(&args.run)?)?)?;
+    let report = Report::load(&store, store.find(&args.run)?)?;
     out::write(&kelvin_report::text::render(&report, options()))?;
     Ok(Code::Success)
 }

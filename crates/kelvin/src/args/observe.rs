@@ -1,0 +1,36 @@
+//! `kelvin observe`'s flags.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use kelvin_lab::spec::{Span, TargetName};
+
+/// `kelvin observe`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "What is seen is printed and not stored: it is no run. --output keeps it in a file, one event a \
+    line, as `kelvin run --json` prints them. Ctrl-C ends the watching and prints the summary of what there was."
+)]
+pub(crate) struct ObserveArgs {
+    /// How long
+    #[arg(long, short, value_name = "TIME", default_value = "1m")]
+    pub(crate) duration: Span,
+    /// From one look to the next, 100ms to 1m
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub(crate) interval: Span,
+    /// Tell the devices and processes of this database from others
+    #[arg(long, short, value_name = "TARGET")]
+    pub(crate) target: Option<TargetName>,
+    /// Keep every event in this file, one a line as JSON
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print every event as a line of JSON, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn interval(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse()?;
+    let fits = (100_000_000..=60_000_000_000).contains(&span.nanos());
+    if fits { Ok(span) } else { Err(format!("{text} is not between 100ms and 1m")) }
+}

@@ -1,0 +1,127 @@
+//! `kelvin doctor`: what this machine can do before anything is asked of it.
+
+mod table;
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+
+use anyhow::{Context, Result, anyhow};
+use kelvin_observe::baseline::{self, Baseline, Comparison, Options};
+use kelvin_store::{Store, StoredBaseline};
+use serde::Serialize;
+
+use crate::args::{DoctorArgs, Global};
+use crate::exit::{Code, Stopped};
+use crate::open::{self, Purpose};
+use crate::{out, place, signal};
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Report {
+    number: i64,
+    host: String,
+    taken: jiff::Timestamp,
+    #[serde(flatten)]
+    baseline: Baseline,
+    remarks: Vec<baseline::Remark>,
+    against: Option<Against>,
+}
+
+/// The baseline that it is compared with.
+#[derive(Debug, Serialize)]
+struct Against {
+    number: i64,
+    taken: jiff::Timestamp,
+    /// Cores that other processes used while it was taken.
+    others: Option<f64>,
+    #[serde(flatten)]
+    comparison: Comparison,
+}
+
+/// Measures, keeps and prints.
+pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
+    let stop = signal::listen()?;
+    let store = Store::open(place::store(global.store.as_deref())?)?;
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let before = before(&store, args, &host)?;
+    let progress = Progress::new(global.quiet);
+    let opened = match &args.target {
+        Some(target) => Some(open::open(target, Purpose::Run, &mut |text| progress.say(text))?),
+        None => None,
+    };
+    let scratch = place::scratch()?;
+    let options = Options {
+        directory: Some(args.disk.clone().unwrap_or_else(|| scratch.path().to_owned())),
+        disk: args.disk.clone(),
+        engine: opened.as_ref().map(|opened| opened.engine.clone()),
+    };
+    let taken = jiff::Timestamp::now();
+    let measured = baseline::measure(&options, &mut |what| {
+        progress.say(&format!("measuring: {what}"));
+        if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    progress.end();
+    let baseline = measured.map_err(|error| Stopped(format!("{error}: nothing was kept")))?;
+    let number = store.add_baseline(taken, &host, &serde_json::to_value(&baseline)?)?;
+    let against = before.map(|(before, body)| Against {
+        number: before.id,
+        taken: before.taken,
+        others: body.figure("host.others"),
+        comparison: baseline::compare(&baseline, &body),
+    });
+    let remarks = baseline::judge(&baseline);
+    let report = Report { number, host, taken, baseline, remarks, against };
+    if args.json {
+        out::line(&serde_json::to_string(&report)?)?;
+    } else {
+        out::write(&table::render(&report, table::width()))?;
+    }
+    Ok(Code::Success)
+}
+
+/// The baseline to compare with.
+fn before(store: &Store, args: &DoctorArgs, host: &str) -> Result<Option<(StoredBaseline, Baseline)>> {
+    let found = match args.against {
+        Some(number) => Some(
+            store
+                .baseline(number)?
+                .ok_or_else(|| anyhow!("there is no doctor {number} in {}", store.path().display()))?,
+        ),
+        None => store.last_baseline(host)?,
+    };
+    let Some(found) = found else { return Ok(None) };
+    match serde_json::from_value(found.body.clone()) {
+        Ok(body) => Ok(Some((found, body))),
+        // The last one may have been written by another version; one that was asked for must be readable.
+        Err(error) if args.against.is_some() => {
+            Err(error).with_context(|| format!("doctor {} was written by another kelvin", found.id))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// One line on standard error that is written over where that can be.
+struct Progress {
+    quiet: bool,
+    interactive: bool,
+}
+
+impl Progress {
+    fn new(quiet: bool) -> Self {
+        Self { quiet, interactive: std::io::stderr().is_terminal() }
+    }
+
+    fn say(&self, text: &str) {
+        match (self.quiet, self.interactive) {
+            (true, _) => {}
+            (false, true) => eprint!("\r\x1b[K{text}"),
+            (false, false) => eprintln!("{text}"),
+        }
+    }
+
+    fn end(&self) {
+        if self.interactive && !self.quiet {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

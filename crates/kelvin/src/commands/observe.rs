@@ -1,0 +1,131 @@
+//! `kelvin observe`: what host and database do, without a load of ours.
+
+mod line;
+mod summary;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kelvin_database::Engine;
+use kelvin_measure::observation::Observation;
+use kelvin_measure::{Clock, Event};
+use kelvin_observe::sample::{Config, Process};
+use kelvin_observe::watch::{HostWatcher, Watch, Watcher};
+
+use crate::args::{Global, ObserveArgs};
+use crate::exit::Code;
+use crate::open::{self, Purpose};
+use crate::{out, signal};
+use summary::Summary;
+
+/// How often what was seen is taken: a line is to come soon after its second.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Watches and prints.
+pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
+    let stop = signal::listen()?;
+    let opened = match &args.target {
+        Some(target) => Some(open::open(target, Purpose::Existing, &mut |text| {
+            if !global.quiet {
+                eprintln!("{text}");
+            }
+        })?),
+        None => None,
+    };
+    let mut screen = Screen {
+        summary: Summary::default(),
+        file: args.output.as_deref().map(create).transpose()?,
+        json: args.json,
+        quiet: global.quiet,
+        lines: 0,
+    };
+    let clock = Clock::real();
+    let watchers = watchers(args, opened.as_ref().map(|opened| &*opened.engine))?;
+    let watch = Watch::start(watchers, &clock).context("cannot start the watchers")?;
+    // The first look has gauges only; as many intervals as fit follow it.
+    let until = clock.now() + args.duration.nanos() + args.interval.nanos() / 2;
+    while clock.now() < until && !stop.requested() {
+        std::thread::sleep(TICK);
+        for observation in watch.take() {
+            screen.take(observation)?;
+        }
+    }
+    watch.finish(|observation| screen.take(observation))?;
+    screen.finish()?;
+    Ok(if stop.requested() { Code::Interrupted } else { Code::Success })
+}
+
+/// Everything that watches: the host, with what of it belongs to the database.
+fn watchers(args: &ObserveArgs, engine: Option<&dyn Engine>) -> Result<Vec<Box<dyn Watcher>>> {
+    let mut config = Config::default();
+    if let Some(engine) = engine {
+        let mut session = engine.connect()?;
+        if let Some(data) = engine.data_directory(&mut *session) {
+            let log = data.join("pg_wal");
+            config.processes.extend(server(&data));
+            if log.exists() {
+                config.paths.push(("wal".into(), log));
+            }
+            config.paths.push(("data".into(), data));
+        }
+    }
+    Ok(vec![Box::new(HostWatcher::new(config, args.interval.duration()))])
+}
+
+/// The server's processes, by the file that PostgreSQL keeps beside its data.
+fn server(data: &Path) -> Option<Process> {
+    let text = std::fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let pid = text.lines().next()?.trim().parse().ok()?;
+    Some(Process { name: "server".into(), pid, children: true })
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>> {
+    let file = File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
+    Ok(BufWriter::new(file))
+}
+
+/// Where it all goes.
+struct Screen {
+    summary: Summary,
+    file: Option<BufWriter<File>>,
+    json: bool,
+    quiet: bool,
+    /// Lines since the heading.
+    lines: u32,
+}
+
+impl Screen {
+    fn take(&mut self, observation: Observation) -> Result<()> {
+        let event = Event::Observed(observation);
+        if self.file.is_some() || self.json {
+            let line = serde_json::to_string(&event)?;
+            if let Some(file) = &mut self.file {
+                writeln!(file, "{line}").context("cannot write the output")?;
+            }
+            if self.json {
+                out::line(&line)?;
+            }
+        }
+        let Event::Observed(observation) = &event else { return Ok(()) };
+        let is_new = self.summary.take(observation);
+        if is_new && !self.json && !self.quiet {
+            // As vmstat does, so that the heading is in sight.
+            if self.lines.is_multiple_of(20) {
+                out::line(line::HEADING)?;
+            }
+            self.lines += 1;
+            out::line(&line::line(&self.summary))?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if let Some(file) = &mut self.file {
+            file.flush().context("cannot write the output")?;
+        }
+        if self.json { Ok(()) } else { out::write(&self.summary.render()) }
+    }
+}

@@ -1,0 +1,101 @@
+//! Squeezing as a user does it. Needs what it needs there: root, and control groups that can be made.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Place, Server, text, wait_until};
+
+/// Groups of this process's squeezes that are there.
+fn groups(process: u32) -> Vec<PathBuf> {
+    let name = format!("kelvin-squeeze-{process}-");
+    let mut found = Vec::new();
+    let mut look = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(directory) = look.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if entry.file_name().to_string_lossy().starts_with(&name) {
+                    found.push(entry.path());
+                }
+                look.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+fn group_of(process: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap()
+}
+
+#[test]
+fn an_embedded_database_is_squeezed_and_the_outcome_is_kept() {
+    let place = Place::new();
+    let shown = place.expect(0, &["squeeze", "tproc-c", "--ramp-up", "1s", "--pairs", "2", "--slice", "2s"]);
+    for word in ["server CPU", "elasticity", "client CPU was not cut: the database is in this process"] {
+        assert!(shown.contains(word), "{word}\n{shown}");
+    }
+    let connection = rusqlite::Connection::open(place.store()).unwrap();
+    let body: String =
+        connection.query_row("SELECT body FROM event WHERE name = 'squeeze'", [], |row| row.get(0)).unwrap();
+    let squeeze: Value = serde_json::from_str(&body).unwrap();
+    let slices = squeeze["slices"].as_array().unwrap();
+    let cut = |slice: &&Value| slice["resource"] == "server CPU" && slice["bound"].is_string();
+    assert_eq!(slices.iter().filter(cut).count(), 2, "{squeeze}");
+    assert!(slices.iter().all(|slice| slice["rate"].as_f64().is_some_and(|rate| rate > 0.0)), "{squeeze}");
+    assert!(place.expect(0, &["show"]).contains("resources were cut during this run"));
+}
+
+#[test]
+fn a_server_goes_back_where_it_was_even_after_a_kill() {
+    let server = Server::start();
+    let place = Place::new();
+    let url = server.url();
+    place.expect(0, &["build", "tproc-c", "--target", &url, "--no-check"]);
+    let before = group_of(server.instance.pid());
+    for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
+        let mut child = place
+            .command(&["squeeze", "tproc-c", "--target", &url, "--ramp-up", "0s", "--no-build"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let process = child.id();
+        let moved = || group_of(server.instance.pid()).contains("kelvin-squeeze-");
+        wait_until("the server is in its group", Duration::from_secs(30), moved);
+        // The pilot and some cuts.
+        std::thread::sleep(Duration::from_secs(10));
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        assert!(
+            std::process::Command::new("kill")
+                .args([signal, &process.to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), code, "{status}");
+        wait_until("its groups are gone", Duration::from_secs(20), || groups(process).is_empty());
+        assert_eq!(group_of(server.instance.pid()), before, "after {signal}");
+    }
+}
+
+#[test]
+fn what_cannot_be_squeezed_is_refused() {
+    let place = Place::new();
+    for args in [
+        &["squeeze", "tproc-c", "--rate", "100"][..],
+        &["squeeze", "tproc-c", "--users", "1,2"],
+        &["squeeze", "tproc-c", "--slice", "1500ms"],
+        &["squeeze", "tproc-c", "--cut", "90"],
+    ] {
+        let output = place.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}\n{}", text(&output.stderr));
+        assert!(!output.stderr.is_empty());
+    }
+}

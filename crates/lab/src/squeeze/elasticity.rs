@@ -1,0 +1,121 @@
+//! From slices to elasticities.
+
+use std::collections::BTreeMap;
+
+use kelvin_measure::event::Elasticity;
+use kelvin_stats::student;
+
+use super::plan::Slice;
+
+/// Confidence of the intervals.
+const CONFIDENCE: f64 = 0.95;
+
+/// Whole intervals above this are called a limit, whole ones below the other are not: a resource that all the work waits
+/// for has 1, one that none waits for 0.
+const LIMITS: f64 = 0.5;
+const DOES_NOT: f64 = 0.3;
+
+/// Half an interval that tells the two apart.
+const TELLING: f64 = 0.15;
+
+/// The elasticity of the throughput to one resource, e = Δln(throughput) / Δln(resource): over the blocks the mean of
+/// ln(throughput with the cut / without) through ln(1 − cut), with Student's interval of paired differences.
+/// `throughput` has transactions a second by the index of the slice. None with fewer than two blocks.
+pub(super) fn of(
+    plan: &[Slice],
+    throughput: &BTreeMap<usize, f64>,
+    resource: usize,
+    cut: f64,
+) -> Option<Elasticity> {
+    let mut blocks: BTreeMap<u32, (Option<f64>, Option<f64>)> = BTreeMap::new();
+    for (index, slice) in plan.iter().enumerate() {
+        let Some((block, rate)) = slice.block.zip(throughput.get(&index).copied()) else { continue };
+        let pair = blocks.entry(block).or_default();
+        match slice.resource {
+            None => pair.0 = Some(rate),
+            Some(cut) if cut == resource => pair.1 = Some(rate),
+            Some(_) => {}
+        }
+    }
+    // A slice in which nothing ended has no logarithm; the least that could have ended is one transaction.
+    let log = |(without, with): (f64, f64)| (with.max(1e-3) / without).ln();
+    let pairs = blocks.into_values().filter_map(|(without, with)| without.zip(with));
+    let differences: Vec<f64> = pairs.filter(|(without, _)| *without > 0.0).map(log).collect();
+    let described = student::describe(&differences)?;
+    let n = described.n as f64;
+    let t = student::quantile(f64::midpoint(1.0, CONFIDENCE), n - 1.0)?;
+    let half = t * described.sd? / n.sqrt();
+    let unit = (1.0 - cut).ln();
+    let (one, other) = ((described.mean + half) / unit, (described.mean - half) / unit);
+    let (low, high) = (one.min(other), one.max(other));
+    let elasticity = described.mean / unit;
+    Some(Elasticity {
+        resource: String::new(),
+        how: String::new(),
+        pairs: described.n as u32,
+        elasticity,
+        low,
+        high,
+        throughput_ratio: described.mean.exp(),
+        verdict: words(low, high, described.n as u32),
+    })
+}
+
+fn words(low: f64, high: f64, pairs: u32) -> String {
+    if low > LIMITS {
+        "limits the throughput".into()
+    } else if high < DOES_NOT {
+        "does not limit the throughput".into()
+    } else {
+        let half = (high - low) / 2.0;
+        let more = (f64::from(pairs) * (half / TELLING).powi(2)).ceil() - f64::from(pairs);
+        if more > 0.0 {
+            format!("not resolved: some {more:.0} more pairs would tell")
+        } else {
+            "limits the throughput in part".into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::slices;
+    use super::*;
+
+    fn measured(ratio: f64, noise: f64) -> Elasticity {
+        let plan = slices(2, 10, 3, 6, 7);
+        let mut throughput = BTreeMap::new();
+        for (index, slice) in plan.iter().enumerate() {
+            let drift = 1000.0 + 10.0 * index as f64;
+            let noise = 1.0 + noise * ((index * 7919 % 13) as f64 / 6.0 - 1.0);
+            let cut = if slice.resource == Some(1) { ratio } else { 1.0 };
+            throughput.insert(index, drift * cut * noise);
+        }
+        let untouched = of(&plan, &throughput, 0, 0.2).unwrap();
+        assert!(untouched.low < 0.0 && untouched.high > 0.0, "{untouched:?}");
+        of(&plan, &throughput, 1, 0.2).unwrap()
+    }
+
+    #[test]
+    fn a_cut_that_the_throughput_follows_has_one() {
+        let found = measured(0.8, 0.02);
+        assert!(found.low < 1.0 && found.high > 1.0 && found.high - found.low < 0.3, "{found:?}");
+        assert_eq!((found.pairs, found.verdict.as_str()), (10, "limits the throughput"));
+        let found = measured(1.0, 0.02);
+        assert!(
+            found.elasticity.abs() < 0.1 && found.verdict == "does not limit the throughput",
+            "{found:?}"
+        );
+        let found = measured(0.9, 0.0);
+        assert!((0.3..0.6).contains(&found.elasticity), "{found:?}");
+        let found = measured(0.9, 0.3);
+        assert!(found.verdict.starts_with("not resolved"), "{found:?}");
+    }
+
+    #[test]
+    fn one_block_is_none() {
+        let plan = slices(1, 1, 3, 6, 7);
+        let throughput = (0..3).map(|index| (index, 100.0)).collect();
+        assert_eq!(of(&plan, &throughput, 0, 0.2), None);
+    }
+}

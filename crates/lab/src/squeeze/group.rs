@@ -1,0 +1,393 @@
+//! A control group of our own, into which processes are moved for a while.
+//!
+//! Version 1 has a tree a controller, version 2 one for all. Our group stands below the processes' own in version 1, so
+//! that what bounds them still does; in version 2, where a group that has processes may have no groups below it, at the
+//! top. Whatever ends us, the processes go back: when the group is dropped, and by a shell that waits for our end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Bandwidth is dealt out once a period: short against a transaction's second, long against the slices of 5 ms in which
+/// the scheduler hands it to a CPU.
+const PERIOD_US: u64 = 20_000;
+
+/// Puts back what is left in our groups when its standard input ends, which is when we do.
+const BACKSTOP: &str = "cat >/dev/null
+while [ $# -ge 2 ]; do
+  if [ -d \"$1\" ]; then
+    for round in 1 2 3; do
+      while read -r process; do echo \"$process\" > \"$2/cgroup.procs\"; done < \"$1/cgroup.procs\"
+      rmdir \"$1\" && break
+      sleep 1
+    done
+  fi
+  shift 2
+done 2>/dev/null";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// One directory of ours.
+#[derive(Debug)]
+struct Directory {
+    path: PathBuf,
+    mount: PathBuf,
+    version: Version,
+    /// The name in `/proc/PID/cgroup` in version 1.
+    controller: &'static str,
+    /// Where the first process came from.
+    home: PathBuf,
+    /// Where each process came from.
+    homes: BTreeMap<u32, PathBuf>,
+}
+
+/// A group, and the processes in it.
+#[derive(Debug)]
+pub(super) struct Group {
+    cpu: Option<usize>,
+    io: Option<usize>,
+    directories: Vec<Directory>,
+    backstop: Option<Child>,
+}
+
+/// The controllers that a group is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Controller {
+    Cpu,
+    Io,
+}
+
+impl Controller {
+    fn name(self, version: Version) -> &'static str {
+        match (self, version) {
+            (Self::Cpu, _) => "cpu",
+            (Self::Io, Version::One) => "blkio",
+            (Self::Io, Version::Two) => "io",
+        }
+    }
+}
+
+impl Group {
+    /// Makes a group beside that of `process`. What cannot be had is returned beside it, with the reason.
+    pub(super) fn make(name: &str, process: u32, wanted: &[Controller]) -> (Self, Vec<(Controller, String)>) {
+        let mut group = Self { cpu: None, io: None, directories: Vec::new(), backstop: None };
+        let mut refused = Vec::new();
+        for &controller in wanted {
+            match group.add(name, process, controller) {
+                Ok(index) => match controller {
+                    Controller::Cpu => group.cpu = Some(index),
+                    Controller::Io => group.io = Some(index),
+                },
+                Err(why) => refused.push((controller, why)),
+            }
+        }
+        group.backstop = group.wait_for_our_end();
+        (group, refused)
+    }
+
+    fn add(&mut self, name: &str, process: u32, controller: Controller) -> Result<usize, String> {
+        let mounts =
+            fs::read_to_string("/proc/self/mounts").map_err(|e| format!("/proc/self/mounts: {e}"))?;
+        let (mount, version) = find(&mounts, controller)?;
+        if let Some(known) = self.directories.iter().position(|one| one.mount == mount) {
+            return Ok(known);
+        }
+        let label = controller.name(version);
+        let home = home(process, &mount, version, label)?;
+        let base = if version == Version::One { home.clone() } else { mount.clone() };
+        let path = base.join(format!("kelvin-squeeze-{}-{name}", std::process::id()));
+        if version == Version::Two {
+            let enabled = fs::read_to_string(base.join("cgroup.subtree_control")).unwrap_or_default();
+            if !enabled.split_whitespace().any(|one| one == label) {
+                write(&base.join("cgroup.subtree_control"), &format!("+{label}"))?;
+            }
+        }
+        fs::create_dir(&path)
+            .map_err(|e| format!("cannot make the control group {}: {e}", path.display()))?;
+        let homes = BTreeMap::new();
+        self.directories.push(Directory { path, mount, version, controller: label, home, homes });
+        Ok(self.directories.len() - 1)
+    }
+
+    fn wait_for_our_end(&self) -> Option<Child> {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(BACKSTOP).arg("kelvin-squeeze");
+        for one in &self.directories {
+            command.arg(&one.path).arg(&one.home);
+        }
+        // A group of its own: Ctrl-C is for us, and it has to live longer.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().ok()
+    }
+
+    /// Moves processes into it. One that has ended meanwhile is no error.
+    pub(super) fn take(&mut self, processes: &[u32]) -> Result<(), String> {
+        for one in &mut self.directories {
+            for &process in processes {
+                let Ok(home) = home(process, &one.mount, one.version, one.controller) else { continue };
+                if home == one.path {
+                    continue;
+                }
+                match write(&one.path.join("cgroup.procs"), &process.to_string()) {
+                    Ok(()) => drop(one.homes.insert(process, home)),
+                    Err(_) if !Path::new(&format!("/proc/{process}")).exists() => {}
+                    Err(why) => return Err(format!("process {process} cannot be moved: {why}")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The processes in it now.
+    pub(super) fn processes(&self) -> Vec<u32> {
+        let Some(one) = self.directories.first() else { return Vec::new() };
+        let text = fs::read_to_string(one.path.join("cgroup.procs")).unwrap_or_default();
+        text.lines().filter_map(|line| line.trim().parse().ok()).collect()
+    }
+
+    /// Gives it the weight of so many processes of their own: a group is to the scheduler as one process, and moving sixteen
+    /// into one would take most of their CPUs for those who stay outside.
+    pub(super) fn weigh_as(&self, processes: u32) -> Result<(), String> {
+        let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;
+        match one.version {
+            // 1024 and 100 are one process's; the upper ends are the kernel's.
+            Version::One => {
+                let shares = processes.saturating_mul(1024).clamp(2, 262_144);
+                write(&one.path.join("cpu.shares"), &shares.to_string())
+            }
+            Version::Two => {
+                let weight = processes.saturating_mul(100).clamp(1, 10_000);
+                write(&one.path.join("cpu.weight"), &weight.to_string())
+            }
+        }
+    }
+
+    /// Bounds the CPU time of its processes to so many CPUs; none lifts the bound.
+    pub(super) fn bound_cpu(&self, cores: Option<f64>) -> Result<(), String> {
+        let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;
+        let quota = cores.map(|cores| ((cores * PERIOD_US as f64) as u64).max(1000));
+        match one.version {
+            Version::One => {
+                write(&one.path.join("cpu.cfs_period_us"), &PERIOD_US.to_string())?;
+                let quota = quota.map_or("-1".into(), |quota| quota.to_string());
+                write(&one.path.join("cpu.cfs_quota_us"), &quota)
+            }
+            Version::Two => {
+                let quota = quota.map_or("max".into(), |quota| quota.to_string());
+                write(&one.path.join("cpu.max"), &format!("{quota} {PERIOD_US}"))
+            }
+        }
+    }
+
+    /// Bounds requests a second and bytes a second to a device ("254:0"); none lifts the bound.
+    pub(super) fn bound_io(&self, device: &str, bound: Option<Flow>) -> Result<(), String> {
+        let one = self.io.map(|index| &self.directories[index]).ok_or("it has no I/O controller")?;
+        match one.version {
+            Version::One => {
+                let flow = bound.unwrap_or_default();
+                for (file, value) in [
+                    ("read_iops", flow.reads),
+                    ("read_bps", flow.read_bytes),
+                    ("write_iops", flow.writes),
+                    ("write_bps", flow.written_bytes),
+                ] {
+                    // 0 lifts it; a rate that is nothing is left alone.
+                    let path = one.path.join(format!("blkio.throttle.{file}_device"));
+                    write(&path, &format!("{device} {}", value.ceil() as u64))?;
+                }
+                Ok(())
+            }
+            Version::Two => {
+                let word = |value: Option<f64>| {
+                    value.filter(|v| *v > 0.0).map_or("max".into(), |v| (v.ceil() as u64).to_string())
+                };
+                let text = format!(
+                    "{device} rbps={} wbps={} riops={} wiops={}",
+                    word(bound.map(|b| b.read_bytes)),
+                    word(bound.map(|b| b.written_bytes)),
+                    word(bound.map(|b| b.reads)),
+                    word(bound.map(|b| b.writes))
+                );
+                write(&one.path.join("io.max"), &text)
+            }
+        }
+    }
+
+    /// Requests and bytes of its processes to a device so far; none where the kernel does not count them.
+    pub(super) fn io(&self, device: &str) -> Option<Flow> {
+        let one = &self.directories[self.io?];
+        let read = |file: &str| fs::read_to_string(one.path.join(file)).ok();
+        if one.version == Version::Two {
+            return Some(flow_two(&read("io.stat")?, device));
+        }
+        let requests = read("blkio.throttle.io_serviced_recursive")?;
+        let bytes = read("blkio.throttle.io_service_bytes_recursive")?;
+        let (reads, writes) = flow_one(&requests, device);
+        let (read_bytes, written_bytes) = flow_one(&bytes, device);
+        Some(Flow { reads, read_bytes, writes, written_bytes })
+    }
+
+    /// Whether it can bound the CPU.
+    pub(super) fn has_cpu(&self) -> bool {
+        self.cpu.is_some()
+    }
+
+    /// Whether it can bound I/O.
+    pub(super) fn has_io(&self) -> bool {
+        self.io.is_some()
+    }
+}
+
+/// Requests and bytes a second.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Flow {
+    pub(super) reads: f64,
+    pub(super) read_bytes: f64,
+    pub(super) writes: f64,
+    pub(super) written_bytes: f64,
+}
+
+/// Reads and writes in lines of "254:0 Read 12". A device without a line has done nothing.
+fn flow_one(text: &str, device: &str) -> (f64, f64) {
+    let of = |kind: &str| {
+        let line = text.lines().find_map(|l| l.strip_prefix(device)?.trim_start().strip_prefix(kind));
+        line.and_then(|count| count.trim().parse().ok()).unwrap_or(0.0)
+    };
+    (of("Read "), of("Write "))
+}
+
+/// The same of a line such as "254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0".
+fn flow_two(text: &str, device: &str) -> Flow {
+    let line = text.lines().find_map(|l| l.strip_prefix(device)?.strip_prefix(' ')).unwrap_or("");
+    let of = |key: &str| {
+        let word = line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        word.and_then(|count| count.parse().ok()).unwrap_or(0.0)
+    };
+    Flow { reads: of("rios"), read_bytes: of("rbytes"), writes: of("wios"), written_bytes: of("wbytes") }
+}
+
+impl Flow {
+    /// What came after `before`; counters that fell count as nothing.
+    pub(super) fn minus(self, before: Self) -> Self {
+        let rise = |now: f64, then: f64| (now - then).max(0.0);
+        Self {
+            reads: rise(self.reads, before.reads),
+            read_bytes: rise(self.read_bytes, before.read_bytes),
+            writes: rise(self.writes, before.writes),
+            written_bytes: rise(self.written_bytes, before.written_bytes),
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for one in &self.directories {
+            // A process that forks while we move it leaves a child behind: look again.
+            for _ in 0..50 {
+                let text = fs::read_to_string(one.path.join("cgroup.procs")).unwrap_or_default();
+                for process in text.lines() {
+                    let home =
+                        process.parse().ok().and_then(|id: u32| one.homes.get(&id)).unwrap_or(&one.home);
+                    // It has ended, or the next round tries again.
+                    let _ = write(&home.join("cgroup.procs"), process);
+                }
+                if fs::remove_dir(&one.path).is_ok() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        if let Some(mut backstop) = self.backstop.take() {
+            drop(backstop.stdin.take());
+            let _ended = backstop.wait();
+        }
+    }
+}
+
+/// Where the controller's tree is mounted.
+fn find(mounts: &str, controller: Controller) -> Result<(PathBuf, Version), String> {
+    let fields = || mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|f| f.len() >= 4);
+    let name = controller.name(Version::One);
+    let first = fields().find(|f| f[2] == "cgroup" && f[3].split(',').any(|option| option == name));
+    if let Some(found) = first {
+        return Ok((found[1].into(), Version::One));
+    }
+    let name = controller.name(Version::Two);
+    let unified = fields().find(|f| f[2] == "cgroup2").map(|f| PathBuf::from(f[1]));
+    let Some(unified) = unified else {
+        return Err("no control groups are mounted here".into());
+    };
+    let known = fs::read_to_string(unified.join("cgroup.controllers")).unwrap_or_default();
+    if known.split_whitespace().any(|one| one == name) {
+        return Ok((unified, Version::Two));
+    }
+    Err(format!("the control groups in {} have no controller {name}", unified.display()))
+}
+
+/// The directory of a process's group.
+fn home(process: u32, mount: &Path, version: Version, controller: &str) -> Result<PathBuf, String> {
+    let path = format!("/proc/{process}/cgroup");
+    let text = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+    let within = group_in(&text, version, controller)
+        .ok_or_else(|| format!("{path} names no group of {controller}"))?;
+    Ok(mount.join(within.trim_start_matches('/')))
+}
+
+/// The group in lines of "number:controllers:path".
+fn group_in<'a>(text: &'a str, version: Version, controller: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let is_it = match version {
+            Version::One => controllers.split(',').any(|one| one == controller),
+            Version::Two => controllers.is_empty(),
+        };
+        is_it.then_some(path)
+    })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn groups_are_found_in_both_versions() {
+        let text = "9:name=systemd:/\n2:cpu,cpuacct:/user.slice\n7:blkio:/\n0::/init.scope/a:b\n";
+        assert_eq!(group_in(text, Version::One, "cpu"), Some("/user.slice"));
+        assert_eq!(group_in(text, Version::One, "blkio"), Some("/"));
+        assert_eq!(group_in(text, Version::One, "io"), None);
+        assert_eq!(group_in(text, Version::Two, "cpu"), Some("/init.scope/a:b"));
+        let mounts = "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n";
+        assert_eq!(find(mounts, Controller::Cpu), Ok(("/sys/fs/cgroup/cpu,cpuacct".into(), Version::One)));
+        assert!(find(mounts, Controller::Io).is_err());
+    }
+
+    #[test]
+    fn flows_are_read_in_both_versions() {
+        let text = "7:0 Read 1\n254:0 Read 3\n254:0 Write 395\n254:0 Total 398\nTotal 398\n";
+        assert_eq!((flow_one(text, "254:0"), flow_one(text, "8:0")), ((3.0, 395.0), (0.0, 0.0)));
+        let flow = flow_two("8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6\n", "8:0");
+        assert_eq!(flow, Flow { reads: 3.0, read_bytes: 1.0, writes: 4.0, written_bytes: 2.0 });
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "([0-9]{0,2}:?[a-z,]{0,8}:?[/a-z]{0,9}\n?){0,5}\\PC{0,9}") {
+            let _ = (flow_one(&text, "8:0"), flow_two(&text, "8:0"));
+            let _ = (group_in(&text, Version::One, "cpu"), group_in(&text, Version::Two, "cpu"), find(&text, Controller::Cpu));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What server, client and device use while nothing is cut: a cut is one of what there is to use, not of what is used.
+//! Whatever is used at all would else seem to limit.
+
+use std::fs;
+use std::time::Instant;
+
+use super::group::{Flow, Group};
+
+/// Counters at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counters {
+    at: Instant,
+    /// CPU seconds of the server's processes.
+    server: f64,
+    /// CPU seconds of this process, where the server is another.
+    client: f64,
+    /// CPU seconds without work, over all CPUs.
+    idle: f64,
+    /// The server's I/O, and everybody's, on its device.
+    own: Option<Flow>,
+    all: Option<Flow>,
+    /// Seconds in which the device had a request in flight.
+    busy: f64,
+}
+
+/// What there is, a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Capacity {
+    /// CPUs that the server uses.
+    pub(super) used: f64,
+    /// And those that it could use besides, because they were idle: with them all that others left to it.
+    pub(super) cores: f64,
+    /// CPUs that neither server nor client nor nobody used.
+    pub(super) others: f64,
+    /// Requests and bytes that the device could take of the server; none where they are not known.
+    pub(super) flow: Option<Flow>,
+    /// Share of the time in which the device was busy.
+    pub(super) device_busy: f64,
+}
+
+impl Counters {
+    /// Reads them. `embedded` says that the server is this process; the device is "vda" and "254:0".
+    pub(super) fn read(group: &Group, embedded: bool, device: Option<&(String, String)>) -> Self {
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
+        let server = if embedded {
+            kelvin_observe::cpu_time().as_secs_f64()
+        } else {
+            let of = |process| fs::read_to_string(format!("/proc/{process}/stat")).ok();
+            let all = group.processes().into_iter().filter_map(of);
+            all.filter_map(|text| ticks_of(&text)).sum::<u64>() as f64 / ticks
+        };
+        let idle = fs::read_to_string("/proc/stat").ok().and_then(|text| idle_of(&text)).unwrap_or(0);
+        let stat =
+            device.and_then(|(name, _)| fs::read_to_string(format!("/sys/class/block/{name}/stat")).ok());
+        let stat = stat.and_then(|text| device_of(&text));
+        Self {
+            at: Instant::now(),
+            server,
+            client: if embedded { 0.0 } else { kelvin_observe::cpu_time().as_secs_f64() },
+            idle: idle as f64 / ticks,
+            own: device.and_then(|(_, number)| group.io(number)),
+            all: stat.map(|(flow, _)| flow),
+            busy: stat.map_or(0.0, |(_, busy)| busy),
+        }
+    }
+
+    /// What there was to use between two readings.
+    ///
+    /// The CPUs are those that the server used and those that nobody used. A device is taken for one that serves one
+    /// request after another: then it could take what it took through the share of time in which it was busy
+    /// (utilisation law; Denning and Buzen 1978), and the server, besides its own, what of that nobody took. What the
+    /// server does not do at all, such as reading, has no bound.
+    pub(super) fn since(&self, before: &Self) -> Capacity {
+        let seconds = self.at.saturating_duration_since(before.at).as_secs_f64().max(1e-3);
+        let used = (self.server - before.server).max(0.0) / seconds;
+        let idle = (self.idle - before.idle).max(0.0) / seconds;
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64;
+        let others = (cpus - used - idle - (self.client - before.client) / seconds).max(0.0);
+        let device_busy = ((self.busy - before.busy) / seconds).clamp(0.0, 1.0);
+        let flow = self.all.zip(before.all).map(|(now, then)| {
+            let all = now.minus(then);
+            let own = self.own.zip(before.own).map_or(all, |(now, then)| now.minus(then));
+            let requests = free(all.reads + all.writes, device_busy) / seconds;
+            let bytes = free(all.read_bytes + all.written_bytes, device_busy) / seconds;
+            let of = |own: f64, free: f64| if own > 0.0 { own / seconds + free } else { 0.0 };
+            Flow {
+                reads: of(own.reads, requests),
+                read_bytes: of(own.read_bytes, bytes),
+                writes: of(own.writes, requests),
+                written_bytes: of(own.written_bytes, bytes),
+            }
+        });
+        Capacity { used, cores: used + idle, others, flow, device_busy }
+    }
+}
+
+/// What a device that took `all` and was busy for a share of the time could have taken besides.
+fn free(all: f64, busy: f64) -> f64 {
+    if busy > 0.0 { all / busy - all } else { 0.0 }
+}
+
+impl Capacity {
+    /// The mean of several; none of none.
+    pub(super) fn mean(all: &[Self]) -> Option<Self> {
+        let n = all.len() as f64;
+        let mean = |of: &dyn Fn(&Self) -> f64| all.iter().map(of).sum::<f64>() / n;
+        if all.is_empty() {
+            return None;
+        }
+        let flow = |of: &dyn Fn(Flow) -> f64| mean(&|one| one.flow.map_or(0.0, of));
+        Some(Self {
+            used: mean(&|one| one.used),
+            cores: mean(&|one| one.cores),
+            others: mean(&|one| one.others),
+            flow: all.iter().all(|one| one.flow.is_some()).then(|| Flow {
+                reads: flow(&|f| f.reads),
+                read_bytes: flow(&|f| f.read_bytes),
+                writes: flow(&|f| f.writes),
+                written_bytes: flow(&|f| f.written_bytes),
+            }),
+            device_busy: mean(&|one| one.device_busy),
+        })
+    }
+}
+
+/// User and system ticks of a process, in `/proc/PID/stat`: fields 14 and 15, counted behind the name's parenthesis.
+fn ticks_of(text: &str) -> Option<u64> {
+    let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    user.checked_add(system)
+}
+
+/// Idle and waiting ticks of all CPUs.
+fn idle_of(text: &str) -> Option<u64> {
+    let mut fields = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().skip(3);
+    let (idle, waiting): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    idle.checked_add(waiting)
+}
+
+/// Requests and bytes of a device, and its busy seconds, in `/sys/class/block/NAME/stat`.
+fn device_of(text: &str) -> Option<(Flow, f64)> {
+    let fields: Vec<f64> = text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
+    let of = |index: usize| fields.get(index).copied();
+    let flow =
+        Flow { reads: of(0)?, read_bytes: of(2)? * 512.0, writes: of(4)?, written_bytes: of(6)? * 512.0 };
+    Some((flow, of(9)? / 1000.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_kernels_lines_are_read() {
+        let line =
+            "77 (a) b) S 1 77 77 0 -1 4194560 100 0 0 0 250 50 7 8 20 0 1 0 100 1000 10 18446744073709551615";
+        assert_eq!(ticks_of(line), Some(300));
+        assert_eq!(idle_of("cpu  1 2 3 400 50 6 7 8 0 0\ncpu0 1\n"), Some(450));
+        let (flow, busy) = device_of("  10 1 80 5 20 2 160 7 0 1500 12 0 0 0 0 3 4\n").unwrap();
+        assert_eq!(
+            (flow.reads, flow.read_bytes, flow.writes, flow.written_bytes),
+            (10.0, 40960.0, 20.0, 81920.0)
+        );
+        assert_eq!(busy, 1.5);
+    }
+
+    #[test]
+    fn there_is_more_to_use_of_what_is_idle() {
+        assert_eq!((free(100.0, 1.0), free(100.0, 0.1), free(0.0, 0.0)), (0.0, 900.0, 0.0));
+        let one = |used, cores| Capacity { used, cores, others: 0.0, flow: None, device_busy: 0.0 };
+        assert_eq!(Capacity::mean(&[one(1.0, 2.0), one(2.0, 2.0)]), Some(one(1.5, 2.0)));
+        assert_eq!(Capacity::mean(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(cpu |7 \\(a\\) S)?([0-9]{1,20} ?){0,20}\\PC{0,9}") {
+            let _ = (ticks_of(&text), idle_of(&text), device_of(&text));
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Squeezing: a run in which one resource at a time is cut by a tenth or a fifth, in short slices in random order, and
+//! what the throughput makes of it. A resource that the work waits for has an elasticity of 1, one that it does not wait
+//! for of 0: the experiment behind a verdict, where everything else is circumstantial.
+//!
+//! [`Squeeze::prepare`] moves the server's processes into a control group and finds what can be cut; [`Squeeze::around`]
+//! stands between the run and its sink, cuts while the window is open, and puts [`Event::Squeeze`] before the run's end.
+//! Whatever ends the run, the processes go back where they were and every bound is lifted.
+
+mod control;
+mod elasticity;
+mod group;
+mod meter;
+mod plan;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use kelvin_database::Engine;
+use kelvin_measure::event::{Elasticity, Part, Phase, Second, Series, Squeeze as Outcome, SqueezeSlice};
+use kelvin_measure::observation::Absent;
+use kelvin_measure::{Clock, Event, Nanos};
+use kelvin_observe::sample::{Place, Source};
+
+use crate::run::{Sink, SinkError};
+use control::{Done, Valves, What, work};
+use group::{Controller, Group};
+use plan::Slice;
+
+/// The first second of a slice is not counted: what waited has to pass first.
+const SETTLE: u64 = 1;
+
+/// CPUs that others may use before a squeeze is said to be disturbed.
+const QUIET: f64 = 0.3;
+
+/// How hard and how often.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Share of each resource that is taken away, within (0, 1).
+    pub cut: f64,
+    /// Pairs of slices with and without the cut, for each resource; at least two.
+    pub pairs: u32,
+    /// Seconds of a slice, at least two; the first is not counted.
+    pub slice: u64,
+    /// Seconds without a cut at the beginning.
+    pub pilot: u64,
+}
+
+impl Default for Options {
+    /// A cut of a fifth in ten pairs of slices of 3 s: some two minutes for three resources.
+    fn default() -> Self {
+        Self { cut: 0.2, pairs: 10, slice: 3, pilot: 6 }
+    }
+}
+
+/// Resources that can be cut, and those that cannot.
+#[derive(Debug)]
+pub struct Squeeze {
+    options: Options,
+    valves: Valves,
+    plan: Vec<Slice>,
+    not_cut: Vec<Absent>,
+}
+
+impl Squeeze {
+    /// Moves the processes and makes the plan. The database must be on this host and have no users yet.
+    ///
+    /// # Errors
+    /// When nothing can be cut, with every reason.
+    pub fn prepare(options: Options, engine: &dyn Engine, users: u32, seed: u64) -> Result<Self, String> {
+        let embedded = engine.capabilities().embedded;
+        let data = engine.connect().ok().and_then(|mut session| engine.data_directory(&mut *session));
+        let server = if embedded { Some(std::process::id()) } else { data.as_deref().and_then(postmaster) };
+        let mut not_cut = elsewhere();
+        let mut miss = |what: &str, why: String| not_cut.push(Absent { what: what.into(), why });
+        let Some(server) = server else {
+            return Err("its server is not on this host, or where its process is cannot be read: run kelvin beside the \
+                        server, as its user or as root"
+                .into());
+        };
+        let (mut group, refused) = Group::make("server", server, &[Controller::Cpu, Controller::Io]);
+        for (controller, why) in refused {
+            miss(if matches!(controller, Controller::Cpu) { "server CPU" } else { "server I/O" }, why);
+        }
+        // Twice: the server may have made another process while we moved the first ones.
+        for _ in 0..2 {
+            group.take(&tree(server))?;
+        }
+        let mut resources = Vec::new();
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        let client_threads = users.max(1).min(cpus as u32);
+        if group.has_cpu() {
+            group.weigh_as(users.max(1))?;
+            resources.push(What::ServerCpu);
+        }
+        let client = if embedded {
+            miss("client CPU", "the database is in this process: its CPU is the client's too".into());
+            None
+        } else {
+            let own = std::process::id();
+            let (mut client, refused) = Group::make("client", own, &[Controller::Cpu]);
+            for (_, why) in refused {
+                miss("client CPU", why);
+            }
+            if client.has_cpu() {
+                client.weigh_as(client_threads)?;
+                client.take(&[own])?;
+                resources.push(What::ClientCpu);
+            }
+            Some(client)
+        };
+        let device = match data.as_deref().map(device) {
+            _ if !group.has_io() => None,
+            None => {
+                miss("server I/O", "where the data lies is not known".into());
+                None
+            }
+            Some(Err(why)) => {
+                miss("server I/O", why);
+                None
+            }
+            Some(Ok(device)) => {
+                resources.push(What::DeviceIo);
+                Some(device)
+            }
+        };
+        if resources.is_empty() {
+            let reasons: Vec<_> = not_cut.iter().map(|one| format!("{}: {}", one.what, one.why)).collect();
+            return Err(format!("nothing can be cut here: {}", reasons.join("; ")));
+        }
+        let plan = plan::slices(resources.len(), options.pairs, options.slice, options.pilot, seed);
+        let cut = options.cut;
+        let client_cores = f64::from(client_threads);
+        let valves = Valves { server: group, client, device, client_cores, resources, cut };
+        Ok(Self { options, valves, plan, not_cut })
+    }
+
+    /// Seconds that the window must have.
+    pub fn seconds(&self) -> u64 {
+        self.plan.last().map_or(0, |slice| slice.to)
+    }
+
+    /// Stands before a sink. `series` are those of the run, `clock` is its clock.
+    pub fn around<'a>(self, sink: &'a mut dyn Sink, series: &[Series], clock: &Clock) -> Squeezed<'a> {
+        Squeezed {
+            counted: series.iter().map(Series::is_transaction).collect(),
+            squeeze: Some(self),
+            sink,
+            clock: clock.clone(),
+            stop: Arc::new(AtomicBool::new(false)),
+            thread: None,
+            good: BTreeMap::new(),
+            elapsed: 0,
+        }
+    }
+
+    fn resource(&self, what: What, done: &Done) -> (String, String) {
+        let percent = self.options.cut * 100.0;
+        let capacity = done.capacity;
+        match what {
+            What::ServerCpu => {
+                let how = capacity.map_or_else(String::new, |c| {
+                    let n = done.used.len().max(1) as f64;
+                    let sum = |sum: (f64, f64), one: &(f64, f64)| (sum.0 + one.0 / n, sum.1 + one.1 / n);
+                    let (then, bound) = done.used.iter().fold((0.0, 0.0), sum);
+                    format!(
+                        "{percent:.0} % off the {:.2} CPUs that others left to it; it used {:.2} of them, and {then:.2} \
+                         of the {bound:.2} that it then had",
+                        c.cores, c.used
+                    )
+                });
+                ("server CPU".into(), how)
+            }
+            What::ClientCpu => {
+                let cores = self.valves.client_cores;
+                (
+                    "client CPU".into(),
+                    format!("{percent:.0} % off the {cores:.0} CPUs that its threads can use"),
+                )
+            }
+            What::DeviceIo => {
+                let name = self.valves.device.as_ref().map_or("", |(name, _)| name);
+                let busy = capacity.map_or(0.0, |c| c.device_busy * 100.0);
+                let how = format!(
+                    "{percent:.0} % off what {name} could take; it was busy for {busy:.0} % of the time"
+                );
+                ("server I/O".into(), how)
+            }
+        }
+    }
+
+    fn conclude(mut self, done: &Done, good: &BTreeMap<i64, u64>, elapsed: Nanos) -> Outcome {
+        let mut throughput = BTreeMap::new();
+        let mut slices = Vec::new();
+        for (index, bound) in &done.slices {
+            let slice = self.plan[*index];
+            if slice.to * 1_000_000_000 > elapsed {
+                continue;
+            }
+            let counted = (slice.from + SETTLE) as i64..slice.to as i64;
+            let seconds = counted.end - counted.start;
+            let rate = good.range(counted).map(|(_, count)| count).sum::<u64>() as f64 / seconds as f64;
+            throughput.insert(*index, rate);
+            let resource =
+                slice.resource.map(|resource| self.resource(self.valves.resources[resource], done).0);
+            let bound = resource.is_some().then(|| bound.clone());
+            slices.push(SqueezeSlice { from: slice.from as i64, to: slice.to as i64, resource, bound, rate });
+        }
+        let mut resources = Vec::new();
+        for (index, &what) in self.valves.resources.iter().enumerate() {
+            let (name, how) = self.resource(what, done);
+            if let Some(found) = elasticity::of(&self.plan, &throughput, index, self.options.cut) {
+                resources.push(Elasticity { resource: name, how, ..found });
+            } else {
+                let why = done.error.clone().unwrap_or_else(|| "it ended after fewer than two pairs".into());
+                self.not_cut.push(Absent { what: name, why });
+            }
+        }
+        Outcome { cut: self.options.cut, settle: SETTLE, resources, not_cut: self.not_cut, slices }
+    }
+}
+
+/// A sink before another, that squeezes while the window is open.
+pub struct Squeezed<'a> {
+    squeeze: Option<Squeeze>,
+    sink: &'a mut dyn Sink,
+    clock: Clock,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<(Squeeze, Done)>>,
+    /// Which series count.
+    counted: Vec<bool>,
+    /// Good transactions by the second of the window.
+    good: BTreeMap<i64, u64>,
+    elapsed: Nanos,
+}
+
+impl Squeezed<'_> {
+    fn start(&mut self, open: Nanos) -> Result<(), SinkError> {
+        let Some(squeeze) = self.squeeze.take() else { return Ok(()) };
+        let (clock, stop) = (self.clock.clone(), Arc::clone(&self.stop));
+        let work = move || {
+            let done = work(&squeeze.valves, &squeeze.plan, &clock, open, &stop);
+            (squeeze, done)
+        };
+        self.thread = Some(std::thread::Builder::new().name("squeeze".into()).spawn(work)?);
+        Ok(())
+    }
+
+    fn count(&mut self, second: &Second) {
+        if second.part == Part::Measured {
+            let kinds = second.kinds.iter().zip(&self.counted).filter(|(_, counts)| **counts);
+            *self.good.entry(second.second).or_default() += kinds.map(|(kind, _)| kind.good()).sum::<u64>();
+        }
+    }
+
+    /// Ends the thread, and tells what it came to.
+    fn conclude(&mut self) -> Result<(), SinkError> {
+        self.stop.store(true, Ordering::Release);
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let (squeeze, done) = thread.join().map_err(|_| "the thread that cuts has panicked")?;
+        let outcome = squeeze.conclude(&done, &self.good, self.elapsed);
+        for text in words(&outcome) {
+            self.sink.event(&Event::Note { point: 0, second: 0, text })?;
+        }
+        // Theirs is not ours to share: what they take changes the capacity that every cut is one of.
+        if let Some(others) = done.capacity.map(|one| one.others).filter(|others| *others > QUIET) {
+            let text = format!(
+                "other processes used {others:.1} CPUs of this host meanwhile: squeeze again when it is quiet"
+            );
+            self.sink.event(&Event::Note { point: 0, second: 0, text })?;
+        }
+        if let Some(why) = done.error {
+            let text = format!("squeezing ended early: {why}");
+            self.sink.event(&Event::Note { point: 0, second: 0, text })?;
+        }
+        self.sink.event(&Event::Squeeze(outcome))
+    }
+}
+
+impl Sink for Squeezed<'_> {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        match event {
+            Event::Phase { phase: Phase::RampUp, at, planned, .. } => {
+                self.start(at + planned.unwrap_or(0))?;
+            }
+            Event::Phase { phase: Phase::Measure, at, .. } => self.start(*at)?,
+            // Nothing is cut while the users end what they are in.
+            Event::Phase { phase: Phase::Stop, .. } => self.stop.store(true, Ordering::Release),
+            Event::Second(second) => self.count(second),
+            Event::Window(window) => self.elapsed = window.elapsed,
+            Event::Finished { .. } => self.conclude()?,
+            _ => {}
+        }
+        self.sink.event(event)
+    }
+}
+
+impl Drop for Squeezed<'_> {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // It lifts the bounds and moves the processes back.
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// The outcome in sentences.
+fn words(outcome: &Outcome) -> Vec<String> {
+    let mut words: Vec<String> = outcome
+        .resources
+        .iter()
+        .map(|one| {
+            format!(
+                "{} {}: elasticity {:.2} ({:.2} to {:.2}, {} pairs); {}",
+                one.resource, one.verdict, one.elasticity, one.low, one.high, one.pairs, one.how
+            )
+        })
+        .collect();
+    words.extend(outcome.not_cut.iter().map(|one| format!("{} was not cut: {}", one.what, one.why)));
+    words
+}
+
+/// What no squeeze of ours cuts.
+fn elsewhere() -> Vec<Absent> {
+    let absent = |what: &str, why: &str| Absent { what: what.into(), why: why.into() };
+    vec![
+        absent(
+            "memory",
+            "a smaller cache takes longer than a slice to fill: compare runs with other shared_buffers",
+        ),
+        absent(
+            "network delay",
+            "it is no share of anything: compare runs from another host or through a proxy",
+        ),
+    ]
+}
+
+/// The process of PostgreSQL's server, by the file beside its data.
+fn postmaster(data: &Path) -> Option<u32> {
+    let text = std::fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let process = text.lines().next()?.trim().parse().ok()?;
+    Path::new(&format!("/proc/{process}")).exists().then_some(process)
+}
+
+/// A process and all below it.
+fn tree(root: u32) -> Vec<u32> {
+    let mut all = vec![root];
+    let mut next = 0;
+    while let Some(&process) = all.get(next) {
+        next += 1;
+        let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let text = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            for child in text.split_ascii_whitespace().filter_map(|word| word.parse().ok()) {
+                if !all.contains(&child) {
+                    all.push(child);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The one disk under the log, or else the data: its name and its number.
+fn device(data: &Path) -> Result<(String, String), String> {
+    let log = data.join("pg_wal");
+    let place = Place::find(&Source::default(), if log.exists() { &log } else { data });
+    match &place.disks[..] {
+        [disk] => {
+            let path = format!("/sys/class/block/{disk}/dev");
+            let number = std::fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+            Ok((disk.clone(), number.trim().to_owned()))
+        }
+        [] => Err(place.unknown.unwrap_or_else(|| format!("no disk is known below {}", data.display()))),
+        more => Err(format!("{} lies on several disks: {}", data.display(), more.join(", "))),
+    }
+}

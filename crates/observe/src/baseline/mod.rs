@@ -1,0 +1,287 @@
+//! What this machine can do when nothing is asked of it: the preflight of a run and the baseline tests of a study.
+//!
+//! [`measure`] takes a few seconds (more with a disk) and gives a [`Baseline`]: facts as words, figures as numbers. Two of
+//! them are compared with [`compare`], and [`judge`] says what a run on such a machine should know. Everything that needs
+//! only the processor or the memory is measured by CPU time, so that a neighbour takes time from it but no speed.
+
+mod clock;
+mod compare;
+mod database;
+mod directory;
+mod disk;
+mod facts;
+mod judge;
+mod loopback;
+mod memory;
+mod percentile;
+mod processor;
+mod quiet;
+mod sync;
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use kelvin_database::Engine;
+use kelvin_measure::observation::Absent;
+use serde::{Deserialize, Serialize};
+
+pub use compare::{Changed, Comparison, Line, compare};
+pub use judge::{Remark, judge};
+
+/// Changes whenever a measurement is done in another way: figures of different methods are not compared.
+const METHOD: u32 = 1;
+
+/// What to measure besides the host's own figures.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Directory on whose file system a commit's `fdatasync` is timed; none leaves it out. The directory of a
+    /// database that is on this host comes before it.
+    pub directory: Option<PathBuf>,
+    /// Directory whose disk is measured: random and sequential access to a file of at most 1 GiB and a tenth of the free
+    /// space, which is removed.
+    pub disk: Option<PathBuf>,
+    /// Database whose settings are read and whose round trip is timed.
+    pub engine: Option<Arc<dyn Engine>>,
+}
+
+/// A fact in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// Stable, dotted: "processor.governor", "database.fsync".
+    pub name: String,
+    /// What it is, for people.
+    pub label: String,
+    /// The fact.
+    pub value: String,
+}
+
+/// What a figure is of: that decides which way is better, and by how much two may differ and still be the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Work of processor or memory a second, by CPU time.
+    Speed,
+    /// Time that processor or memory takes, by CPU time.
+    Cost,
+    /// Median of a latency.
+    Latency,
+    /// 99th percentile of a latency.
+    Tail,
+    /// Bytes a second of a device.
+    Bandwidth,
+    /// What others did meanwhile; not compared.
+    Disturbance,
+}
+
+impl Kind {
+    /// Whether more is better.
+    pub fn more_is_better(self) -> bool {
+        matches!(self, Self::Speed | Self::Bandwidth)
+    }
+
+    /// By what ratio above 1, either way, two figures may differ without being called different; none where they are not
+    /// compared.
+    ///
+    /// Speeds and costs are medians of passes by CPU time: the same machine repeats them within 1 to 3 %, so that 5 % is a
+    /// change of clock rate, memory or placement. The median of a latency depends on when a sleeping thread or device
+    /// wakes, which moves by 10 to 20 % from one minute to the next on a healthy host; 30 % is beyond that. A 99th
+    /// percentile rests on a hundredth of the samples and on whatever else ran: only its doubling says something.
+    pub fn bound(self) -> Option<f64> {
+        match self {
+            Self::Speed | Self::Cost => Some(0.05),
+            Self::Latency | Self::Bandwidth => Some(0.30),
+            Self::Tail => Some(1.0),
+            Self::Disturbance => None,
+        }
+    }
+}
+
+/// A figure that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Stable, dotted: "processor.single-thread", "sync.p50".
+    pub name: String,
+    /// What it is, for people.
+    pub label: String,
+    /// The value, in `unit`.
+    pub value: f64,
+    /// "M/s", "GB/s", "MB/s", "ns", "µs", "%", "cores" or "1".
+    pub unit: String,
+    /// What it is of.
+    pub kind: Kind,
+    /// Passes or operations that it rests on.
+    pub samples: u64,
+}
+
+/// A host, and a database if one was asked for, at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// Way of measuring; see [`compare`].
+    pub method: u32,
+    /// "release", or "debug" for a kelvin whose own code is slow.
+    pub build: String,
+    /// Milliseconds that it took.
+    pub took_ms: u64,
+    /// Facts, in the order in which they are shown.
+    pub facts: Vec<Fact>,
+    /// Figures, in the order in which they are shown.
+    pub figures: Vec<Figure>,
+    /// What could not be measured, and why.
+    pub absent: Vec<Absent>,
+}
+
+impl Baseline {
+    /// A figure by its name.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        self.figures.iter().find(|figure| figure.name == name).map(|figure| figure.value)
+    }
+
+    /// A fact by its name.
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        self.facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_str())
+    }
+
+    fn new() -> Self {
+        let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+        Self {
+            method: METHOD,
+            build: build.into(),
+            took_ms: 0,
+            facts: Vec::new(),
+            figures: Vec::new(),
+            absent: Vec::new(),
+        }
+    }
+
+    fn say(&mut self, name: &str, label: &str, value: impl Into<String>) {
+        self.facts.push(Fact { name: name.into(), label: label.into(), value: value.into() });
+    }
+
+    fn put(&mut self, name: &str, label: &str, value: f64, unit: &str, kind: Kind, samples: u64) {
+        let (name, label, unit) = (name.into(), label.into(), unit.into());
+        self.figures.push(Figure { name, label, value, unit, kind, samples });
+    }
+
+    /// Median and 99th percentile of times in nanoseconds, shown in microseconds.
+    fn put_latency(&mut self, name: &str, label: &str, times: &mut [u64]) {
+        let samples = times.len() as u64;
+        for (word, p, kind) in [("p50", 0.5, Kind::Latency), ("p99", 0.99, Kind::Tail)] {
+            let (name, label) = (format!("{name}.{word}"), format!("{label} {word}"));
+            match percentile::of(times, p) {
+                Some(time) => self.put(&name, &label, time as f64 / 1e3, "µs", kind, samples),
+                None => self.miss(&label, format!("{samples} samples are too few for it")),
+            }
+        }
+    }
+
+    fn miss(&mut self, what: &str, why: impl Into<String>) {
+        self.absent.push(Absent { what: what.into(), why: why.into() });
+    }
+}
+
+/// Somebody asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
+
+/// Measures, under ten seconds without a disk. `progress` hears of each part as it begins, and ends all of it with
+/// [`ControlFlow::Break`]. What cannot be measured is in [`Baseline::absent`].
+///
+/// # Errors
+/// [`Interrupted`] when `progress` asked to stop; nothing is left behind.
+pub fn measure(
+    options: &Options,
+    progress: &mut dyn FnMut(&str) -> ControlFlow<()>,
+) -> Result<Baseline, Interrupted> {
+    let since = Instant::now();
+    let mut baseline = Baseline::new();
+    let mut begin = |what: &str| match progress(what) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Interrupted),
+    };
+    facts::read(&mut baseline);
+    let quiet = quiet::Watch::start();
+    begin("clock")?;
+    clock::measure(&mut baseline);
+    begin("processor")?;
+    processor::measure(&mut baseline);
+    begin("memory")?;
+    memory::measure(&mut baseline);
+    begin("timer")?;
+    clock::lateness(&mut baseline);
+    begin("loopback network")?;
+    loopback::measure(&mut baseline);
+    // The server and the disk are others: what they do is asked for.
+    quiet.finish(&mut baseline);
+    let mut directory = options.directory.clone();
+    if let Some(engine) = &options.engine {
+        begin("database")?;
+        directory = database::measure(&mut baseline, &**engine).or(directory);
+    }
+    if let Some(directory) = &directory {
+        begin("fdatasync")?;
+        sync::measure(&mut baseline, directory);
+    }
+    if let Some(directory) = &options.disk {
+        disk::measure(&mut baseline, directory, disk::MOST_BYTES, &mut begin)?;
+    }
+    baseline.took_ms = since.elapsed().as_millis() as u64;
+    Ok(baseline)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+
+    /// Measures until two in a row agree within a factor, and returns the second. Others work on this machine, and one
+    /// measurement at a time is enough for it.
+    pub(super) fn steady(factor: f64, mut measure: impl FnMut() -> f64) -> f64 {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = vec![measure()];
+        while all.len() < 6 {
+            let (before, now) = (all[all.len() - 1], measure());
+            if now / before < factor && before / now < factor {
+                return now;
+            }
+            all.push(now);
+        }
+        panic!("no two of {all:?} agree within a factor of {factor}");
+    }
+
+    #[test]
+    fn a_baseline_is_whole_and_reads_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { directory: Some(directory.path().into()), ..Options::default() };
+        let mut heard = Vec::new();
+        let baseline = measure(&options, &mut |what| {
+            heard.push(what.to_owned());
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!(heard.first().map(String::as_str), Some("clock"));
+        assert!(baseline.took_ms < 30_000, "{} ms", baseline.took_ms);
+        for name in
+            ["clock.read", "processor.single-thread", "timer.late.p50", "loopback.one-cpu.p50", "sync.p50"]
+        {
+            assert!(baseline.figure(name).is_some_and(|v| v.is_finite() && v > 0.0), "{name}: {baseline:?}");
+        }
+        let mut names: Vec<_> = baseline.figures.iter().map(|figure| &figure.name).collect();
+        names.sort();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all, "two figures of one name");
+        let text = serde_json::to_string(&baseline).unwrap();
+        assert_eq!(serde_json::from_str::<Baseline>(&text).unwrap().figures.len(), all);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left behind");
+    }
+
+    #[test]
+    fn who_asks_to_stop_is_heard() {
+        assert_eq!(measure(&Options::default(), &mut |_| ControlFlow::Break(())), Err(Interrupted));
+    }
+}

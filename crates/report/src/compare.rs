@@ -424,7 +424,7 @@ pub fn text(comparison: &Comparison) -> String {
     }
     let _ = writeln!(out);
     for finding in comparison.findings.iter().filter(|f| f.severity != Severity::Note) {
-        for line in of_finding(finding, "") {
+        for line in of_finding(finding, "", usize::MAX) {
             let _ = writeln!(out, "{line}");
         }
     }

@@ -32,6 +32,13 @@ fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing()
     report.findings.clear();
     assert!(plain(&report).contains("\nfindings: none that puts these figures in doubt\n"));
     assert!(html::render(&report).unwrap().contains("None that puts these figures in doubt."));
+    let mut long = judged(seen(GOOD));
+    let fact = kelvin_report::Fact::new("one more", "figure");
+    long.findings[0].evidence = vec![fact.clone(); 7];
+    long.findings[1].evidence = vec![fact; 3];
+    let shown = plain(&long);
+    assert_eq!(shown.matches("one more: figure").count(), 7, "{shown}");
+    assert!(shown.contains("\n3 more lines of evidence in the HTML and JSON reports\n"), "{shown}");
     report.findings = judged(seen(GOOD)).findings.split_off(2);
     let shown = plain(&report);
     assert!(shown.contains("in doubt; 1 note, in the HTML and JSON\n          reports\n"), "{shown}");

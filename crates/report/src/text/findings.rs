@@ -3,6 +3,13 @@
 use super::{AMBER, BOLD, Page, RED, broken};
 use crate::{Finding, Outcome, PointReport, Report, Severity, Verdict};
 
+/// Lines of evidence that a red finding and an amber one have in the terminal: the page has all.
+const SHOWN: [usize; 2] = [5, 2];
+
+fn most(finding: &Finding) -> usize {
+    if finding.severity == Severity::Red { SHOWN[0] } else { SHOWN[1] }
+}
+
 impl Page {
     /// The verdict on the points that are `shown`, and the findings: they stand before the figures, since they say
     /// whether those can be believed.
@@ -14,7 +21,12 @@ impl Page {
         for point in shown {
             let Some(verdict) = &point.verdict else { continue };
             self.line("");
-            let lead = if several { format!("{}: ", point.name()) } else { "verdict: ".into() };
+            let lead = match verdict.outcome {
+                _ if several => format!("{}: ", point.name()),
+                // Its sentence says that there is none.
+                Outcome::Void { .. } => String::new(),
+                _ => "verdict: ".into(),
+            };
             self.wrapped_in(colour(verdict), &lead, &verdict.sentence);
             if !verdict.next.is_empty() {
                 self.wrapped("  next: ", &verdict.next);
@@ -38,12 +50,17 @@ impl Page {
         } else if let Some(counted) = counted.strip_prefix("; ") {
             self.wrapped("", &format!("and {counted}"));
         }
+        let serious = report.findings.iter().filter(|f| f.severity != Severity::Note);
+        let left_out: usize = serious.map(|f| f.evidence.len().saturating_sub(most(f))).sum();
+        if left_out > 0 {
+            self.wrapped("", &format!("{left_out} more lines of evidence in the HTML and JSON reports"));
+        }
     }
 
     fn finding(&mut self, finding: &Finding, about: &str) {
         let colour = if finding.severity == Severity::Red { RED } else { AMBER };
         let title = broken(&lead(finding), &format!("{}{about}", finding.title)).len();
-        for (index, line) in of_finding(finding, about).into_iter().enumerate() {
+        for (index, line) in of_finding(finding, about, most(finding)).into_iter().enumerate() {
             let line = if index < title { self.painted(colour, &line) } else { line };
             self.line(&line);
         }
@@ -54,10 +71,11 @@ fn lead(finding: &Finding) -> String {
     format!("{:<7}", finding.severity.word())
 }
 
-/// A finding in lines: its title, with which of several points it is `about`, what shows it, and what to do.
-pub(crate) fn of_finding(finding: &Finding, about: &str) -> Vec<String> {
+/// A finding in lines: its title, with which of several points it is `about`, at `most` so many lines of what shows it,
+/// and what to do.
+pub(crate) fn of_finding(finding: &Finding, about: &str, most: usize) -> Vec<String> {
     let mut lines = broken(&lead(finding), &format!("{}{about}", finding.title));
-    for fact in &finding.evidence {
+    for fact in finding.evidence.iter().take(most) {
         lines.extend(broken("         ", &format!("{}: {}", fact.what, fact.found)));
     }
     if !finding.next.is_empty() {

@@ -151,9 +151,10 @@ pub(crate) struct ReportArgs {
     /// Everything, for programs
     #[arg(long, group = "format")]
     pub(crate) json: bool,
-    /// One row a second; a row a transaction type with =summary, a statement with =statements
+    /// One row a second; a row a transaction type with =summary, a statement with =statements; what was seen of
+    /// host and database by the second with =observed
     #[arg(long, group = "format", value_name = "ROWS", num_args = 0..=1, require_equals = true,
-        default_missing_value = "seconds", value_parser = ["seconds", "summary", "statements"])]
+        default_missing_value = "seconds", value_parser = ["seconds", "summary", "statements", "observed"])]
     pub(crate) csv: Option<String>,
     /// What `kelvin show` prints
     #[arg(long, group = "format")]

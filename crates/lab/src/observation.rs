@@ -26,7 +26,7 @@ pub struct Watchers {
 impl Watchers {
     /// Makes the watchers of host, database and other hosts that `plan` asks for. In a server that is `ours` they may
     /// create what they read.
-    pub fn of(plan: &Observe, ours: bool, engine: &Arc<dyn Engine>) -> Self {
+    pub fn of(plan: &Observe, ours: bool, engine: Option<&Arc<dyn Engine>>) -> Self {
         let mut found = Self::default();
         if !plan.enabled {
             return found;
@@ -36,12 +36,13 @@ impl Watchers {
             ..Config::default()
         };
         let interval = plan.interval.duration();
-        match engine.kind() {
-            EngineKind::Postgres => found.postgres(plan, ours, engine, &mut host),
-            EngineKind::Sqlite => {
+        match engine.map(|engine| (engine, engine.kind())) {
+            Some((engine, EngineKind::Postgres)) => found.postgres(plan, ours, engine, &mut host),
+            Some((engine, EngineKind::Sqlite)) => {
                 found.watchers.extend(sqlite::watchers(engine, interval));
                 found.data_directory(&**engine, &mut host);
             }
+            None => {}
         }
         found.watchers.push(Box::new(HostWatcher::new(host, interval)));
         for url in &plan.scrape {

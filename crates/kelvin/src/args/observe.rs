@@ -16,21 +16,19 @@ pub(crate) struct ObserveArgs {
     #[arg(long, short, value_name = "TIME", default_value = "1m")]
     pub(crate) duration: Span,
     /// From one look to the next, 100ms to 1m
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    #[arg(long, value_name = "TIME", default_value = "1s")]
     pub(crate) interval: Span,
-    /// Tell the devices and processes of this database from others
+    /// Watch this database as well, and tell its devices and processes from others
     #[arg(long, short, value_name = "TARGET")]
     pub(crate) target: Option<TargetName>,
+    /// Read a Prometheus endpoint of another host as well: node_exporter, postgres_exporter, pcm-exporter; may be given
+    /// several times
+    #[arg(long, value_name = "URL")]
+    pub(crate) scrape: Vec<String>,
     /// Keep every event in this file, one a line as JSON
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Print every event as a line of JSON, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-fn interval(text: &str) -> Result<Span, String> {
-    let span: Span = text.parse()?;
-    let fits = (100_000_000..=60_000_000_000).contains(&span.nanos());
-    if fits { Ok(span) } else { Err(format!("{text} is not between 100ms and 1m")) }
 }

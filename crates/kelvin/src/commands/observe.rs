@@ -9,11 +9,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use kelvin_database::Engine;
+use kelvin_lab::observation::Watchers;
+use kelvin_lab::spec::{Observe, TargetName};
 use kelvin_measure::observation::Observation;
 use kelvin_measure::{Clock, Event};
-use kelvin_observe::sample::{Config, Process};
-use kelvin_observe::watch::{HostWatcher, Watch, Watcher};
+use kelvin_observe::watch::Watch;
 
 use crate::args::{Global, ObserveArgs};
 use crate::exit::Code;
@@ -43,8 +43,14 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
         lines: 0,
     };
     let clock = Clock::real();
-    let watchers = watchers(args, opened.as_ref().map(|opened| &*opened.engine))?;
-    let watch = Watch::start(watchers, &clock).context("cannot start the watchers")?;
+    let plan = Observe { interval: args.interval, scrape: args.scrape.clone(), ..Observe::default() };
+    plan.validate().map_err(anyhow::Error::msg)?;
+    let ours = args.target.as_ref().is_some_and(TargetName::is_managed);
+    let found = Watchers::of(&plan, ours, opened.as_ref().map(|opened| &opened.engine));
+    for absent in found.refused {
+        screen.take(Observation::Lost(absent))?;
+    }
+    let watch = Watch::start(found.watchers, &clock).context("cannot start the watchers")?;
     // The first look has gauges only; as many intervals as fit follow it.
     let until = clock.now() + args.duration.nanos() + args.interval.nanos() / 2;
     while clock.now() < until && !stop.requested() {
@@ -56,30 +62,6 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
     watch.finish(|observation| screen.take(observation))?;
     screen.finish()?;
     Ok(if stop.requested() { Code::Interrupted } else { Code::Success })
-}
-
-/// Everything that watches: the host, with what of it belongs to the database.
-fn watchers(args: &ObserveArgs, engine: Option<&dyn Engine>) -> Result<Vec<Box<dyn Watcher>>> {
-    let mut config = Config::default();
-    if let Some(engine) = engine {
-        let mut session = engine.connect()?;
-        if let Some(data) = engine.data_directory(&mut *session) {
-            let log = data.join("pg_wal");
-            config.processes.extend(server(&data));
-            if log.exists() {
-                config.paths.push(("wal".into(), log));
-            }
-            config.paths.push(("data".into(), data));
-        }
-    }
-    Ok(vec![Box::new(HostWatcher::new(config, args.interval.duration()))])
-}
-
-/// The server's processes, by the file that PostgreSQL keeps beside its data.
-fn server(data: &Path) -> Option<Process> {
-    let text = std::fs::read_to_string(data.join("postmaster.pid")).ok()?;
-    let pid = text.lines().next()?.trim().parse().ok()?;
-    Some(Process { name: "server".into(), pid, children: true })
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>> {

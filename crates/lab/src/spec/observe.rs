@@ -30,7 +30,7 @@ impl Default for Observe {
 
 impl Observe {
     /// Refuses what cannot be done.
-    pub(super) fn validate(&self) -> Result<(), String> {
+    pub fn validate(&self) -> Result<(), String> {
         let interval = self.interval.duration();
         if !(100..=60_000).contains(&interval.as_millis()) {
             return Err("the interval of observation lies between 100ms and 1m".into());

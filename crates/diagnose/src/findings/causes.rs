@@ -15,7 +15,6 @@ const FOLLOWS: &[(&str, &[&str])] = &[
             "steal",
         ],
     ),
-    ("client-saturated", &["noisy-neighbour", "steal"]),
     ("network-round-trips", &["client-saturated", "noisy-neighbour", "steal"]),
     (
         "log-write-latency",

@@ -1,6 +1,6 @@
 //! Whether the load generator itself was the limit.
 
-use super::{About, client_throttled};
+use super::{About, client_throttled, noisy_neighbour, steal};
 use crate::load::{client_cores, client_delay, cpus, is_embedded, percent, process_cores, server_is_here};
 use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
 
@@ -53,8 +53,13 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if let Some(check) = check {
         facts.push(Fact::new("its own check", check.evidence.clone()));
     }
-    let red = check.is_some() || all;
-    let title = if red {
+    // Who has no CPU because others take it is late through them; a limit of its own, or a host used up, is its own.
+    let neighbours =
+        [noisy_neighbour::ABOUT.look, steal::ABOUT.look].into_iter().flat_map(|look| look(evidence));
+    let mut neighbours = neighbours.filter(|found| found.point == Some(point.point));
+    let pushed = check.is_some() && !all && neighbours.any(|found| found.severity == Severity::Red);
+    let red = (check.is_some() || all) && !pushed;
+    let title = if check.is_some() || all {
         "The load generator was the limit: the figures tell of it and not of the database"
     } else {
         "The load generator used more CPU than the database beside it"
@@ -105,6 +110,10 @@ mod tests {
         assert_eq!(look(&scene.evidence()), []);
         scene.more = vec![Event::Invariant { point: 0, invariant: invariant(false) }];
         assert_eq!(severities(&look(&scene.evidence())), [Severity::Red]);
+        let mut hog =
+            Scene::healthy().metric("host.process.server.cpu.user", 0.1).metric("host.cpu.total.busy", 1.0);
+        hog.more.clone_from(&scene.more);
+        assert_eq!(severities(&look(&hog.evidence())), [Severity::Amber], "a neighbour made it late");
         scene.environment["engine"] = "sqlite".into();
         assert_eq!(look(&scene.evidence()), [], "its CPU time is the database's");
     }

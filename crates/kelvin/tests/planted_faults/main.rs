@@ -171,11 +171,15 @@ fn a_hog_on_the_cpus() {
 
 #[test]
 fn a_client_throttled_to_a_fifth_of_a_cpu() {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::with(&[]);
     let url = bench.server.url();
+    // Short transactions: with TPROC-C's the client needs less than that.
+    let load = ["-S", "-M", "prepared", "--users", "8", "--ramp-up", "5s", "--duration", "15s", "-q"];
+    bench.place.expect(0, &["build", "pgbench", "--target", &url, "-s", "5", "-q"]);
+    bench.sql("checkpoint");
     let throttle = Throttle::cpu(0.2);
-    let command = throttle.around(&bench.place.command(&Bench::words(&url, &[])));
-    bench.command(command).expect(&["client-saturated"]);
+    let words: Vec<_> = ["run", "pgbench", "--target", &url].into_iter().chain(load).collect();
+    bench.command(throttle.around(&bench.place.command(&words))).expect(&["client-saturated"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use kelvin_stats::student::paired_ratio;
 use serde_json::Value;
 
 use super::driver::figure;
+use super::load::SETTINGS;
 use super::options::Options;
 use super::server::Bench;
 use super::{interrupt, median};
@@ -15,11 +16,14 @@ const NAMES: [&str; 2] = ["overhead", "healthy"];
 pub(crate) fn observe(options: &Options) -> Result<()> {
     let chosen = options.chosen(&NAMES)?;
     let mut bench = Bench::new()?;
-    bench.start_server(&[])?;
     if chosen.contains(&"overhead") {
+        // Limited by the CPU, where watching costs the most, and without a disk's own scatter.
+        bench.start_server(&SETTINGS)?;
         overhead(&bench, options)?;
+        bench.psql("alter system reset all")?;
     }
     if chosen.contains(&"healthy") {
+        bench.start_server(&[])?;
         healthy(&bench, options)?;
     }
     Ok(())

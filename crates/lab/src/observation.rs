@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kelvin_database::{Engine, EngineKind};
-use kelvin_measure::observation::{Absent, Observation};
+use kelvin_measure::observation::{Absent, Observation, Observer};
 use kelvin_measure::{Clock, Event};
 use kelvin_observe::sample::{Config, Process};
 use kelvin_observe::scrape::ScrapeWatcher;
@@ -114,8 +114,9 @@ impl<'a> Watched<'a> {
                 }
             }
         }
-        for absent in refused {
-            sink.event(&Event::Observed(Observation::Lost(absent)))?;
+        if !refused.is_empty() {
+            let observer = Observer { source: "kelvin".into(), absent: refused, ..Observer::default() };
+            sink.event(&Event::Observed(Observation::Observer(observer)))?;
         }
         Ok(Self { sink, watch })
     }

@@ -190,10 +190,15 @@ impl RunWriter {
                 self.waiting.push(Waiting::Waits(WaitsRow::new(seq, waits)?));
             }
             _ => {
-                if let (Event::Progress { .. }, Some(Waiting::Event { name: "progress", .. })) =
-                    (event, self.waiting.last())
-                {
-                    self.waiting.pop();
+                // What was seen in between does not keep an outdated progress.
+                if matches!(event, Event::Progress { .. }) {
+                    let newest =
+                        self.waiting.iter().rposition(|waiting| matches!(waiting, Waiting::Event { .. }));
+                    if let Some(at) = newest
+                        && matches!(self.waiting[at], Waiting::Event { name: "progress", .. })
+                    {
+                        self.waiting.remove(at);
+                    }
                 }
                 let mut body = serde_json::to_value(event).map_err(|e| Error::Event(e.to_string()))?;
                 redact_json(&mut body);

@@ -92,9 +92,11 @@ impl Log {
     pub(super) fn open(server: u32, current: Option<&Path>) -> Option<Self> {
         let stream = PathBuf::from(format!("/proc/{server}/fd/2"));
         let open = |path: &Path| {
+            // Opening a pipe or a terminal would take part in it.
+            std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
             let file = File::open(path).ok()?;
-            let found = file.metadata().ok()?;
-            found.is_file().then_some((file, found.len()))
+            let length = file.metadata().ok()?.len();
+            Some((file, length))
         };
         let (file, at) = current.and_then(open).or_else(|| open(&stream))?;
         Some(Self { file, at, rest: Vec::new() })

@@ -21,6 +21,7 @@ const NAMES: &[&str] = &[
     "checkpoint_completion_target",
     "checkpoint_flush_after",
     "checkpoint_timeout",
+    "checkpoint_warning",
     "commit_delay",
     "commit_siblings",
     "compute_query_id",

@@ -50,7 +50,10 @@ pub(super) fn row_waiters() -> String {
           GROUP BY pid), \
          placed AS (SELECT pid, xact, coalesce( \
           (SELECT min(relation) FROM held WHERE held.pid = waiting.pid AND locktype = 'tuple' AND database = {HERE}), \
-          to_regclass((regexp_match(query, '^\\s*(?:update|delete\\s+from|insert\\s+into)\\s+(?:only\\s+)?((?:\\w+\\.)?\\w+)', 'i'))[1])::oid, \
+          (SELECT min(found.oid) FROM pg_class AS found JOIN pg_namespace AS home ON home.oid = relnamespace, \
+           regexp_match(query, '^\\s*(?:update|delete\\s+from|insert\\s+into)\\s+(?:only\\s+)?(?:(\\w+)\\.)?(\\w+)', 'i') AS named \
+           WHERE relname = lower(named[2]) AND relkind IN ('r', 'p') \
+           AND CASE WHEN named[1] IS NULL THEN pg_table_is_visible(found.oid) ELSE nspname = lower(named[1]) END), \
           (SELECT CASE WHEN count(DISTINCT relation) = 1 THEN min(relation) END FROM held JOIN pg_class ON pg_class.oid = relation \
            WHERE held.pid = waiting.pid AND locktype = 'relation' AND database = {HERE} AND relkind = 'r' \
            AND mode IN ('RowExclusiveLock', 'RowShareLock'))) AS relation FROM waiting), \

@@ -13,9 +13,11 @@ pub(super) struct Counts {
     metrics: AtomicU32,
     groups: AtomicU32,
     occurrences: AtomicU32,
+    /// Observations that nobody took in time.
+    pub(super) dropped: AtomicU32,
 }
 
-/// Takes what a watcher sees. When nobody takes it any more it is let go.
+/// Takes what a watcher sees. When nobody takes it any more it is let go, and counted.
 #[derive(Debug)]
 pub struct Feed {
     out: SyncSender<Observation>,
@@ -62,6 +64,8 @@ impl Feed {
     /// Hands an observation on.
     pub fn send(&mut self, observation: Observation) {
         // Full or closed: the reader is gone or stuck, and the load must not wait for it.
-        let _lost = self.out.try_send(observation);
+        if self.out.try_send(observation).is_err() {
+            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }

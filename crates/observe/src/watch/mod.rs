@@ -9,6 +9,7 @@ mod feed;
 mod host;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub use host::HostWatcher;
 const MOST_WAITING: usize = 100_000;
 
 /// How long a watcher may take for its last look before it is left behind.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Where a run stands, for watchers that take stock at the window's edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +68,7 @@ enum Order {
 }
 
 struct Hand {
+    name: String,
     orders: mpsc::Sender<Order>,
     thread: JoinHandle<()>,
 }
@@ -75,6 +77,7 @@ struct Hand {
 pub struct Watch {
     hands: Vec<Hand>,
     seen: Receiver<Observation>,
+    counts: Arc<feed::Counts>,
 }
 
 impl Watch {
@@ -88,14 +91,15 @@ impl Watch {
         let mut hands = Vec::with_capacity(watchers.len());
         for watcher in watchers {
             let (orders, received) = mpsc::channel();
+            let name = watcher.name();
             let feed = Feed::new(SyncSender::clone(&sender), clock.clone(), Arc::clone(&counts));
             let thread = std::thread::Builder::new()
                 .name("watcher".into())
                 .stack_size(512 * 1024)
                 .spawn(move || work(watcher, feed, &received))?;
-            hands.push(Hand { orders, thread });
+            hands.push(Hand { name, orders, thread });
         }
-        Ok(Self { hands, seen })
+        Ok(Self { hands, seen, counts })
     }
 
     /// Tells every watcher that a phase began.
@@ -112,7 +116,7 @@ impl Watch {
         self.seen.try_iter().take(MOST_WAITING)
     }
 
-    /// Ends the watchers, waits for their last words (up to ten seconds, in which `each` gets what they say), and
+    /// Ends the watchers, waits for their last words (up to 15 seconds, in which `each` gets what they say), and
     /// names those that did not end.
     ///
     /// # Errors
@@ -122,6 +126,7 @@ impl Watch {
             let _ended = hand.orders.send(Order::End);
         }
         let deadline = std::time::Instant::now() + PATIENCE;
+        let mut all_said = false;
         let mut result = Ok(());
         let mut take = |observation| {
             if result.is_ok() {
@@ -133,16 +138,23 @@ impl Watch {
             match self.seen.recv_timeout(Duration::from_millis(5)) {
                 Ok(observation) => take(observation),
                 // All of them have let go of their feeds: they end, whether or not the system has noticed yet.
-                Err(RecvTimeoutError::Disconnected) => return result,
+                Err(RecvTimeoutError::Disconnected) => {
+                    all_said = true;
+                    break;
+                }
                 Err(RecvTimeoutError::Timeout) if all_ended => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
         self.seen.try_iter().for_each(&mut take);
-        for hand in self.hands.iter().filter(|hand| !hand.thread.is_finished()) {
-            let name = hand.thread.thread().name().unwrap_or("watcher").to_owned();
+        for hand in self.hands.iter().filter(|hand| !all_said && !hand.thread.is_finished()) {
             let why = format!("it did not end within {} s", PATIENCE.as_secs());
-            take(Observation::Lost(Absent { what: name, why }));
+            take(Observation::Lost(Absent { what: hand.name.clone(), why }));
+        }
+        let dropped = self.counts.dropped.load(Ordering::Relaxed);
+        if dropped > 0 {
+            let why = format!("{dropped} of them were let go, because nobody took them in time");
+            take(Observation::Lost(Absent { what: "observations".into(), why }));
         }
         result
     }

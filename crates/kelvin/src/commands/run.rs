@@ -54,12 +54,13 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     let mut session = opened.engine.connect()?;
     let environment = Environment::read(&*opened.engine, &mut *session)?;
     drop(session);
-    let writer = store.begin(&new_run(&spec, &*opened.engine, &*workload, notes, &environment)?)?;
+    let info = new_run(&spec, &*opened.engine, &*workload, notes, &environment)?;
+    let writer = store.begin(&info)?;
     let id = writer.id();
-    live.begin(&*workload, &spec);
+    live.begin(id, &info, &spec);
     if let Some(metrics) = &mut metrics {
         live.say(&format!("metrics: http://{}/metrics", metrics.endpoint.address()));
-        metrics.begin(id, &*workload, &spec);
+        metrics.begin(id, &info);
     }
 
     let run = Run { engine: Arc::clone(&opened.engine), workload, spec: &spec, clock: Clock::real(), stop };
@@ -233,13 +234,13 @@ impl Metrics {
         Ok(Self { endpoint, sink })
     }
 
-    fn begin(&mut self, id: RunId, workload: &dyn Workload, spec: &Spec) {
+    fn begin(&mut self, id: RunId, info: &NewRun) {
         self.sink.begin(RunInfo {
             run: id.to_string(),
-            workload: workload.name().into(),
-            headline: workload.headline().into(),
-            per: workload.headline_per(),
-            series: kelvin_lab::series(workload.kinds(), spec.load.is_open_loop()),
+            workload: info.workload.clone(),
+            headline: info.headline.clone(),
+            per: info.headline_per,
+            series: info.kinds.clone(),
         });
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use kelvin_lab::Spec;
 use kelvin_measure::Event;
-use kelvin_workload::Workload;
+use kelvin_store::{NewRun, RunId};
 
 use super::Live;
 
@@ -12,7 +12,7 @@ use super::Live;
 pub(super) struct Json;
 
 impl Live for Json {
-    fn begin(&mut self, _workload: &dyn Workload, _spec: &Spec) {}
+    fn begin(&mut self, _id: RunId, _info: &NewRun, _spec: &Spec) {}
 
     fn event(&mut self, event: &Event) {
         if let Ok(mut line) = serde_json::to_vec(event) {

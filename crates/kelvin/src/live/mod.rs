@@ -14,12 +14,12 @@ pub(crate) use tui::{Tui, give_back_in_a_hurry};
 
 use kelvin_lab::Spec;
 use kelvin_measure::Event;
-use kelvin_workload::Workload;
+use kelvin_store::{NewRun, RunId};
 
 /// A view of what is going on.
 pub(crate) trait Live {
-    /// The load is about to start: the names and the plan.
-    fn begin(&mut self, workload: &dyn Workload, spec: &Spec);
+    /// The load is about to start: what is known before it, and the plan.
+    fn begin(&mut self, id: RunId, info: &NewRun, spec: &Spec);
 
     /// Something happened.
     fn event(&mut self, event: &Event);
@@ -63,7 +63,7 @@ pub(crate) fn tell(text: &str) {
 struct Nothing;
 
 impl Live for Nothing {
-    fn begin(&mut self, _workload: &dyn Workload, _spec: &Spec) {}
+    fn begin(&mut self, _id: RunId, _info: &NewRun, _spec: &Spec) {}
 
     fn event(&mut self, _event: &Event) {}
 

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kelvin_lab::Spec;
 use kelvin_measure::Event;
 use kelvin_measure::event::Phase;
-use kelvin_workload::Workload;
+use kelvin_store::{NewRun, RunId};
 
 use super::Live;
 use super::status::{Status, grouped};
@@ -77,12 +77,8 @@ impl Terminal {
 }
 
 impl Live for Terminal {
-    fn begin(&mut self, workload: &dyn Workload, spec: &Spec) {
-        self.status = Status::new(
-            workload.headline(),
-            workload.headline_per(),
-            kelvin_lab::series(workload.kinds(), true),
-        );
+    fn begin(&mut self, _id: RunId, info: &NewRun, spec: &Spec) {
+        self.status = Status::new(&info.headline, info.headline_per, info.kinds.clone());
         self.ramp_up = spec.load.ramp_up.nanos().div_ceil(1_000_000_000);
     }
 

@@ -18,7 +18,8 @@ use anyhow::{Result, bail};
 use kelvin_diagnose::Context;
 use kelvin_lab::Spec;
 use kelvin_measure::Event;
-use kelvin_workload::{Stop, Workload};
+use kelvin_store::{NewRun, RunId};
+use kelvin_workload::Stop;
 
 use super::Live;
 use super::terminal::Terminal;
@@ -144,16 +145,10 @@ impl Tui {
 }
 
 impl Live for Tui {
-    fn begin(&mut self, workload: &dyn Workload, spec: &Spec) {
+    fn begin(&mut self, id: RunId, info: &NewRun, spec: &Spec) {
         self.begun = true;
-        self.plain.begin(workload, spec);
-        let written: Option<serde_json::Value> = toml::from_str(&spec.to_toml()).ok();
-        let mut context = Context::default().with(written.unwrap_or_default(), serde_json::Value::Null);
-        context.workload.clone_from(&self.about.workload);
-        context.target.clone_from(&self.about.target);
-        context.headline = workload.headline().into();
-        context.per = workload.headline_per();
-        context.series = kelvin_lab::series(workload.kinds(), spec.load.is_open_loop());
+        self.plain.begin(id, info, spec);
+        let context = Context::of(id, info);
         let points = (!spec.load.find_max).then(|| spec.load.points().len());
         if self.is_up() {
             self.send(Message::Begin(Box::new(context), points));

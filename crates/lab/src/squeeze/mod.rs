@@ -221,7 +221,9 @@ impl Squeeze {
             if let Some(found) = elasticity::of(&self.plan, &throughput, index, self.options.cut) {
                 resources.push(Elasticity { resource: name, how, ..found });
             } else {
-                let why = done.error.clone().unwrap_or_else(|| "it ended after fewer than two pairs".into());
+                let unknown = done.unknown.iter().find(|(refused, _)| *refused == what);
+                let why = unknown.map(|(_, why)| why.clone()).or_else(|| done.error.clone());
+                let why = why.unwrap_or_else(|| "it ended after fewer than two pairs".into());
                 self.not_cut.push(Absent { what: name, why });
             }
         }

@@ -39,8 +39,8 @@ pub struct ScrapeWatcher {
 }
 
 impl ScrapeWatcher {
-    /// A watcher of `url`: `[http://|https://][user:password@]host[:port][/path]`, where the path is `/metrics` unless
-    /// given. The password goes to the endpoint and nowhere else. Nothing is asked yet.
+    /// A watcher of `url`: `host[:port][/path]` or `http[s]://[user:password@]host[:port][/path]`, where the path is
+    /// `/metrics` unless given. The password goes to the endpoint and nowhere else. Nothing is asked yet.
     ///
     /// # Errors
     /// When it is no such URL.
@@ -62,6 +62,11 @@ impl ScrapeWatcher {
             Err(why) => {
                 // What the counters did over the gap belongs to no interval.
                 self.mapping.figures.clear();
+    /// Host and port as they were given: what stands before the names of its figures.
+    pub fn address(&self) -> &str {
+        self.endpoint.label()
+    }
+
                 self.last = None;
                 return Err(why);
             }

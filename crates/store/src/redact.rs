@@ -8,7 +8,7 @@ use serde_json::Value;
 const GONE: &str = "***";
 const KEYS: [&str; 2] = ["password", "passwd"];
 
-/// Removes the password from every `scheme://user:password@host` in `text`, and puts `***` for the value of
+/// Removes the password from every `scheme://user:password@host` and `user:password@host` in `text`, and puts `***` for the value of
 /// every parameter whose name ends in "password", in any case: `password=abc`, `PGPASSWORD="abc"`,
 /// `"password": "abc"`.
 pub fn redact(text: &str) -> String {
@@ -47,7 +47,7 @@ fn urls(text: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
-        out.push_str(before);
+        out.push_str(&bare(before));
         let (url, tail) = after.split_at(after.find(is_end).unwrap_or(after.len()));
         // A password that was not escaped may hold '/', '?', quotes and '@' itself: the last '@' ends it.
         match url.rfind('@').and_then(|at| url[..at].find(':').map(|colon| (colon, at))) {
@@ -59,7 +59,32 @@ fn urls(text: &str) -> String {
         }
         rest = tail;
     }
-    out.push_str(rest);
+    out.push_str(&bare(rest));
+    out
+}
+
+/// The same without a scheme. A user's name of letters, digits and `_.-%` must stand before the colon and a host behind
+/// the last `@`, without a blank or a quote between them: a host with its port, a time and an operator of SQL are none.
+fn bare(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_inclusive(|c| is_end(c) || matches!(c, '"' | '\'' | '`')) {
+        let host = |at: usize| word[at + 1..].starts_with(|c: char| c.is_alphanumeric() || c == '[');
+        let user = |colon: usize| {
+            word[..colon].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '%'))
+        };
+        let at = word.rmatch_indices('@').map(|(at, _)| at).find(|at| host(*at));
+        let found = at.and_then(|at| {
+            let colon = word[..at].match_indices(':').map(|(colon, _)| colon).find(|colon| user(*colon))?;
+            Some((colon, at)).filter(|_| colon + 1 < at)
+        });
+        match found {
+            Some((colon, at)) => {
+                out.push_str(&word[..colon]);
+                out.push_str(&word[at..]);
+            }
+            None => out.push_str(word),
+        }
+    }
     out
 }
 
@@ -136,6 +161,14 @@ mod tests {
             ("x://joe:my\"pw@h", "x://joe@h"),
             ("sqlite:///tmp/a.db", "sqlite:///tmp/a.db"),
             ("ä://ö:ü@é", "ä://ö@é"),
+            ("run --scrape admin:s3cr:e/t@db1:9100 -w 4", "run --scrape admin@db1:9100 -w 4"),
+            (
+                "scrape = [\"a:b@c@db1\", \"--scrape=x:y@[::1]:1\"]",
+                "scrape = [\"a@db1\", \"--scrape=x@[::1]:1\"]",
+            ),
+            ("joe@db1:5432/db at 12:30:01", "joe@db1:5432/db at 12:30:01"),
+            ("SELECT a::jsonb@>b, c: d@e", "SELECT a::jsonb@>b, c: d@e"),
+            ("db1:9100 x://db2:1 joe@db3:2", "db1:9100 x://db2:1 joe@db3:2"),
             ("host=h password=abc user=x", "host=h password=*** user=x"),
             ("t = \"host=h password=a\"bc\"\nb", "t = \"host=h password=***\"\nb"),
             ("password=\"abc\" x", "password=\"***\" x"),

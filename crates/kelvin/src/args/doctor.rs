@@ -10,7 +10,7 @@ use kelvin_lab::spec::TargetName;
 #[command(
     after_help = "Takes 5 to 10 seconds on an idle machine, some 10 more with --disk. What is beside a figure \
     is its ratio to the last doctor of this host in the store; it is marked where the two differ by more than 5 % \
-    (processor and memory: medians by CPU time, which repeat within 1 to 3 %), 30 % (medians of latencies and a \
+    (processor and memory: medians by CPU time; on a busy machine memory moves by more than that), 30 % (medians of latencies and a \
     disk's speed, which move with what else wakes) or a factor of 2 (99th percentiles).\n\n\
     Ends with 0 whatever it finds: what it finds is for whoever reads it."
 )]

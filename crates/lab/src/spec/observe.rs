@@ -44,9 +44,44 @@ impl Observe {
         if self.scrape.len() > 16 {
             return Err("at most 16 endpoints are scraped".into());
         }
+        let mut addresses = Vec::new();
         for url in &self.scrape {
-            ScrapeWatcher::new(url, interval).map_err(|error| format!("scrape: {error}"))?;
+            let watcher = ScrapeWatcher::new(url, interval).map_err(|error| error.to_string())?;
+            let address = watcher.address().to_ascii_lowercase();
+            // Host and port stand before the names of the figures: those of two would be taken for one's.
+            if addresses.contains(&address) {
+                return Err(format!(
+                    "--scrape: {address} is given twice: its figures would have the same names; give each host and port \
+                     once"
+                ));
+            }
+            addresses.push(address);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(scrape: &[&str]) -> Option<String> {
+        let scrape = scrape.iter().map(|&url| url.to_owned()).collect();
+        Observe { scrape, ..Observe::default() }.validate().err()
+    }
+
+    #[test]
+    fn an_address_is_scraped_once() {
+        assert_eq!(refused(&["db1:9100", "db1:9187", "db2:9100"]), None);
+        let error = refused(&["db1:9100", "http://u:secret@DB1:9100/other"]).unwrap();
+        assert!(error.contains("db1:9100 is given twice") && !error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn a_url_with_a_secret_that_would_be_stored_is_refused() {
+        for url in ["admin:secret@db1:9100", "http://db1:9100/metrics?token=secret"] {
+            let error = refused(&[url]).unwrap();
+            assert!(!error.contains("secret") && error.matches("scrape: ").count() == 1, "{error}");
+        }
     }
 }

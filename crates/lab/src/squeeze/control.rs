@@ -54,8 +54,63 @@ pub(super) struct Done {
     pub(super) capacity: Option<Capacity>,
     /// CPUs that the server used in the slices in which its CPUs were cut, and the bounds then.
     pub(super) used: Vec<(f64, f64)>,
+    /// What could not be cut in some slice, which is not among the slices then, and why the first time.
+    pub(super) unknown: Vec<(What, String)>,
     /// Why it ended early.
     pub(super) error: Option<String>,
+}
+
+impl Done {
+    fn refuse(&mut self, what: What, why: String) {
+        if self.unknown.iter().all(|(known, _)| *known != what) {
+            self.unknown.push((what, why));
+        }
+    }
+}
+
+/// What is left of a resource while it is cut.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Bound {
+    Cores(f64),
+    Flow(Flow),
+}
+
+impl Bound {
+    /// What a cut leaves; why there is nothing to cut, where what there is is not known.
+    fn of(what: What, capacity: &Capacity, client_cores: f64, cut: f64) -> Result<Self, String> {
+        let rest = 1.0 - cut;
+        match what {
+            What::ServerCpu => Ok(Self::Cores(capacity.cores * rest)),
+            What::ClientCpu => Ok(Self::Cores(client_cores * rest)),
+            What::DeviceIo => {
+                let flow = capacity.flow.ok_or(
+                    "what its device could take is not known: its counters cannot be read, or show requests of the \
+                     server and no time in which the device was busy",
+                )?;
+                // To a control group four zeros are no bound.
+                if flow.reads + flow.writes <= 0.0 {
+                    return Err(
+                        "the server neither read nor wrote anything there: there is nothing to bound".into(),
+                    );
+                }
+                Ok(Self::Flow(Flow {
+                    reads: flow.reads * rest,
+                    read_bytes: flow.read_bytes * rest,
+                    writes: flow.writes * rest,
+                    written_bytes: flow.written_bytes * rest,
+                }))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cores(cores) => write!(f, "{cores:.2} CPUs"),
+            Self::Flow(flow) => write!(f, "{:.0} reads/s, {:.0} writes/s", flow.reads, flow.writes),
+        }
+    }
 }
 
 impl Valves {
@@ -71,32 +126,12 @@ impl Valves {
         Ok(())
     }
 
-    /// Cuts one; the bound in words.
-    fn apply(&self, what: What, capacity: &Capacity) -> Result<String, String> {
-        let rest = 1.0 - self.cut;
-        match what {
-            What::ServerCpu => {
-                let bound = capacity.cores * rest;
-                self.server.bound_cpu(Some(bound))?;
-                Ok(format!("{bound:.2} CPUs"))
-            }
-            What::ClientCpu => {
-                let bound = self.client_cores * rest;
-                self.client().bound_cpu(Some(bound))?;
-                Ok(format!("{bound:.2} CPUs"))
-            }
-            What::DeviceIo => {
-                let flow = capacity.flow.unwrap_or_default();
-                let bound = Flow {
-                    reads: flow.reads * rest,
-                    read_bytes: flow.read_bytes * rest,
-                    writes: flow.writes * rest,
-                    written_bytes: flow.written_bytes * rest,
-                };
-                self.server.bound_io(self.number()?, Some(bound))?;
-                let (reads, writes) = (bound.reads, bound.writes);
-                Ok(format!("{reads:.0} reads/s, {writes:.0} writes/s"))
-            }
+    /// Cuts one.
+    fn apply(&self, what: What, bound: Bound) -> Result<(), String> {
+        match (what, bound) {
+            (What::ClientCpu, Bound::Cores(cores)) => self.client().bound_cpu(Some(cores)),
+            (_, Bound::Cores(cores)) => self.server.bound_cpu(Some(cores)),
+            (_, Bound::Flow(flow)) => self.server.bound_io(self.number()?, Some(flow)),
         }
     }
 
@@ -152,17 +187,22 @@ fn follow(
             valves.lift()?;
         }
         let what = slice.resource.map(|resource| valves.resources[resource]);
-        is_cut = what.is_some();
-        let mut cores = 0.0;
-        let bound = match what {
-            None => String::new(),
-            Some(what) => {
-                let recent = Capacity::mean(&free[free.len().saturating_sub(RECENT)..]);
-                let capacity = recent.ok_or("the pilot has seen nothing")?;
-                cores = capacity.cores * (1.0 - valves.cut);
-                valves.apply(what, &capacity)?
+        is_cut = false;
+        let mut bound = None;
+        if let Some(what) = what {
+            let recent = Capacity::mean(&free[free.len().saturating_sub(RECENT)..]);
+            let capacity = recent.ok_or("the pilot has seen nothing")?;
+            match Bound::of(what, &capacity, valves.client_cores, valves.cut) {
+                Ok(cut) => {
+                    // Before it is done: a part of it may be done when it fails.
+                    is_cut = true;
+                    valves.apply(what, cut)?;
+                    bound = Some(cut);
+                }
+                // The slice goes by without a cut, and is none.
+                Err(why) => done.refuse(what, why),
             }
-        };
+        }
         // What was held back shows at once when a cut is lifted: the first second is not counted here either.
         let settled = open + slice.from * SECOND + SECOND;
         let end = open + slice.to * SECOND;
@@ -174,15 +214,17 @@ fn follow(
             return Ok(());
         }
         let seen = valves.read().since(&before);
-        match what {
-            None => free.push(seen),
-            Some(What::ServerCpu) => done.used.push((seen.used, cores)),
-            Some(_) => {}
+        match (what, bound) {
+            (None, _) => free.push(seen),
+            (Some(What::ServerCpu), Some(Bound::Cores(cores))) => done.used.push((seen.used, cores)),
+            _ => {}
         }
         if !wait(clock, end, stop) {
             return Ok(());
         }
-        done.slices.push((index, bound));
+        if what.is_none() || bound.is_some() {
+            done.slices.push((index, bound.map_or_else(String::new, |bound| bound.to_string())));
+        }
     }
     Ok(())
 }
@@ -199,5 +241,27 @@ fn wait(clock: &Clock, until: Nanos, stop: &Arc<AtomicBool>) -> bool {
             return false;
         }
         std::thread::sleep(Duration::from_nanos(TICK.min(until - now)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_not_cut() {
+        let capacity = |flow| Capacity { used: 1.0, cores: 2.0, others: 0.0, flow, device_busy: 0.5 };
+        let of = |what, flow| Bound::of(what, &capacity(flow), 4.0, 0.2);
+        assert_eq!(of(What::ServerCpu, None), Ok(Bound::Cores(1.6)));
+        assert_eq!(of(What::ClientCpu, None), Ok(Bound::Cores(3.2)));
+        assert!(of(What::DeviceIo, None).unwrap_err().contains("not known"));
+        assert!(of(What::DeviceIo, Some(Flow::default())).unwrap_err().contains("nothing to bound"));
+        let writes = Flow { writes: 100.0, written_bytes: 1000.0, ..Flow::default() };
+        let left = Flow { writes: 80.0, written_bytes: 800.0, ..Flow::default() };
+        assert_eq!(of(What::DeviceIo, Some(writes)), Ok(Bound::Flow(left)));
+        let mut done = Done::default();
+        done.refuse(What::DeviceIo, "a".into());
+        done.refuse(What::DeviceIo, "b".into());
+        assert_eq!(done.unknown, [(What::DeviceIo, "a".to_owned())]);
     }
 }

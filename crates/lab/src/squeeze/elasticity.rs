@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kelvin_measure::event::Elasticity;
 use kelvin_stats::student;
 
+use super::SETTLE;
 use super::plan::Slice;
 
 /// Confidence of the intervals.
@@ -28,17 +29,18 @@ pub(super) fn of(
     cut: f64,
 ) -> Option<Elasticity> {
     let mut blocks: BTreeMap<u32, (Option<f64>, Option<f64>)> = BTreeMap::new();
+    // A slice in which nothing ended has no logarithm; the least that could have ended is one transaction.
+    let least = |slice: &Slice| 1.0 / slice.to.saturating_sub(slice.from + SETTLE).max(1) as f64;
     for (index, slice) in plan.iter().enumerate() {
         let Some((block, rate)) = slice.block.zip(throughput.get(&index).copied()) else { continue };
         let pair = blocks.entry(block).or_default();
         match slice.resource {
             None => pair.0 = Some(rate),
-            Some(cut) if cut == resource => pair.1 = Some(rate),
+            Some(cut) if cut == resource => pair.1 = Some(rate.max(least(slice))),
             Some(_) => {}
         }
     }
-    // A slice in which nothing ended has no logarithm; the least that could have ended is one transaction.
-    let log = |(without, with): (f64, f64)| (with.max(1e-3) / without).ln();
+    let log = |(without, with): (f64, f64)| (with / without).ln();
     let pairs = blocks.into_values().filter_map(|(without, with)| without.zip(with));
     let differences: Vec<f64> = pairs.filter(|(without, _)| *without > 0.0).map(log).collect();
     let described = student::describe(&differences)?;
@@ -110,6 +112,16 @@ mod tests {
         assert!((0.3..0.6).contains(&found.elasticity), "{found:?}");
         let found = measured(0.9, 0.3);
         assert!(found.verdict.starts_with("not resolved"), "{found:?}");
+    }
+
+    #[test]
+    fn a_slice_without_commits_counts_as_one_transaction() {
+        let plan = slices(1, 4, 3, 6, 7);
+        let rate = |slice: &Slice| if slice.resource.is_some() { 0.0 } else { 2.0 };
+        let throughput = plan.iter().enumerate().map(|(index, slice)| (index, rate(slice))).collect();
+        // One in two seconds is a quarter of two a second.
+        let found = of(&plan, &throughput, 0, 0.2).unwrap();
+        assert!((found.throughput_ratio - 0.25).abs() < 1e-9, "{found:?}");
     }
 
     #[test]

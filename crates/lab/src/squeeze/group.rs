@@ -14,9 +14,11 @@ use std::time::Duration;
 /// the scheduler hands it to a CPU.
 const PERIOD_US: u64 = 20_000;
 
-/// Puts back what is left in our groups when its standard input ends, which is when we do.
+/// Puts back what is left in our groups when its standard input ends, which is when we do. Pairs of a group and where its
+/// processes belong, and after them of "-controller" and the file in which we had it switched on.
 const BACKSTOP: &str = "cat >/dev/null
 while [ $# -ge 2 ]; do
+  case \"$1\" in -*) echo \"$1\" > \"$2\";; esac
   if [ -d \"$1\" ]; then
     for round in 1 2 3; do
       while read -r process; do echo \"$process\" > \"$2/cgroup.procs\"; done < \"$1/cgroup.procs\"
@@ -53,6 +55,8 @@ pub(super) struct Group {
     cpu: Option<usize>,
     io: Option<usize>,
     directories: Vec<Directory>,
+    /// The controllers that were off for the groups at the top before us, with the file that says so.
+    switched_on: Vec<(PathBuf, &'static str)>,
     backstop: Option<Child>,
 }
 
@@ -76,7 +80,8 @@ impl Controller {
 impl Group {
     /// Makes a group beside that of `process`. What cannot be had is returned beside it, with the reason.
     pub(super) fn make(name: &str, process: u32, wanted: &[Controller]) -> (Self, Vec<(Controller, String)>) {
-        let mut group = Self { cpu: None, io: None, directories: Vec::new(), backstop: None };
+        let mut group =
+            Self { cpu: None, io: None, directories: Vec::new(), switched_on: Vec::new(), backstop: None };
         let mut refused = Vec::new();
         for &controller in wanted {
             match group.add(name, process, controller) {
@@ -95,19 +100,20 @@ impl Group {
         let mounts =
             fs::read_to_string("/proc/self/mounts").map_err(|e| format!("/proc/self/mounts: {e}"))?;
         let (mount, version) = find(&mounts, controller)?;
+        let label = controller.name(version);
+        if version == Version::Two {
+            // Before a group is found to be there: it is one for both controllers.
+            let file = mount.join("cgroup.subtree_control");
+            if switch_on(&file, label)? {
+                self.switched_on.push((file, label));
+            }
+        }
         if let Some(known) = self.directories.iter().position(|one| one.mount == mount) {
             return Ok(known);
         }
-        let label = controller.name(version);
         let home = home(process, &mount, version, label)?;
         let base = if version == Version::One { home.clone() } else { mount.clone() };
         let path = base.join(format!("kelvin-squeeze-{}-{name}", std::process::id()));
-        if version == Version::Two {
-            let enabled = fs::read_to_string(base.join("cgroup.subtree_control")).unwrap_or_default();
-            if !enabled.split_whitespace().any(|one| one == label) {
-                write(&base.join("cgroup.subtree_control"), &format!("+{label}"))?;
-            }
-        }
         fs::create_dir(&path)
             .map_err(|e| format!("cannot make the control group {}: {e}", path.display()))?;
         let homes = BTreeMap::new();
@@ -121,6 +127,9 @@ impl Group {
         command.arg("-c").arg(BACKSTOP).arg("kelvin-squeeze");
         for one in &self.directories {
             command.arg(&one.path).arg(&one.home);
+        }
+        for (file, label) in &self.switched_on {
+            command.arg(format!("-{label}")).arg(file);
         }
         // A group of its own: Ctrl-C is for us, and it has to live longer.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -304,11 +313,24 @@ impl Drop for Group {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
+        for (file, label) in &self.switched_on {
+            // A group below that needs it now keeps it on.
+            let _in_use = write(file, &format!("-{label}"));
+        }
         if let Some(mut backstop) = self.backstop.take() {
             drop(backstop.stdin.take());
             let _ended = backstop.wait();
         }
     }
+}
+
+/// Switches a controller on for the groups beside `file`; whether it was off.
+fn switch_on(file: &Path, label: &str) -> Result<bool, String> {
+    let on = fs::read_to_string(file).unwrap_or_default();
+    if on.split_whitespace().any(|one| one == label) {
+        return Ok(false);
+    }
+    write(file, &format!("+{label}")).map(|()| true)
 }
 
 /// Where the controller's tree is mounted.
@@ -381,6 +403,30 @@ mod tests {
         assert_eq!((flow_one(text, "254:0"), flow_one(text, "8:0")), ((3.0, 395.0), (0.0, 0.0)));
         let flow = flow_two("8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6\n", "8:0");
         assert_eq!(flow, Flow { reads: 3.0, read_bytes: 1.0, writes: 4.0, written_bytes: 2.0 });
+    }
+
+    #[test]
+    fn what_we_switched_on_is_switched_off_again() {
+        let file = std::env::temp_dir().join(format!("kelvin-subtree-control-{}", std::process::id()));
+        fs::write(&file, "cpuset memory\n").unwrap();
+        assert_eq!(switch_on(&file, "cpu"), Ok(true));
+        let left = |backstop: bool| {
+            let switched_on = vec![(file.clone(), "cpu")];
+            let mut group =
+                Group { cpu: None, io: None, directories: Vec::new(), switched_on, backstop: None };
+            if backstop {
+                // As after a kill: only the shell is left to do it.
+                group.backstop = group.wait_for_our_end();
+                group.switched_on.clear();
+            }
+            drop(group);
+            let text = fs::read_to_string(&file).unwrap();
+            fs::write(&file, "cpu memory\n").unwrap();
+            text.trim().to_owned()
+        };
+        assert_eq!((left(false), left(true)), ("-cpu".to_owned(), "-cpu".to_owned()));
+        assert_eq!(switch_on(&file, "cpu"), Ok(false), "it was on before us");
+        fs::remove_file(&file).unwrap();
     }
 
     proptest! {

@@ -77,18 +77,22 @@ impl Counters {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64;
         let others = (cpus - used - idle - (self.client - before.client) / seconds).max(0.0);
         let device_busy = ((self.busy - before.busy) / seconds).clamp(0.0, 1.0);
-        let flow = self.all.zip(before.all).map(|(now, then)| {
+        let flow = self.all.zip(before.all).and_then(|(now, then)| {
             let all = now.minus(then);
             let own = self.own.zip(before.own).map_or(all, |(now, then)| now.minus(then));
+            // Requests in no time: what the device could take besides is not known, and is not nothing.
+            if device_busy <= 0.0 && own.reads + own.writes > 0.0 {
+                return None;
+            }
             let requests = free(all.reads + all.writes, device_busy) / seconds;
             let bytes = free(all.read_bytes + all.written_bytes, device_busy) / seconds;
             let of = |own: f64, free: f64| if own > 0.0 { own / seconds + free } else { 0.0 };
-            Flow {
+            Some(Flow {
                 reads: of(own.reads, requests),
                 read_bytes: of(own.read_bytes, bytes),
                 writes: of(own.writes, requests),
                 written_bytes: of(own.written_bytes, bytes),
-            }
+            })
         });
         Capacity { used, cores: used + idle, others, flow, device_busy }
     }
@@ -172,6 +176,24 @@ mod tests {
         let one = |used, cores| Capacity { used, cores, others: 0.0, flow: None, device_busy: 0.0 };
         assert_eq!(Capacity::mean(&[one(1.0, 2.0), one(2.0, 2.0)]), Some(one(1.5, 2.0)));
         assert_eq!(Capacity::mean(&[]), None);
+    }
+
+    #[test]
+    fn a_device_that_was_never_busy_has_no_known_capacity() {
+        let at = Instant::now();
+        let of = |seconds, writes, busy| Counters {
+            at: at + std::time::Duration::from_secs(seconds),
+            server: 0.0,
+            client: 0.0,
+            idle: 0.0,
+            own: Some(Flow { writes, ..Flow::default() }),
+            all: Some(Flow { writes, ..Flow::default() }),
+            busy,
+        };
+        let flow = |writes, busy| of(1, writes, busy).since(&of(0, 0.0, 0.0)).flow;
+        assert_eq!(flow(100.0, 0.0), None);
+        assert_eq!(flow(100.0, 0.5).map(|flow| flow.writes), Some(200.0));
+        assert_eq!(flow(0.0, 0.0), Some(Flow::default()));
     }
 
     proptest! {

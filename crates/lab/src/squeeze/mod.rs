@@ -71,13 +71,20 @@ impl Squeeze {
     /// When nothing can be cut, with every reason.
     pub fn prepare(options: Options, engine: &dyn Engine, users: u32, seed: u64) -> Result<Self, String> {
         let embedded = engine.capabilities().embedded;
-        let data = engine.connect().ok().and_then(|mut session| engine.data_directory(&mut *session));
-        let server = if embedded { Some(std::process::id()) } else { data.as_deref().and_then(postmaster) };
+        let mut session = engine.connect().map_err(|error| error.to_string())?;
+        let (server, data) = if embedded {
+            (Some(std::process::id()), engine.data_directory(&mut *session))
+        } else {
+            // A number in a file can be that of another's process by now: only what is known to serve us is moved.
+            let place = kelvin_observe::postgres::find(engine, &mut *session);
+            (place.server, place.data)
+        };
+        drop(session);
         let mut not_cut = elsewhere();
         let mut miss = |what: &str, why: String| not_cut.push(Absent { what: what.into(), why });
         let Some(server) = server else {
-            return Err("its server is not on this host, or where its process is cannot be read: run kelvin beside the \
-                        server, as its user or as root"
+            return Err("its server is not on this host, or it is not sure which process it is: run kelvin beside the \
+                        server, outside of containers, as its user or as root"
                 .into());
         };
         let (mut group, refused) = Group::make("server", server, &[Controller::Cpu, Controller::Io]);
@@ -214,7 +221,9 @@ impl Squeeze {
             if let Some(found) = elasticity::of(&self.plan, &throughput, index, self.options.cut) {
                 resources.push(Elasticity { resource: name, how, ..found });
             } else {
-                let why = done.error.clone().unwrap_or_else(|| "it ended after fewer than two pairs".into());
+                let unknown = done.unknown.iter().find(|(refused, _)| *refused == what);
+                let why = unknown.map(|(_, why)| why.clone()).or_else(|| done.error.clone());
+                let why = why.unwrap_or_else(|| "it ended after fewer than two pairs".into());
                 self.not_cut.push(Absent { what: name, why });
             }
         }
@@ -336,13 +345,6 @@ fn elsewhere() -> Vec<Absent> {
             "it is no share of anything: compare runs from another host or through a proxy",
         ),
     ]
-}
-
-/// The process of PostgreSQL's server, by the file beside its data.
-fn postmaster(data: &Path) -> Option<u32> {
-    let text = std::fs::read_to_string(data.join("postmaster.pid")).ok()?;
-    let process = text.lines().next()?.trim().parse().ok()?;
-    Path::new(&format!("/proc/{process}")).exists().then_some(process)
 }
 
 /// A process and all below it.

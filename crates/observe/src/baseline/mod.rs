@@ -84,8 +84,9 @@ impl Kind {
     /// By what ratio above 1, either way, two figures may differ without being called different; none where they are not
     /// compared.
     ///
-    /// Speeds and costs are medians of passes by CPU time: the same machine repeats them within 1 to 3 %, so that 5 % is a
-    /// change of clock rate, memory or placement. The median of a latency depends on when a sleeping thread or device
+    /// Speeds and costs are medians of passes by CPU time. Single-thread speed stayed within 4 % on a busy machine, while
+    /// memory latency ranged from 277 to 330 ns: 5 % hints at another clock rate, memory or placement, and memory passes
+    /// it by chance where others use the machine. The median of a latency depends on when a sleeping thread or device
     /// wakes, which moves by 10 to 20 % from one minute to the next on a healthy host; 30 % is beyond that. A 99th
     /// percentile rests on a hundredth of the samples and on whatever else ran: only its doubling says something.
     pub fn bound(self) -> Option<f64> {

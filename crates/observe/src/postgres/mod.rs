@@ -32,6 +32,7 @@ use kelvin_database::{Engine, Error, Result};
 
 use crate::watch::Watcher;
 use link::Link;
+pub use place::{Place, find};
 
 /// What the observers' sessions are called in `pg_stat_activity`, by which they are left out.
 pub const APPLICATION_NAME: &str = "kelvin observer";
@@ -84,7 +85,7 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
     }
     let mut sessions = Link::open(engine)?;
     let figures = Link::open(engine)?;
-    let place = place::find(engine.as_ref(), &mut sessions);
+    let place = place::find_by(engine.as_ref(), &mut sessions);
     let log = place.server.and_then(|server| log::find(&mut sessions, server, place.data.as_deref()));
     Ok(Found {
         watchers: vec![

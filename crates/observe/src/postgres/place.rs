@@ -3,36 +3,63 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kelvin_database::Engine;
+use kelvin_database::{Engine, Session};
 
 use super::link::Link;
 
-/// What was found; nothing for a server elsewhere.
+/// Where a server of PostgreSQL runs and keeps its files; nothing for one elsewhere.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) server: Option<u32>,
-    pub(super) data: Option<PathBuf>,
-    pub(super) wal: Option<PathBuf>,
+pub struct Place {
+    /// Its first process, where that is sure.
+    pub server: Option<u32>,
+    /// The data directory.
+    pub data: Option<PathBuf>,
+    /// The directory of the write-ahead log, links followed.
+    pub wal: Option<PathBuf>,
 }
 
 /// Looks for the server's first process and directories. An address of this host can be the near end of a tunnel, or of a
 /// container with process numbers of its own, so a process counts only when it is a PostgreSQL that serves us.
-pub(super) fn find(engine: &dyn Engine, link: &mut Link) -> Place {
-    let asked = link.with(|session, _| {
-        let data = engine.data_directory(session);
-        let rows = session.query(
-            "/* kelvin observer */ SELECT pg_backend_pid()::int8, current_user::text, current_database()::text, \
-             floor(extract(epoch FROM pg_postmaster_start_time()))::int8",
-        )?;
-        Ok((
-            data,
-            rows.int(0, 0)?,
-            rows.text(0, 1)?.to_owned(),
-            rows.text(0, 2)?.to_owned(),
-            rows.int(0, 3)?,
-        ))
-    });
-    let Ok((data, backend, user, database, started)) = asked else { return Place::default() };
+///
+/// Nothing is found of a server that is no PostgreSQL, or where the session fails.
+pub fn find(engine: &dyn Engine, session: &mut dyn Session) -> Place {
+    ask(engine, session).map_or_else(|_| Place::default(), |asked| search(engine, asked))
+}
+
+/// The same over an observer's connection.
+pub(super) fn find_by(engine: &dyn Engine, link: &mut Link) -> Place {
+    link.with(|session, _| ask(engine, session))
+        .map_or_else(|_| Place::default(), |asked| search(engine, asked))
+}
+
+/// What a server says of itself.
+struct Asked {
+    data: Option<PathBuf>,
+    /// The process that serves the session, as its host or container numbers it.
+    backend: i64,
+    user: String,
+    database: String,
+    /// Seconds since 1970.
+    started: i64,
+}
+
+fn ask(engine: &dyn Engine, session: &mut dyn Session) -> kelvin_database::Result<Asked> {
+    let data = engine.data_directory(session);
+    let rows = session.query(
+        "/* kelvin observer */ SELECT pg_backend_pid()::int8, current_user::text, current_database()::text, \
+         floor(extract(epoch FROM pg_postmaster_start_time()))::int8",
+    )?;
+    Ok(Asked {
+        data,
+        backend: rows.int(0, 0)?,
+        user: rows.text(0, 1)?.to_owned(),
+        database: rows.text(0, 2)?.to_owned(),
+        started: rows.int(0, 3)?,
+    })
+}
+
+fn search(engine: &dyn Engine, asked: Asked) -> Place {
+    let Asked { data, backend, user, database, started } = asked;
     if !engine.describe().contains("host=/") && data.is_none() && !names_this_host(&engine.describe()) {
         return Place::default();
     }

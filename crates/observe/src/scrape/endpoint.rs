@@ -18,6 +18,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[error("--scrape: {0}")]
 pub struct UrlError(String);
 
+/// What a query may ask for: an exporter's own choice of collectors. The store keeps the URL as it was given, and any
+/// other key may be that of a token.
+const QUERIES: [&str; 3] = ["collect[]", "exclude[]", "name[]"];
+
 /// An endpoint with its connection, which is kept from one scrape to the next.
 pub(super) struct Endpoint {
     /// Without the user's name and password.
@@ -37,18 +41,44 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Understands `[http://|https://][user:password@]host[:port][/path][?query]`; the path is `/metrics` by default.
+    /// Understands `host[:port][/path][?query]` and `http[s]://[user:password@]host[:port][/path][?query]`; the path is
+    /// `/metrics` by default. What could bring a secret past the store's guard is refused: user and password without a
+    /// scheme, blanks, and queries that choose no collectors.
     pub(super) fn parse(url: &str) -> Result<Self, UrlError> {
         let fail = |why: &str| Err(UrlError(why.to_owned()));
-        let (scheme, rest) = match url.trim().split_once("://") {
-            None => ("http", url.trim()),
+        let url = url.trim();
+        if url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return fail("the URL has a blank in it: write it as %20");
+        }
+        let (scheme, rest) = match url.split_once("://") {
+            None if url.contains('@') => {
+                return fail(
+                    "a user's name and password need the scheme before them: http://USER:PASSWORD@HOST:PORT",
+                );
+            }
+            None => ("http", url),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => ("http", rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => ("https", rest),
             Some(_) => return fail("the URL must begin with http:// or https://"),
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        let path = path.split('#').next().unwrap_or_default();
+        if path.contains(['#', '@']) {
+            return fail(
+                "an @ or # behind the host: within a password write @ as %40, / as %2F, ? as %3F and # as %23",
+            );
+        }
+        let query = path.split_once('?').map_or("", |(_, query)| query);
+        let chooses = |one: &str| {
+            let key = one.split('=').next().unwrap_or_default();
+            QUERIES.iter().any(|known| decoded(key).as_deref() == Some(known.as_bytes()))
+        };
+        if !query.split('&').filter(|one| !one.is_empty()).all(chooses) {
+            return fail(
+                "only collect[], exclude[] and name[] may stand in the query, since the URL is stored: give a password as \
+                 http://USER:PASSWORD@HOST:PORT",
+            );
+        }
         let path = match path {
             "" | "/" => "/metrics".to_owned(),
             query if query.starts_with('?') => format!("/metrics{query}"),
@@ -109,7 +139,7 @@ impl Endpoint {
         let place = self.shown();
         match error {
             ureq::Error::StatusCode(401 | 403) => {
-                format!("{place} refuses: put user:password@ before the host")
+                format!("{place} refuses: put http://user:password@ before the host")
             }
             ureq::Error::StatusCode(404) => format!("{place} does not exist: give the path with the URL"),
             ureq::Error::StatusCode(code) => format!("{place} answered with HTTP status {code}"),
@@ -175,8 +205,9 @@ mod tests {
         assert_eq!(of("db1:9100"), plain("http://db1:9100/metrics", "db1:9100"));
         assert_eq!(of("HTTPS://db1"), plain("https://db1/metrics", "db1"));
         assert_eq!(of("http://[::1]:9100/"), plain("http://[::1]:9100/metrics", "[::1]:9100"));
-        assert_eq!(of("http://db1/a?b=c#d"), plain("http://db1/a?b=c", "db1"));
-        assert_eq!(Endpoint::parse("http://db1/a?token=c").unwrap().shown(), "http://db1/a");
+        let chosen = "http://db1/a?collect[]=cpu&exclude%5B%5D=arp";
+        assert_eq!(of(chosen), plain(chosen, "db1"));
+        assert_eq!(Endpoint::parse(chosen).unwrap().shown(), "http://db1/a");
         for bad in
             ["", "http://", "ftp://db1", "http://:9100", "http://u:p@", "http://a b/", "http://u:%zz@h"]
         {
@@ -197,6 +228,23 @@ mod tests {
         );
         let error = Endpoint::parse("gopher://u:secret@h").unwrap_err();
         assert!(!format!("{error} {error:?}").contains("secret"));
+    }
+
+    #[test]
+    fn what_the_store_would_keep_is_refused() {
+        for (url, says) in [
+            ("admin:secret@db1:9100", "http://USER:PASSWORD@HOST"),
+            ("secret@db1", "http://USER:PASSWORD@HOST"),
+            ("http://db1/a?token=secret", "query"),
+            ("db1?collect[]=cpu&token=secret", "query"),
+            ("db1?secret", "query"),
+            ("http://u:12#secret@db1", "%23"),
+            ("http://u:12/secret@db1", "%2F"),
+            ("http://u:very secret@db1", "%20"),
+        ] {
+            let error = Endpoint::parse(url).unwrap_err().to_string();
+            assert!(error.contains(says) && !error.contains("secret"), "{url}: {error}");
+        }
     }
 
     proptest! {

@@ -26,6 +26,13 @@ pub use endpoint::UrlError;
 use figures::{Figure, Figures};
 use page::Page;
 
+/// The most that one endpoint may name: devices that come and go, as those of containers do, would else be declared
+/// and stored without end. A host of a thousand CPUs has some 15,000 figures.
+const MOST_NAMES: usize = 20_000;
+
+/// And how often it may name new ones.
+const MOST_BLOCKS: usize = 64;
+
 /// Scrapes an endpoint at an interval.
 #[derive(Debug)]
 pub struct ScrapeWatcher {
@@ -39,8 +46,8 @@ pub struct ScrapeWatcher {
 }
 
 impl ScrapeWatcher {
-    /// A watcher of `url`: `[http://|https://][user:password@]host[:port][/path]`, where the path is `/metrics` unless
-    /// given. The password goes to the endpoint and nowhere else. Nothing is asked yet.
+    /// A watcher of `url`: `host[:port][/path]` or `http[s]://[user:password@]host[:port][/path]`, where the path is
+    /// `/metrics` unless given. The password goes to the endpoint and nowhere else. Nothing is asked yet.
     ///
     /// # Errors
     /// When it is no such URL.
@@ -53,6 +60,11 @@ impl ScrapeWatcher {
             last: None,
             told: false,
         })
+    }
+
+    /// Host and port as they were given: what stands before the names of its figures.
+    pub fn address(&self) -> &str {
+        self.endpoint.label()
     }
 
     fn scrape(&mut self, feed: &mut Feed) -> Result<(), String> {
@@ -81,12 +93,19 @@ impl ScrapeWatcher {
                  postgres_exporter or a pcm-sensor-server"
             ));
         }
-        let new = self.declared.new_ones(&figures);
+        let (new, refused) = self.declared.new_ones(&figures);
+        let too_many = (refused && !std::mem::replace(&mut self.declared.told, true)).then(|| Absent {
+            what: format!("{}: new figures", self.endpoint.label()),
+            why: format!(
+                "its names change all the time: after {MOST_NAMES} names, or names that came {MOST_BLOCKS} times, new \
+                 ones are left out; have the exporter leave out the devices that come and go"
+            ),
+        });
         let absent = (!std::mem::replace(&mut self.told, true) && unused > 0).then(|| Absent {
             what: self.endpoint.label().to_owned(),
             why: format!("{unused} of its {all} figures have no counterpart here and are left out"),
         });
-        if !new.is_empty() || absent.is_some() {
+        if !new.is_empty() || absent.is_some() || too_many.is_some() {
             let label = self.endpoint.label();
             let metrics = new.iter().map(|figure| Metric {
                 name: format!("{label}/{}", figure.name),
@@ -97,7 +116,7 @@ impl ScrapeWatcher {
                 source: place,
                 first: 0,
                 metrics: metrics.collect(),
-                absent: absent.into_iter().collect(),
+                absent: absent.into_iter().chain(too_many).collect(),
                 places: Vec::new(),
             };
             let names = new.iter().map(|figure| figure.name.clone()).collect();
@@ -153,14 +172,24 @@ impl Mapping {
 struct Declared {
     blocks: Vec<(u32, usize)>,
     places: HashMap<String, (usize, usize)>,
+    /// Whether it was told that there were too many.
+    told: bool,
 }
 
 impl Declared {
-    fn new_ones<'a>(&self, figures: &'a [Figure]) -> Vec<&'a Figure> {
-        figures.iter().filter(|figure| !self.places.contains_key(&figure.name)).collect()
+    /// Those that are to be announced, and whether there are more than may be.
+    fn new_ones<'a>(&self, figures: &'a [Figure]) -> (Vec<&'a Figure>, bool) {
+        let room =
+            if self.blocks.len() < MOST_BLOCKS { MOST_NAMES.saturating_sub(self.places.len()) } else { 0 };
+        let mut new = figures.iter().filter(|figure| !self.places.contains_key(&figure.name));
+        let taken = new.by_ref().take(room).collect();
+        (taken, new.next().is_some())
     }
 
     fn add(&mut self, first: u32, names: Vec<String>) {
+        if names.is_empty() {
+            return;
+        }
         let block = self.blocks.len();
         self.blocks.push((first, names.len()));
         self.places.extend(names.into_iter().enumerate().map(|(i, name)| (name, (block, i))));

@@ -188,23 +188,34 @@ fn plain(page: &Page<'_>, figures: &mut Figures) {
 
 fn run_queue(page: &Page<'_>, figures: &mut Figures) {
     const DELAY: &str = "seconds that tasks waited for a CPU, per second: the mean length of the queue";
-    let (mut waited, mut ran) = (f64::NAN, 0.0);
-    for sample in page.all("node_schedstat_waiting_seconds_total") {
-        let cpu = sample.label("cpu");
-        let rise = figures.rise(format!("waiting {cpu}"), sample.value);
-        figures.level(format!("host.run_queue.{cpu}.delay"), "s/s", DELAY, rise / figures.seconds());
-        waited = if waited.is_nan() { rise } else { waited + rise };
+    let mut rises: BTreeMap<String, [f64; 2]> = BTreeMap::new();
+    for (at, there) in ["node_schedstat_waiting_seconds_total", "node_schedstat_running_seconds_total"]
+        .into_iter()
+        .enumerate()
+    {
+        for sample in page.all(there) {
+            let cpu = sample.label("cpu");
+            let rise = figures.rise(format!("{there} {cpu}"), sample.value);
+            rises.entry(cpu.to_owned()).or_insert([f64::NAN; 2])[at] = rise;
+        }
     }
-    for sample in page.all("node_schedstat_running_seconds_total") {
-        ran += figures.rise(format!("running {}", sample.label("cpu")), sample.value);
+    if page.all("node_schedstat_waiting_seconds_total").next().is_none() {
+        return;
     }
-    if page.all("node_schedstat_waiting_seconds_total").next().is_some() {
-        figures.level("host.run_queue.total.delay", "s/s", DELAY, waited / figures.seconds());
-        let all = waited + ran;
-        let share = if all > 0.0 { waited / all } else { f64::NAN };
-        let help = "waiting for a CPU as a share of running and waiting";
-        figures.level("host.run_queue.total.delay_share", "ratio", help, share);
+    for (cpu, [waited, _]) in &rises {
+        figures.level(format!("host.run_queue.{cpu}.delay"), "s/s", DELAY, waited / figures.seconds());
     }
+    // A CPU that has just come back is no part of the totals yet.
+    let sum = |all: &mut dyn Iterator<Item = f64>| all.reduce(|sum, one| sum + one).unwrap_or(f64::NAN);
+    let known = || rises.values().filter(|each| each[0].is_finite());
+    let both = || known().filter(|each| each[1].is_finite());
+    let waited = sum(&mut known().map(|each| each[0]));
+    figures.level("host.run_queue.total.delay", "s/s", DELAY, waited / figures.seconds());
+    let waited = sum(&mut both().map(|each| each[0]));
+    let all = waited + sum(&mut both().map(|each| each[1]));
+    let share = if all > 0.0 { waited / all } else { f64::NAN };
+    let help = "waiting for a CPU as a share of running and waiting";
+    figures.level("host.run_queue.total.delay_share", "ratio", help, share);
 }
 
 fn frequency(page: &Page<'_>, figures: &mut Figures) {

@@ -224,7 +224,7 @@ fn what_comes_later_gets_a_block_of_its_own() {
     let mut declared = Declared::default();
     declared.add(10, vec!["a".into(), "b".into()]);
     let found = [figure("b", 2.0), figure("c", 3.0)];
-    assert_eq!(declared.new_ones(&found).len(), 1);
+    assert_eq!(declared.new_ones(&found).0.len(), 1);
     declared.add(20, vec!["c".into()]);
     let readings = declared.readings(5, &found);
     assert_eq!((readings[0].first, readings[1].first, readings.len()), (10, 20, 2));
@@ -249,4 +249,53 @@ proptest! {
             prop_assert!(mapping.take(&text, 1.0).is_ok());
         }
     }
+}
+
+#[test]
+fn a_cpu_that_comes_back_leaves_the_sum_of_the_others() {
+    let page = |waited: [Option<u32>; 4]| -> String {
+        let of = |(cpu, waited): (usize, Option<u32>)| {
+            let waited = waited?;
+            Some(format!(
+                "node_schedstat_waiting_seconds_total{{cpu=\"{cpu}\"}} {waited}\n\
+                 node_schedstat_running_seconds_total{{cpu=\"{cpu}\"}} {}\n",
+                waited * 3
+            ))
+        };
+        waited.into_iter().enumerate().filter_map(of).collect()
+    };
+    let (found, _) =
+        second(&page([Some(1), Some(1), None, Some(1)]), &page([Some(3), Some(5), Some(9), Some(7)]));
+    let unknown = f64::NAN;
+    check(
+        &found,
+        &[
+            ("host.run_queue.0.delay", 1.0),
+            ("host.run_queue.2.delay", unknown),
+            ("host.run_queue.total.delay", 6.0),
+            ("host.run_queue.total.delay_share", 0.25),
+        ],
+    );
+}
+
+#[test]
+fn names_that_come_and_go_have_an_end() {
+    let figures = |from: usize, count: usize| -> Vec<Figure> {
+        let of = |i| Figure { name: format!("f{i}"), unit: "1", help: "", value: 1.0 };
+        (from..from + count).map(of).collect()
+    };
+    let mut declared = Declared::default();
+    for block in 0..MOST_BLOCKS {
+        let figures = figures(block, 1);
+        let (new, refused) = declared.new_ones(&figures);
+        assert_eq!((new.len(), refused), (1, false));
+        declared.add(block as u32, new.iter().map(|figure| figure.name.clone()).collect());
+    }
+    let all = figures(0, MOST_BLOCKS + 1);
+    assert_eq!((declared.new_ones(&all).0.len(), declared.new_ones(&all).1), (0, true));
+    assert!(!declared.new_ones(&all[..MOST_BLOCKS]).1);
+    assert_eq!(declared.readings(0, &all).len(), MOST_BLOCKS);
+    let many = figures(0, MOST_NAMES + 1);
+    let (new, refused) = Declared::default().new_ones(&many);
+    assert_eq!((new.len(), refused), (MOST_NAMES, true));
 }

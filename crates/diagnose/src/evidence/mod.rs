@@ -146,7 +146,7 @@ impl Evidence {
     pub fn window(&self, point: u32) -> Option<Span> {
         let point = self.points.get(&point)?;
         let from = point.open?;
-        let to = point.window.as_ref().map(|w| from + w.elapsed).or(point.stopped).unwrap_or(self.latest);
+        let to = point.window.as_ref().map(|w| from.saturating_add(w.elapsed)).or(point.stopped).unwrap_or(self.latest);
         (to > from).then_some(Span { from, to })
     }
 

@@ -117,8 +117,11 @@ mod tests {
     fn damaged_looks_are_no_panic() {
         let mut sessions = Sessions::default();
         sessions.declare(0, &[WaitGroup::default()]);
-        let waits = |at, looks| Waits { at, looks, lock_looks: looks, seen: vec![(0, looks)], ..Waits::default() };
-        [waits(9, u32::MAX), waits(3, u32::MAX), waits(u64::MAX, 1), waits(4, 7)].iter().for_each(|w| sessions.take(w));
+        let waits =
+            |at, looks| Waits { at, looks, lock_looks: looks, seen: vec![(0, looks)], ..Waits::default() };
+        [waits(9, u32::MAX), waits(3, u32::MAX), waits(u64::MAX, 1), waits(4, 7)]
+            .iter()
+            .for_each(|w| sessions.take(w));
         let span = Span { from: 0, to: u64::MAX };
         assert_eq!(sessions.active(span, |_| true).looks, u32::MAX);
         assert_eq!(sessions.rows(span), []);

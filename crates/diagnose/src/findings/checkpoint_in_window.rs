@@ -160,6 +160,7 @@ mod tests {
     fn the_log_devices_await_is_beside_it() {
         let staged = Staged::new()
             .place("wal", "vdb")
+            .metric("host.disk.vdb.w_s", 100.0)
             .metric_by("host.disk.vdb.w_await", |t| if (13..18).contains(&t) { 9.0 } else { 1.0 })
             .occurrence("checkpoint", "timed", 12.0, 17.0);
         let found = look(&staged.done());

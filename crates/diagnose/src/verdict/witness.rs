@@ -75,8 +75,11 @@ impl Look<'_> {
         let mut flight = 0.0;
         let mut known = false;
         for kind in kinds {
-            let rate = self.mean(&format!("host.disk.{device}.{kind}_s"));
-            let each = self.mean(&format!("host.disk.{device}.{kind}_await"));
+            let of = |column: &str| format!("host.disk.{device}.{kind}_{column}");
+            let window = self.evidence.window(self.point)?;
+            let rate = self.evidence.mean(self.point, &of("s"));
+            // The requests' own mean: a second with few slow ones must not count for one with many fast ones.
+            let each = self.evidence.mean_by_request(&of("await"), &of("s"), window);
             if let (Some(rate), Some(ms)) = (rate, each) {
                 flight += rate * ms / 1e3;
                 known = true;

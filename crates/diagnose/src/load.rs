@@ -1,7 +1,5 @@
 //! What several findings and the verdict ask of client and host.
 
-use kelvin_measure::observation::WaitGroup;
-
 use crate::evidence::Span;
 use crate::{Evidence, PointEvidence};
 
@@ -74,11 +72,6 @@ pub(crate) fn at_work(evidence: &Evidence, point: &PointEvidence) -> Option<f64>
 /// arrivals) decides the throughput. None while that is not known.
 pub(crate) fn asked(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     (point.users > 0).then_some(at_work(evidence, point)? / f64::from(point.users))
-}
-
-/// A session of a user, and not the database's own work.
-pub(crate) fn is_client(group: &WaitGroup) -> bool {
-    group.backend == "client backend"
 }
 
 /// The window's length when it is known, for words.

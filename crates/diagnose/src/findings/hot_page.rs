@@ -3,7 +3,7 @@
 use kelvin_measure::observation::WaitGroup;
 
 use super::{About, buffers_too_small, hot_rows, scan_without_index, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Evidence, Fact, Finding, Severity, is_client};
 
 pub(super) const ABOUT: About =
     About { id: "hot-page", question: "Did sessions queue for the same page of a table or index?", look };
@@ -24,7 +24,7 @@ fn waits_for_a_page(group: &WaitGroup) -> bool {
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let active = evidence.active(point, |group| group.backend == "client backend");
+    let active = evidence.active(point, is_client);
     let waiting: f64 =
         active.groups.iter().filter(|(group, _)| waits_for_a_page(group)).map(|(_, s)| s).sum();
     let share = waiting / active.sessions();

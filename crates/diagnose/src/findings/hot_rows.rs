@@ -6,7 +6,7 @@
 use kelvin_measure::observation::{WaitGroup, When};
 
 use super::{About, scan_without_index, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Evidence, Fact, Finding, Severity, is_client};
 
 pub(super) const ABOUT: About =
     About { id: "hot-rows", question: "Did users queue for the same rows?", look };
@@ -38,7 +38,7 @@ fn waits_for_the_log(group: &WaitGroup) -> bool {
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let active = evidence.active(point, |group| group.backend == "client backend");
+    let active = evidence.active(point, is_client);
     let sum = |of: &dyn Fn(&WaitGroup) -> bool| -> f64 {
         active.groups.iter().filter(|(group, _)| of(group)).map(|(_, sessions)| sessions).sum()
     };

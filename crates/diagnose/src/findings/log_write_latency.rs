@@ -4,8 +4,8 @@ use kelvin_measure::observation::WaitGroup;
 
 use super::About;
 use crate::load::{asked, percent};
-use crate::verdict::time::{Class, model};
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::verdict::time::model;
+use crate::{Class, Evidence, Fact, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "log-write-latency", question: "Did commits wait for the log to reach its device?", look };

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::findings::find;
 use crate::load::{asked, is_embedded, mean_of_server, percent};
-use crate::{Evidence, PointEvidence, Severity};
-use time::{Class, Model};
+use crate::{Class, Evidence, PointEvidence, Severity};
+use time::Model;
 
 /// A class is named when it has at least this share …
 const SHARE: f64 = 0.40;

@@ -116,31 +116,3 @@ fn a_schedule_that_was_kept_leaves_nothing_to_limit() {
     scene.schedule = Some(schedule(300));
     assert_eq!(of(&scene).outcome, Outcome::Bound { class: "CPU".into() });
 }
-
-#[test]
-fn states_have_their_classes() {
-    let of = |class: &str, event: &str| {
-        let group = kelvin_measure::observation::WaitGroup {
-            backend: "client backend".into(),
-            class: class.into(),
-            event: event.into(),
-            query: None,
-        };
-        Class::of(&group)
-    };
-    for (class, event, expected) in [
-        ("CPU", "", Class::Cpu),
-        ("IO", "DataFileRead", Class::DataReads),
-        ("IO", "DataFileExtend", Class::DataWrites),
-        ("IO", "WALSync", Class::Log),
-        ("LWLock", "WALInsert", Class::Log),
-        ("LWLock", "BufferContent", Class::Latch),
-        ("Lock", "transactionid", Class::Locks),
-        ("IPC", "SyncRep", Class::Replication),
-        ("IPC", "ProcArrayGroupUpdate", Class::Latch),
-        ("Timeout", "PgSleep", Class::Other),
-    ] {
-        assert_eq!(of(class, event), Some(expected), "{class} {event}");
-    }
-    assert_eq!((of("Client", "ClientRead"), of("Idle in transaction", "ClientRead")), (None, None));
-}

@@ -1,9 +1,9 @@
 //! What the operating system says of a class, independently of the database's own account.
 
 use super::Witness;
-use super::time::{Class, Model};
-use crate::Evidence;
+use super::time::Model;
 use crate::load::{cpus, mean_of_server, percent, server_is_here};
+use crate::{Class, Evidence};
 
 /// Share of the CPUs from which on they are taken as used up.
 pub(super) const BUSY: f64 = 0.90;

@@ -27,8 +27,15 @@ const EACH: f64 = SHARE / 2.0;
 const PACED: f64 = 0.25;
 
 /// Findings that make the figure one of something else than the database.
-const VOIDING: [&str; 6] =
-    ["client-saturated", "steal", "noisy-neighbour", "not-steady", "ramp-up-too-short", "errors-and-retries"];
+const VOIDING: [&str; 7] = [
+    "client-saturated",
+    "steal",
+    "noisy-neighbour",
+    "not-steady",
+    "ramp-up-too-short",
+    "errors-and-retries",
+    "swapping",
+];
 
 /// One class of the time model with its share.
 #[derive(Debug, Clone, PartialEq, Serialize)]

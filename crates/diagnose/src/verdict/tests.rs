@@ -77,6 +77,11 @@ fn what_must_not_be_judged_is_void() {
     let found = of(&scene);
     assert!(matches!(&found.outcome, Outcome::Void { reasons } if reasons.len() == 1), "{found:#?}");
     assert!(!found.shares.is_empty());
+    let found = of(&Scene::healthy().metric("host.pages.swap_in", 50.0));
+    assert!(
+        matches!(&found.outcome, Outcome::Void { reasons } if reasons[0].contains("swapped")),
+        "{found:#?}"
+    );
     let mut scene = Scene::healthy();
     let broken = Invariant { name: "counts agree".into(), holds: false, evidence: "1, 2".into() };
     scene.more = vec![Event::Invariant { point: 0, invariant: broken }];

@@ -112,7 +112,8 @@ pub(crate) fn seconds(span: Option<Span>) -> f64 {
 
 /// A share in words.
 pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
+    // A sum of nothing is minus zero.
+    let percent = share * 100.0 + 0.0;
     if percent.abs() < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 

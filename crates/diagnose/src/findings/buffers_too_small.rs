@@ -85,7 +85,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let red = room && exchange.max(waiting) >= COST;
     let committed = evidence.mean(point, "postgres.transactions.commit").filter(|rate| *rate > 0.0);
     let mut facts = vec![
-        Fact::new("pages found in the shared buffers", words::share(hit)),
+        Fact::new("pages found in the shared buffers", words::percent(hit)),
         Fact::new("shared_buffers", words::size(buffers)),
         Fact::new("database", words::size(database)),
     ];
@@ -102,16 +102,16 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         "pages that sessions wrote themselves",
         format!("{} a second{each}", words::grouped(writes)),
     ));
-    facts.push(Fact::new("sessions' time in waits for data files and buffers", words::share(waiting)));
-    facts.push(Fact::new("sessions' time in the exchange, at 10 µs a page", words::share(exchange)));
+    facts.push(Fact::new("sessions' time in waits for data files and buffers", words::percent(waiting)));
+    facts.push(Fact::new("sessions' time in the exchange, at 10 µs a page", words::percent(exchange)));
     let quarter = memory.map_or_else(
         || "a quarter of the host's memory".into(),
         |memory| format!("{} (a quarter of the memory)", words::size(memory / 4.0)),
     );
     let next = if room {
-        format!("set shared_buffers to {quarter}, restart the server and run again")
+        format!("Set shared_buffers to {quarter}, restart the server and run again.")
     } else {
-        "say beside the figure that it is one of a database beyond its buffers, and compare it only with such; see data-in-page-cache for who answered".into()
+        "Say beside the figure that it is one of a database beyond its buffers, and compare it only with such; see data-in-page-cache for who answered.".into()
     };
     Some(Finding {
         id: ABOUT.id,
@@ -119,7 +119,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "{} of the pages were not in the shared buffers ({}, a database of {})",
-            words::share(1.0 - hit),
+            words::percent(1.0 - hit),
             words::size(buffers),
             words::size(database)
         ),

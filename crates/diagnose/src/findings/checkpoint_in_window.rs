@@ -54,18 +54,18 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             "{} of {} ({})",
             words::seconds(covered),
             words::seconds(window.seconds()),
-            words::share(covered / window.seconds())
+            words::percent(covered / window.seconds())
         ),
     ));
     facts.extend(effect.map(effect::Effect::fact));
     facts.extend(effect::on_log_device(evidence, window, &spans));
     let next = if own {
-        "they belong to SQLite's way of writing; where they cost throughput, a smaller wal_autocheckpoint makes them shorter and more"
+        "They belong to SQLite's way of writing; where they cost throughput, a smaller wal_autocheckpoint makes them shorter and more."
     } else if explained {
-        "they are a consequence of max_wal_size: see wal-forced-checkpoint"
+        "They are a consequence of max_wal_size: see wal-forced-checkpoint."
     } else {
-        "run `checkpoint` just before the load and set checkpoint_timeout and max_wal_size beyond ramp-up and window; or \
-         measure over several whole checkpoints and say so; checkpoint_completion_target = 0.9 spreads their writes"
+        "Run `checkpoint` just before the load and set checkpoint_timeout and max_wal_size beyond ramp-up and window; or \
+         measure over several whole checkpoints and say so; checkpoint_completion_target = 0.9 spreads their writes."
     };
     Some(Finding {
         id: ABOUT.id,

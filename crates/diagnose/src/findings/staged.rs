@@ -194,6 +194,7 @@ impl Staged {
             client_run_delay: None,
             schedule: None,
         }));
+        super::check_words(&self.evidence);
         self.evidence
     }
 }

@@ -49,10 +49,10 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             id: ABOUT.id,
             severity: Severity::Amber,
             point: None,
-            title: format!("fell silent during the run: {}", names.join(", ")),
+            title: format!("Fell silent during the run: {}", names.join(", ")),
             evidence: facts(evidence.lost()),
             threshold: "anything that was seen when the run began and was not to its end: a finding that is missing may be missing for that".into(),
-            next: "see why it ended, and run again where the window was not seen whole".into(),
+            next: "See why it ended, and run again where the window was not seen whole.".into(),
         });
     }
     if !evidence.absent().is_empty() {
@@ -62,12 +62,12 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             severity: Severity::Note,
             point: None,
             title: match facts.len() {
-                1 => "one source could not be seen".into(),
+                1 => "One source could not be seen".into(),
                 number => format!("{number} sources could not be seen"),
             },
             evidence: facts,
             threshold: "none: what is not there is named with its reason".into(),
-            next: "where one of them would decide a question, do what its line says".into(),
+            next: "Where one of them would decide a question, do what its line says.".into(),
         });
     }
     found

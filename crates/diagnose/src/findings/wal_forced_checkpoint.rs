@@ -142,7 +142,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity: if storm || costly { Severity::Red } else { Severity::Amber },
         point: Some(point),
         title: format!(
-            "the log filled max_wal_size ({}) and forced {number} during the load",
+            "The log filled max_wal_size ({}) and forced {number} during the load",
             words::size(forced.limit)
         ),
         evidence: facts,
@@ -152,9 +152,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             words::number(warning)
         ),
         next: format!(
-            "set max_wal_size = {needed} (log rate × (ramp-up + duration), × {} because a checkpoint begins at max_wal_size / (1 + \
+            "Set max_wal_size = {needed} (log rate × (ramp-up + duration), × {} because a checkpoint begins at max_wal_size / (1 + \
              checkpoint_completion_target), and a fifth more), run `checkpoint` just before, and measure again; while checkpoints come so often \
-             the log holds whole pages, so that less may do",
+             the log holds whole pages, so that less may do.",
             words::number(1.0 + forced.target)
         ),
     })

@@ -5,6 +5,7 @@
 //! what to do next. [`verdict`](verdict()) names what limits the throughput, or says what would decide it. Nothing
 //! here knows a database or a clock: the same events give the same answer every time.
 
+mod class;
 mod evidence;
 mod finding;
 mod findings;
@@ -13,6 +14,7 @@ mod load;
 mod scene;
 mod verdict;
 
+pub use class::{Class, is_client};
 pub use evidence::{Active, Context, Evidence, PointEvidence, Seen, Span};
 pub use finding::{Fact, Finding, Severity};
 pub use findings::{About, all, compared, find};

@@ -1,6 +1,6 @@
 //! What several findings and the verdict ask of client and host.
 
-use kelvin_measure::observation::WaitGroup;
+use std::collections::BTreeSet;
 
 use crate::evidence::Span;
 use crate::{Evidence, PointEvidence};
@@ -31,7 +31,36 @@ pub(crate) fn of_server(evidence: &Evidence, name: &str) -> Option<String> {
     if server_is_here(evidence) || is_embedded(evidence) {
         return Some(name.to_owned());
     }
-    evidence.names("", &format!("/{name}")).next().map(str::to_owned)
+    let label = |full: &str| full.split_once("/host.").map(|(label, _)| label.to_owned());
+    let scraped: BTreeSet<String> = evidence.names("", "").filter_map(label).collect();
+    let hosts: BTreeSet<&str> = scraped.iter().map(|label| host_part(label)).collect();
+    // The one scraped host is the database's, whatever it is called; of several, the one that the target names.
+    let database = match hosts.first() {
+        Some(only) if hosts.len() == 1 => *only,
+        _ => host_of_target(&evidence.context.target)?,
+    };
+    let mut its = scraped.iter().filter(|label| host_part(label).eq_ignore_ascii_case(database));
+    its.find_map(|label| {
+        let full = format!("{label}/{name}");
+        evidence.unit(&full).is_some().then_some(full)
+    })
+}
+
+/// The host of a target such as `postgres://user@host:5432/database`; none where it names none.
+fn host_of_target(target: &str) -> Option<&str> {
+    let (_, rest) = target.split_once("://")?;
+    let authority = rest.split(['/', '?']).next()?;
+    let host = host_part(authority.rsplit_once('@').map_or(authority, |(_, host)| host));
+    (!host.is_empty()).then_some(host)
+}
+
+/// The host of "host:port", without the brackets of an IPv6 address.
+fn host_part(place: &str) -> &str {
+    let host = match place.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => place,
+    };
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// Mean over the window of a metric of the database's host.
@@ -76,11 +105,6 @@ pub(crate) fn asked(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     (point.users > 0).then_some(at_work(evidence, point)? / f64::from(point.users))
 }
 
-/// A session of a user, and not the database's own work.
-pub(crate) fn is_client(group: &WaitGroup) -> bool {
-    group.backend == "client backend"
-}
-
 /// The window's length when it is known, for words.
 pub(crate) fn seconds(span: Option<Span>) -> f64 {
     span.map_or(0.0, Span::seconds)
@@ -88,6 +112,36 @@ pub(crate) fn seconds(span: Option<Span>) -> f64 {
 
 /// A share in words.
 pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
+    // A sum of nothing is minus zero.
+    let percent = share * 100.0 + 0.0;
     if percent.abs() < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::Scene;
+
+    const BUSY: &str = "host.cpu.total.busy";
+
+    fn of(labels: &[&str], target: &str) -> Option<String> {
+        let scene = labels.iter().fold(Scene::healthy().without("host.process.server."), |scene, label| {
+            scene.metric(&format!("{label}/{BUSY}"), 0.5)
+        });
+        let mut evidence = scene.evidence();
+        evidence.context.target = target.into();
+        of_server(&evidence, BUSY)
+    }
+
+    #[test]
+    fn of_several_scraped_hosts_the_targets_is_the_databases() {
+        let remote = "postgres://joe@db2:5432/tpcc";
+        let named = |label: &str| Some(format!("{label}/{BUSY}"));
+        assert_eq!(of(&["db1:9100", "db2:9100"], remote), named("db2:9100"));
+        assert_eq!(of(&["db1:9100", "[::1]:9100"], "postgres://joe@[::1]:5432/x"), named("[::1]:9100"));
+        assert_eq!(of(&["db1:9100", "db3:9100"], remote), None, "neither is it");
+        assert_eq!(of(&["10.0.0.2:9100"], remote), named("10.0.0.2:9100"), "the only one");
+        assert_eq!(of(&[], remote), None);
+        assert_eq!(of(&["a", "b"], "postgres:///x?host=/run/postgresql"), None);
+    }
 }

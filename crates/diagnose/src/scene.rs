@@ -100,6 +100,7 @@ impl Scene {
         for event in self.events() {
             evidence.event(&event);
         }
+        crate::findings::check_words(&evidence);
         evidence
     }
 

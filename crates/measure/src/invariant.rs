@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The name of the load generator's check of itself, by which others find it in a run.
+pub const LOAD_GENERATOR: &str = "the load generator was not the bottleneck";
+
 /// One invariant, as checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Invariant {

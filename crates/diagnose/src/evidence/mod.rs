@@ -5,7 +5,7 @@ mod point;
 mod seen;
 mod sessions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kelvin_measure::event::{Event, Scalability};
 use kelvin_measure::observation::{
@@ -146,7 +146,12 @@ impl Evidence {
     pub fn window(&self, point: u32) -> Option<Span> {
         let point = self.points.get(&point)?;
         let from = point.open?;
-        let to = point.window.as_ref().map(|w| from + w.elapsed).or(point.stopped).unwrap_or(self.latest);
+        let to = point
+            .window
+            .as_ref()
+            .map(|w| from.saturating_add(w.elapsed))
+            .or(point.stopped)
+            .unwrap_or(self.latest);
         (to > from).then_some(Span { from, to })
     }
 
@@ -201,6 +206,24 @@ impl Evidence {
         let known: f64 = seen.iter().map(Seen::seconds).sum();
         let sum: f64 = seen.iter().map(|s| s.value * s.seconds()).sum();
         (known > 0.0 && known >= span.seconds() / 2.0).then(|| sum / known)
+    }
+
+    /// The values of a metric that is a mean over requests, such as the time of a write, each with the number of requests
+    /// that it stands for by their rate a second. Both are of the same observer.
+    pub fn by_request(&self, name: &str, rate: &str, span: Span) -> Vec<(Seen, f64)> {
+        let requests: HashMap<Nanos, f64> =
+            self.seen(rate, span).into_iter().map(|seen| (seen.to, seen.value * seen.seconds())).collect();
+        let of = |seen: Seen| requests.get(&seen.to).map(|number| (seen, *number));
+        self.seen(name, span).into_iter().filter_map(of).collect()
+    }
+
+    /// Mean over all requests of a stretch of time of a metric that is a mean over those of each interval; none without a
+    /// request. The mean over time would let an interval with one request count as much as one with thousands.
+    pub fn mean_by_request(&self, name: &str, rate: &str, span: Span) -> Option<f64> {
+        let seen = self.by_request(name, rate, span);
+        let requests: f64 = seen.iter().map(|(_, number)| number).sum();
+        let sum: f64 = seen.iter().map(|(seen, number)| seen.value * number).sum();
+        (requests > 0.0).then(|| sum / requests)
     }
 
     /// The largest value within a point's window.

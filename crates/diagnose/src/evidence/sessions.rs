@@ -62,15 +62,15 @@ impl Sessions {
     fn within(&self, span: Span) -> impl Iterator<Item = &Waits> {
         let before = std::iter::once(None).chain(self.taken.iter().map(|waits| Some(waits.at)));
         self.taken.iter().zip(before).filter_map(move |(waits, before)| {
-            let middle = before.map_or(waits.at, |before| before + (waits.at - before) / 2);
+            let middle = before.map_or(waits.at, |before| before + waits.at.saturating_sub(before) / 2);
             (middle >= span.from && middle < span.to).then_some(waits)
         })
     }
 
     pub(super) fn active(&self, span: Span, of: impl Fn(&WaitGroup) -> bool) -> Active {
-        let (mut looks, mut seen) = (0, BTreeMap::<u32, u64>::new());
+        let (mut looks, mut seen) = (0_u32, BTreeMap::<u32, u64>::new());
         for waits in self.within(span) {
-            looks += waits.looks;
+            looks = looks.saturating_add(waits.looks);
             for (group, count) in &waits.seen {
                 *seen.entry(*group).or_default() += u64::from(*count);
             }
@@ -85,9 +85,9 @@ impl Sessions {
     }
 
     pub(super) fn rows(&self, span: Span) -> Vec<(String, f64)> {
-        let (mut looks, mut sums) = (0, BTreeMap::<&str, u64>::new());
+        let (mut looks, mut sums) = (0_u32, BTreeMap::<&str, u64>::new());
         for waits in self.within(span) {
-            looks += waits.lock_looks;
+            looks = looks.saturating_add(waits.lock_looks);
             for (relation, count) in &waits.rows {
                 *sums.entry(relation).or_default() += u64::from(*count);
             }
@@ -106,5 +106,24 @@ impl Sessions {
             };
             (waits.at, waits.seen.iter().filter_map(each).collect())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_looks_are_no_panic() {
+        let mut sessions = Sessions::default();
+        sessions.declare(0, &[WaitGroup::default()]);
+        let waits =
+            |at, looks| Waits { at, looks, lock_looks: looks, seen: vec![(0, looks)], ..Waits::default() };
+        [waits(9, u32::MAX), waits(3, u32::MAX), waits(u64::MAX, 1), waits(4, 7)]
+            .iter()
+            .for_each(|w| sessions.take(w));
+        let span = Span { from: 0, to: u64::MAX };
+        assert_eq!(sessions.active(span, |_| true).looks, u32::MAX);
+        assert_eq!(sessions.rows(span), []);
     }
 }

@@ -65,7 +65,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         (false, true) => Severity::Note,
     };
     let mut facts = by_relation(all(), window);
-    facts.push(Fact::new("part of the window with a vacuum of the load's tables", words::share(covered)));
+    facts.push(Fact::new("part of the window with a vacuum of the load's tables", words::percent(covered)));
     facts.extend(busy.map(|busy| Fact::new("workers at work on vacuums, on average", words::number(busy))));
     facts.extend(effect.map(effect::Effect::fact));
     facts.extend(effect::on_log_device(evidence, window, &vacuums));
@@ -74,18 +74,18 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity,
         point: Some(point),
         title: if catalog_only {
-            "autovacuum worked on PostgreSQL's own tables within the measured window".into()
+            "Autovacuum worked on PostgreSQL's own tables within the measured window".into()
         } else {
-            let vacuums = if covered > 0.0 { words::share(covered) } else { "next to nothing".into() };
-            format!("autovacuum worked within the measured window: vacuums in {vacuums} of it")
+            let vacuums = if covered > 0.0 { words::percent(covered) } else { "next to nothing".into() };
+            format!("Autovacuum worked within the measured window: vacuums in {vacuums} of it")
         },
         evidence: facts,
         threshold: "red when workers were at work on vacuums of the load's tables for 12 % of the time (up to 7 % is in passing, 30 % \
                     cost 17 % of the throughput on two cores), vacuums took half of the window or came back to a table four times a minute, \
                     or the throughput during them surely left the ±10 % of a steady state (SNIA PTS)"
             .into(),
-        next: "`vacuum (analyze)` the tables before the load; then either autovacuum = off for a run of minutes, or a window \
-               long enough to hold many of its rounds"
+        next: "Run `vacuum (analyze)` on the tables before the load; then either autovacuum = off for a run of minutes, or a window \
+               long enough to hold many of its rounds."
             .into(),
     })
 }

@@ -8,7 +8,8 @@
 use kelvin_measure::observation::{WaitGroup, When};
 
 use super::{About, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::class::is_buffer_io;
+use crate::{Evidence, Fact, Finding, Severity, is_client};
 
 pub(super) const ABOUT: About =
     About { id: "buffers-too-small", question: "Do the shared buffers hold what the load works on?", look };
@@ -51,14 +52,14 @@ pub(super) fn database(evidence: &Evidence) -> Option<f64> {
 fn waits_for_data(group: &WaitGroup) -> bool {
     let event = group.event.as_str();
     matches!(group.class.as_str(), "IO" | "LWLock" | "IPC")
-        && (event.starts_with("DataFile")
-            || matches!(event, "BufferMapping" | "BufferIO" | "BufferIo" | "buffer_mapping" | "buffer_io"))
-        && event != "DataFileExtend"
+        && (event.starts_with("DataFile") && event != "DataFileExtend"
+            || matches!(event, "BufferMapping" | "buffer_mapping")
+            || is_buffer_io(event))
 }
 
 /// Share of the sessions' time in waits for data files.
 pub(super) fn waiting(evidence: &Evidence, point: u32) -> Option<f64> {
-    let active = evidence.active(point, |group| group.backend == "client backend");
+    let active = evidence.active(point, is_client);
     let waiting: f64 = active.groups.iter().filter(|(group, _)| waits_for_data(group)).map(|(_, s)| s).sum();
     (active.sessions() > 0.0).then(|| waiting / active.sessions())
 }
@@ -74,7 +75,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let writes = evidence.mean(point, "postgres.backend.writes").unwrap_or(0.0);
-    let sessions = evidence.active(point, |group| group.backend == "client backend").sessions();
+    let sessions = evidence.active(point, is_client).sessions();
     let users = f64::from(evidence.point(point)?.users);
     let of = if sessions > 0.0 { sessions } else { users };
     let exchange = (reads + writes) * EXCHANGE / of.max(1.0);
@@ -84,7 +85,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let red = room && exchange.max(waiting) >= COST;
     let committed = evidence.mean(point, "postgres.transactions.commit").filter(|rate| *rate > 0.0);
     let mut facts = vec![
-        Fact::new("pages found in the shared buffers", words::share(hit)),
+        Fact::new("pages found in the shared buffers", words::percent(hit)),
         Fact::new("shared_buffers", words::size(buffers)),
         Fact::new("database", words::size(database)),
     ];
@@ -101,16 +102,16 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         "pages that sessions wrote themselves",
         format!("{} a second{each}", words::grouped(writes)),
     ));
-    facts.push(Fact::new("sessions' time in waits for data files and buffers", words::share(waiting)));
-    facts.push(Fact::new("sessions' time in the exchange, at 10 µs a page", words::share(exchange)));
+    facts.push(Fact::new("sessions' time in waits for data files and buffers", words::percent(waiting)));
+    facts.push(Fact::new("sessions' time in the exchange, at 10 µs a page", words::percent(exchange)));
     let quarter = memory.map_or_else(
         || "a quarter of the host's memory".into(),
         |memory| format!("{} (a quarter of the memory)", words::size(memory / 4.0)),
     );
     let next = if room {
-        format!("set shared_buffers to {quarter}, restart the server and run again")
+        format!("Set shared_buffers to {quarter}, restart the server and run again.")
     } else {
-        "say beside the figure that it is one of a database beyond its buffers, and compare it only with such; see data-in-page-cache for who answered".into()
+        "Say beside the figure that it is one of a database beyond its buffers, and compare it only with such; see data-in-page-cache for who answered.".into()
     };
     Some(Finding {
         id: ABOUT.id,
@@ -118,7 +119,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "{} of the pages were not in the shared buffers ({}, a database of {})",
-            words::share(1.0 - hit),
+            words::percent(1.0 - hit),
             words::size(buffers),
             words::size(database)
         ),

@@ -67,7 +67,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             words::statement(&change.now.text),
             format!(
                 "{} of all statement time; {} × the time of a call before",
-                words::share(change.share),
+                words::percent(change.share),
                 words::number(change.slower())
             ),
         ));
@@ -87,19 +87,19 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("{} by another plan than in {run}: {} of all statement time", ran(changes.len()), words::share(top.share)),
+        title: format!("{} by another plan than in {run}: {} of all statement time", ran(changes.len()), words::percent(top.share)),
         evidence: facts,
         threshold: "a plan with other nodes, relations or indexes; red when such a statement takes 40 % of the time (METHOD B6) and twice as long a \
                     call as before"
             .into(),
-        next: "compare both plans (`kelvin show` has them), `analyze` the tables, and make sure that both runs had the same data, settings and indexes \
-               before comparing their figures"
+        next: "Compare both plans (`kelvin show` has them), `analyze` the tables, and make sure that both runs had the same data, settings and indexes \
+               before comparing their figures."
             .into(),
     })
 }
 
 fn ran(number: usize) -> String {
-    if number == 1 { "one statement ran".into() } else { format!("{number} statements ran") }
+    if number == 1 { "One statement ran".into() } else { format!("{number} statements ran") }
 }
 
 #[cfg(test)]

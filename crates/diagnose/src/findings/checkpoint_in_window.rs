@@ -54,18 +54,18 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             "{} of {} ({})",
             words::seconds(covered),
             words::seconds(window.seconds()),
-            words::share(covered / window.seconds())
+            words::percent(covered / window.seconds())
         ),
     ));
     facts.extend(effect.map(effect::Effect::fact));
     facts.extend(effect::on_log_device(evidence, window, &spans));
     let next = if own {
-        "they belong to SQLite's way of writing; where they cost throughput, a smaller wal_autocheckpoint makes them shorter and more"
+        "They belong to SQLite's way of writing; where they cost throughput, a smaller wal_autocheckpoint makes them shorter and more."
     } else if explained {
-        "they are a consequence of max_wal_size: see wal-forced-checkpoint"
+        "They are a consequence of max_wal_size: see wal-forced-checkpoint."
     } else {
-        "run `checkpoint` just before the load and set checkpoint_timeout and max_wal_size beyond ramp-up and window; or \
-         measure over several whole checkpoints and say so; checkpoint_completion_target = 0.9 spreads their writes"
+        "Run `checkpoint` just before the load and set checkpoint_timeout and max_wal_size beyond ramp-up and window; or \
+         measure over several whole checkpoints and say so; checkpoint_completion_target = 0.9 spreads their writes."
     };
     Some(Finding {
         id: ABOUT.id,
@@ -160,6 +160,7 @@ mod tests {
     fn the_log_devices_await_is_beside_it() {
         let staged = Staged::new()
             .place("wal", "vdb")
+            .metric("host.disk.vdb.w_s", 100.0)
             .metric_by("host.disk.vdb.w_await", |t| if (13..18).contains(&t) { 9.0 } else { 1.0 })
             .occurrence("checkpoint", "timed", 12.0, 17.0);
         let found = look(&staged.done());

@@ -1,5 +1,7 @@
 //! Whether the load generator itself was the limit.
 
+use kelvin_measure::invariant::LOAD_GENERATOR;
+
 use super::{About, client_throttled, noisy_neighbour, steal};
 use crate::load::{client_cores, client_delay, cpus, is_embedded, percent, process_cores, server_is_here};
 use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
@@ -9,9 +11,6 @@ pub(super) const ABOUT: About =
 
 /// Share of its host's CPUs (the validity gate of the verdict).
 const MOST: f64 = 0.80;
-
-/// The self-check of the generator has this name in every run.
-const INVARIANT: &str = "the load generator was not the bottleneck";
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
     let each = |point| {
@@ -24,7 +23,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    let check = point.invariants.iter().find(|invariant| invariant.name == INVARIANT && !invariant.holds);
+    let check =
+        point.invariants.iter().find(|invariant| invariant.name == LOAD_GENERATOR && !invariant.holds);
     let cores = client_cores(evidence, point).zip(cpus(evidence));
     let all = cores.is_some_and(|(used, cpus)| used >= MOST * cpus);
     // Beside the database: it takes the CPUs that the database could have used.
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn its_own_check_is_believed() {
         let mut scene = Scene::healthy();
-        let invariant = |holds| Invariant { name: INVARIANT.into(), holds, evidence: "loops".into() };
+        let invariant = |holds| Invariant { name: LOAD_GENERATOR.into(), holds, evidence: "loops".into() };
         scene.more = vec![Event::Invariant { point: 0, invariant: invariant(true) }];
         assert_eq!(look(&scene.evidence()), []);
         scene.more = vec![Event::Invariant { point: 0, invariant: invariant(false) }];

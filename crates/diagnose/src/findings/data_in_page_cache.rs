@@ -58,19 +58,19 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     facts.extend(database.map(|bytes| Fact::new("database", words::size(bytes))));
     facts.extend(memory.map(|bytes| Fact::new("memory of the host", words::size(bytes))));
     facts.extend(
-        waiting.map(|waiting| Fact::new("sessions' time in waits for data files", words::share(waiting))),
+        waiting.map(|waiting| Fact::new("sessions' time in waits for data files", words::percent(waiting))),
     );
     Some(Finding {
         id: ABOUT.id,
         severity: if dominate && !explained { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("the kernel's page cache answered {} of the reads: the storage was not measured", words::share(1.0 - delivered / asked)),
+        title: format!("The kernel's page cache answered {} of the reads: the storage was not measured", words::percent(1.0 - delivered / asked)),
         evidence: facts,
         threshold: "the device delivered less than half of the bytes that the database asked for, of 100 pages a second or more and 1 % of all; red when \
                     those reads are 40 % of the sessions' time (METHOD B6)"
             .into(),
-        next: "where storage is meant: take a database of twice the memory at least, or limit the memory (a control group); where it is not: \
-               give the buffers enough to hold the database, so that no page has to be copied"
+        next: "Where storage is meant: take a database of twice the memory at least, or limit the memory (a control group); where it is not: \
+               give the buffers enough to hold the database, so that no page has to be copied."
             .into(),
     })
 }

@@ -43,11 +43,11 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: Some(point),
-        title: format!("the data's device {device} wrote in bursts: {} in one second, {} on average", words::rate(peak), words::rate(mean)),
+        title: format!("The data's device {device} wrote in bursts: {} in one second, {} on average", words::rate(peak), words::rate(mean)),
         evidence: facts,
         threshold: "a second with five times the mean and 16 MB; ten times was seen where checkpoints stalled the log (FIELD 3)".into(),
-        next: "spread checkpoints (checkpoint_completion_target = 0.9), write back earlier (checkpoint_flush_after, vm.dirty_background_bytes), and \
-               put the log on a device of its own"
+        next: "Spread checkpoints (checkpoint_completion_target = 0.9), write back earlier (checkpoint_flush_after, vm.dirty_background_bytes), and \
+               put the log on a device of its own."
             .into(),
     })
 }

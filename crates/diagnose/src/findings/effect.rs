@@ -86,18 +86,25 @@ pub(super) fn on_throughput(evidence: &Evidence, point: u32, spans: &[Span]) -> 
     Some(Effect { during: mean(&during), rest: mean(&rest), costly })
 }
 
-/// Means of a metric in the stretches and in the rest of the window, weighted by time; none where nothing is known.
-pub(super) fn on_metric(evidence: &Evidence, name: &str, window: Span, spans: &[Span]) -> Option<(f64, f64)> {
+/// Mean times of a device's requests in the stretches and in the rest of the window, over the requests of each side; none
+/// where one side has none.
+fn on_requests(
+    evidence: &Evidence,
+    time: &str,
+    rate: &str,
+    window: Span,
+    spans: &[Span],
+) -> Option<(f64, f64)> {
     let (mut during, mut rest) = ((0.0, 0.0), (0.0, 0.0));
-    for seen in evidence.seen(name, window) {
+    for (seen, requests) in evidence.by_request(time, rate, window) {
         let touched: Vec<Span> = spans
             .iter()
             .map(|s| Span { from: s.from.max(seen.from), to: s.to.min(seen.to) })
             .filter(|s| s.to > s.from)
             .collect();
         let side = if covered(&touched) * 2.0 >= seen.seconds() { &mut during } else { &mut rest };
-        side.0 += seen.value * seen.seconds();
-        side.1 += seen.seconds();
+        side.0 += seen.value * requests;
+        side.1 += requests;
     }
     (during.1 > 0.0 && rest.1 > 0.0).then(|| (during.0 / during.1, rest.0 / rest.1))
 }
@@ -112,12 +119,13 @@ pub(super) fn on_log_device(evidence: &Evidence, window: Span, spans: &[Span]) -
     let Some(device) = evidence.place("wal").and_then(|place| place.device.as_ref()) else {
         return Vec::new();
     };
-    let each = |(column, what): (&str, &str)| {
-        let (during, rest) = on_metric(evidence, &format!("host.disk.{device}.{column}"), window, spans)?;
+    let each = |(kind, what): (&str, &str)| {
+        let of = |column: &str| format!("host.disk.{device}.{kind}_{column}");
+        let (during, rest) = on_requests(evidence, &of("await"), &of("s"), window, spans)?;
         let found = format!("{} ms against {} ms", words::number(during), words::number(rest));
         Some(Fact::new(format!("mean time of a {what} on the log's device {device} during it"), found))
     };
-    [("w_await", "write"), ("f_await", "flush")].into_iter().filter_map(each).collect()
+    [("w", "write"), ("f", "flush")].into_iter().filter_map(each).collect()
 }
 
 #[cfg(test)]
@@ -154,5 +162,31 @@ mod tests {
         }
         let evidence = staged(0.5);
         assert!(on_throughput(&evidence, 0, &[]).is_none());
+    }
+
+    #[test]
+    fn request_times_are_means_over_requests() {
+        use kelvin_measure::event::Event;
+        use kelvin_measure::observation::{Metric, Observation, Observer, Reading};
+        let metric = |name: &str| Metric { name: name.into(), unit: "1".into(), help: String::new() };
+        let mut evidence = Evidence::default();
+        let mut seen = |observation| evidence.event(&Event::Observed(observation));
+        let metrics = vec![metric("w_await"), metric("w_s")];
+        seen(Observation::Observer(Observer { first: 0, metrics, ..Observer::default() }));
+        for (second, values) in
+            [[0.0, 0.0], [10.0, 1.0], [1.0, 999.0], [f32::NAN, 0.0], [4.0, 10.0]].iter().enumerate()
+        {
+            seen(Observation::Reading(Reading {
+                at: second as u64 * SECOND,
+                first: 0,
+                values: values.to_vec(),
+            }));
+        }
+        let span = |from: u64, to: u64| Span { from: from * SECOND, to: to * SECOND };
+        let mean = evidence.mean_by_request("w_await", "w_s", span(0, 3)).unwrap();
+        assert!((mean - 1.009).abs() < 1e-6, "{mean}");
+        let (during, rest) = on_requests(&evidence, "w_await", "w_s", span(0, 4), &[span(0, 2)]).unwrap();
+        assert!((during - 1.009).abs() < 1e-6 && (rest - 4.0).abs() < 1e-6, "{during} {rest}");
+        assert_eq!(evidence.mean_by_request("w_await", "w_s", span(2, 3)), None);
     }
 }

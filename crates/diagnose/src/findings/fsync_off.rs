@@ -20,14 +20,14 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         id: ABOUT.id,
         severity: Severity::Red,
         point: None,
-        title: format!("{name} is off: nothing waits for the disk, which is not what others measure"),
+        title: format!("The setting {name} is off: nothing waits for the disk, which is not what others measure"),
         evidence: facts,
         threshold: "the default is on: without it a crash of the host can ruin the database beyond repair (documentation of \
                     PostgreSQL, \"Write Ahead Log\" settings, and of SQLite, \"PRAGMA synchronous\")"
             .into(),
         next: format!(
-            "set {name} to its default and measure again; where the CPU alone is studied and it is off on purpose, say so beside \
-             every figure"
+            "Set {name} to its default and measure again; where the CPU alone is studied and it is off on purpose, say so beside \
+             every figure."
         ),
     }]
 }

@@ -3,7 +3,7 @@
 use kelvin_measure::observation::WaitGroup;
 
 use super::{About, buffers_too_small, hot_rows, scan_without_index, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Evidence, Fact, Finding, Severity, is_client};
 
 pub(super) const ABOUT: About =
     About { id: "hot-page", question: "Did sessions queue for the same page of a table or index?", look };
@@ -24,7 +24,7 @@ fn waits_for_a_page(group: &WaitGroup) -> bool {
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let active = evidence.active(point, |group| group.backend == "client backend");
+    let active = evidence.active(point, is_client);
     let waiting: f64 =
         active.groups.iter().filter(|(group, _)| waits_for_a_page(group)).map(|(_, s)| s).sum();
     let share = waiting / active.sessions();
@@ -40,7 +40,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             "{} of {} active ({})",
             words::number(waiting),
             words::number(active.sessions()),
-            words::share(share)
+            words::percent(share)
         ),
     )];
     let of = |(group, sessions): &(WaitGroup, f64)| {
@@ -52,13 +52,13 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity: if share >= LIMIT && waiting >= 1.0 && !explained { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("sessions queued for the same page: {} of their active time", words::share(share)),
+        title: format!("Sessions queued for the same page: {} of their active time", words::percent(share)),
         evidence: facts,
         threshold: "amber from 10 % of the active sessions, red from 40 % (METHOD B6), where hot rows, too small buffers or scans do not explain it; 33 \
                     warehouse rows in one page made page waits of more than 70 % in a study (FIELD 8)"
             .into(),
-        next: "spread the rows over more pages: a lower fillfactor and a rewrite (`vacuum full`) of small tables that everybody updates, hash partitions for \
-               an index whose end everybody inserts at"
+        next: "Spread the rows over more pages: a lower fillfactor and a rewrite (`vacuum full`) of small tables that everybody updates, hash partitions for \
+               an index whose end everybody inserts at."
             .into(),
     })
 }

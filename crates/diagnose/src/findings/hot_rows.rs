@@ -6,7 +6,7 @@
 use kelvin_measure::observation::{WaitGroup, When};
 
 use super::{About, scan_without_index, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Evidence, Fact, Finding, Severity, is_client};
 
 pub(super) const ABOUT: About =
     About { id: "hot-rows", question: "Did users queue for the same rows?", look };
@@ -38,7 +38,7 @@ fn waits_for_the_log(group: &WaitGroup) -> bool {
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let active = evidence.active(point, |group| group.backend == "client backend");
+    let active = evidence.active(point, is_client);
     let sum = |of: &dyn Fn(&WaitGroup) -> bool| -> f64 {
         active.groups.iter().filter(|(group, _)| of(group)).map(|(_, sessions)| sessions).sum()
     };
@@ -69,7 +69,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                 "{} of {} active ({})",
                 words::number(waiting),
                 words::number(active.sessions()),
-                words::share(share)
+                words::percent(share)
             ),
         ),
         Fact::new("sessions that waited for the log meanwhile", words::number(log)),
@@ -88,7 +88,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let next = if let Some(rows) = crowded {
         format!(
-            "{} at least {}{} and not {} for {} users: {}, and with too few the figure measures that queue and nothing else",
+            "{} at least {}{} and not {} for {} users: {}, and with too few the figure measures that queue and nothing else.",
             rows.load,
             words::number((users / rows.users_each).ceil()),
             rows.unit,
@@ -97,16 +97,16 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             rows.why
         )
     } else if red {
-        "spread the users over more rows, or shorten what a transaction does while it holds them (look at the statements that follow the update)".into()
+        "Spread the users over more rows, or shorten what a transaction does while it holds them (look at the statements that follow the update).".into()
     } else {
-        "see what the holders waited for first: the row is held for as long as their log or client takes"
+        "See what the holders waited for first: the row is held for as long as their log or client takes."
             .into()
     };
     Some(Finding {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("users queued for the same rows{of}: {} of their active time", words::share(share)),
+        title: format!("Users queued for the same rows{of}: {} of their active time", words::percent(share)),
         evidence: facts,
         threshold: "red from 40 % of the active sessions, when twice as many wait for rows as for the log or for their client (METHOD B6: 40 % \
                     with a margin of two) and a quarter of the users stands in the queue; amber from 25 %"
@@ -141,7 +141,7 @@ fn by_nature(evidence: &Evidence) -> Option<ByNature> {
                 number: 0.0,
                 users_each: USERS_A_WAREHOUSE,
                 of: "warehouse",
-                load: "load",
+                load: "Load",
                 unit: " warehouses",
                 why: "each warehouse has one row that every New-Order and Payment needs",
             },
@@ -153,7 +153,7 @@ fn by_nature(evidence: &Evidence) -> Option<ByNature> {
                 number: 0.0,
                 users_each: 1.0,
                 of: "branch",
-                load: "take a scale of",
+                load: "Take a scale of",
                 unit: "",
                 why: "each branch has one row that every transaction updates (pgbench's documentation, \"Good Practices\")",
             },
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
         assert!(found[0].title.contains("public.warehouse"), "{}", found[0].title);
         assert!(
-            found[0].next.contains("load at least 8 warehouses and not 1 for 16 users"),
+            found[0].next.contains("Load at least 8 warehouses and not 1 for 16 users"),
             "{}",
             found[0].next
         );
@@ -264,7 +264,7 @@ mod tests {
         };
         let found = look(&branches(1).done());
         assert_eq!(found[0].severity, Severity::Red);
-        assert!(found[0].next.starts_with("take a scale of at least 8 and not 1"), "{}", found[0].next);
+        assert!(found[0].next.starts_with("Take a scale of at least 8 and not 1"), "{}", found[0].next);
         assert_eq!(severity(branches(50)), Some(Severity::Amber));
     }
 }

@@ -4,8 +4,8 @@ use kelvin_measure::observation::WaitGroup;
 
 use super::About;
 use crate::load::{asked, percent};
-use crate::verdict::time::{Class, model};
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::verdict::time::model;
+use crate::{Class, Evidence, Fact, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "log-write-latency", question: "Did commits wait for the log to reach its device?", look };
@@ -44,10 +44,9 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             .map(|rate| Fact::new("log written", format!("{:.1} MB/s", rate / 1e6))),
     );
     if let Some(device) = evidence.place("wal").and_then(|place| place.device.as_deref()) {
-        let of = |column: &str| evidence.mean(point.point, &format!("host.disk.{device}.{column}"));
-        for (column, what) in [("w_await", "a write to"), ("f_await", "a flush of")] {
+        for (kind, what) in [("w", "a write to"), ("f", "a flush of")] {
             facts.extend(
-                of(column)
+                request_ms(evidence, point.point, device, kind)
                     .map(|ms| Fact::new(format!("{what} the log's device {device}"), format!("{ms:.2} ms"))),
             );
         }
@@ -90,8 +89,14 @@ fn sync_ms(evidence: &Evidence, point: u32) -> Option<(f64, &'static str)> {
             .then_some((sessions / rate * 1e3, "by sessions seen in it and flushes a second"));
     }
     let device = evidence.place("wal")?.device.as_deref()?;
-    let ms = evidence.mean(point, &format!("host.disk.{device}.f_await"))?;
+    let ms = request_ms(evidence, point, device, "f")?;
     (ms > 0.0).then_some((ms, "by its device"))
+}
+
+/// Mean time of a device's requests of one kind in the window.
+fn request_ms(evidence: &Evidence, point: u32, device: &str, kind: &str) -> Option<f64> {
+    let of = |column: &str| format!("host.disk.{device}.{kind}_{column}");
+    evidence.mean_by_request(&of("await"), &of("s"), evidence.window(point)?)
 }
 
 #[cfg(test)]
@@ -123,7 +128,10 @@ mod tests {
     fn the_database_clock_comes_first_and_the_device_last() {
         let timed = scene(90.0).metric("postgres.wal.sync_ms", 90.0);
         assert_eq!(severities(&look(&timed.evidence())), [Severity::Amber]);
-        let mut device = scene(90.0).without("postgres.").metric("host.disk.vdb.f_await", 8.0);
+        let mut device = scene(90.0)
+            .without("postgres.")
+            .metric("host.disk.vdb.f_await", 8.0)
+            .metric("host.disk.vdb.f_s", 90.0);
         assert_eq!(severities(&look(&device.evidence())), [Severity::Amber], "nothing says how slow");
         device.log_device = Some("vdb");
         assert_eq!(severities(&look(&device.evidence())), [Severity::Red]);

@@ -25,8 +25,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         .iter()
         .any(|f| f.severity == Severity::Red && f.point == Some(point));
     let mut facts = vec![
-        Fact::new("time in which some task waited for memory", words::share(some)),
-        Fact::new("time in which all tasks did", words::share(all)),
+        Fact::new("time in which some task waited for memory", words::percent(some)),
+        Fact::new("time in which all tasks did", words::percent(all)),
     ];
     for (name, what) in [
         ("host.pages.scan_direct", "pages looked at for reclaim by the tasks that wanted memory"),
@@ -41,12 +41,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity: if all >= ALL && !swaps { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("tasks waited for memory in {} of the window", words::share(some)),
+        title: format!("Tasks waited for memory in {} of the window", words::percent(some)),
         evidence: facts,
         threshold: "amber from 2 % of the time with a task that waits for memory, red from 5 % with all of them (kernel pressure stall information; \
                     METHOD B6 counts it as a witness)"
             .into(),
-        next: "see what fills the memory (shared_buffers, work_mem × users, other processes, a control group's limit) and give it less, or the host more".into(),
+        next: "See what fills the memory (shared_buffers, work_mem × users, other processes, a control group's limit) and give it less, or the host more.".into(),
     })
 }
 

@@ -37,7 +37,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         threshold: "a table of 1000 rows or more of which the planner's statistics have nothing: plans rest on guesses, and may change within the run when autovacuum \
                     analyzes it"
             .into(),
-        next: "`analyze` (or `vacuum analyze`) after loading, before every run".into(),
+        next: "Run `analyze` (or `vacuum analyze`) after loading, before every run.".into(),
     }]
 }
 

@@ -105,3 +105,24 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
 pub fn compared(first: &Evidence, second: &Evidence) -> Vec<Finding> {
     compared::compared(first, second)
 }
+
+/// Titles and next steps are sentences: whatever a test puts together is checked for it.
+#[cfg(test)]
+pub(crate) fn check_words(evidence: &Evidence) {
+    let small =
+        |text: &str| text.is_empty() || text.starts_with(|first: char| first.is_lowercase() || first == '`');
+    for finding in KNOWN.iter().flat_map(|about| (about.look)(evidence)) {
+        assert!(
+            !small(&finding.title) && !finding.title.ends_with('.'),
+            "title of {}: {}",
+            finding.id,
+            finding.title
+        );
+        assert!(
+            !small(&finding.next) && finding.next.ends_with('.'),
+            "next of {}: {}",
+            finding.id,
+            finding.next
+        );
+    }
+}

@@ -2,8 +2,8 @@
 
 use super::About;
 use crate::load::{asked, client_cores, mean_of_server, percent};
-use crate::verdict::time::{Class, model};
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::verdict::time::model;
+use crate::{Class, Evidence, Fact, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: About = About {
     id: "network-round-trips",

@@ -35,21 +35,22 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let mut facts = Vec::new();
-    facts
-        .extend(remote.map(|remote| Fact::new("pages handed to CPUs of another node", words::share(remote))));
     facts.extend(
-        nodes
-            .iter()
-            .map(|(node, share)| Fact::new(format!("server's memory on node {node}"), words::share(*share))),
+        remote.map(|remote| Fact::new("pages handed to CPUs of another node", words::percent(remote))),
+    );
+    facts.extend(
+        nodes.iter().map(|(node, share)| {
+            Fact::new(format!("server's memory on node {node}"), words::percent(*share))
+        }),
     );
     facts.extend(
         skew.map(|skew| Fact::new("fullest node against the mean", format!("{} ×", words::number(skew)))),
     );
     let title = if is_remote {
-        format!("{} of the memory was handed to CPUs of another node", words::share(remote.unwrap_or(0.0)))
+        format!("{} of the memory was handed to CPUs of another node", words::percent(remote.unwrap_or(0.0)))
     } else {
         format!(
-            "the server's memory lies unevenly: the fullest node has {} × the mean",
+            "The server's memory lies unevenly: the fullest node has {} × the mean",
             words::number(skew.unwrap_or(0.0))
         )
     };
@@ -62,7 +63,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         threshold: "more than 20 % remote, or a node with more than 1.3 × the mean (METHOD B6); remote memory cost 4.5 to 7 % of the throughput in a study \
                     (FIELD 2)"
             .into(),
-        next: "start the server with `numactl --interleave=all`, or bind server and memory to one node, and say which beside the figure".into(),
+        next: "Start the server with `numactl --interleave=all`, or bind server and memory to one node, and say which beside the figure.".into(),
     })
 }
 

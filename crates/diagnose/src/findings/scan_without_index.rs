@@ -98,8 +98,8 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             Fact::new("transactions", words::grouped(transactions)),
         ],
         threshold: "three times what the mix of transactions may read by its rules (TPC-C 2.4 to 2.8)".into(),
-        next: "compare the tables' indexes with those that `kelvin build tproc-c` makes, and look at the plans of the statements: an index is missing, \
-               or another one is taken; `analyze` tables without statistics"
+        next: "Compare the tables' indexes with those that `kelvin build tproc-c` makes, and look at the plans of the statements: an index is missing, \
+               or another one is taken; `analyze` tables without statistics."
             .into(),
     })
 }
@@ -143,10 +143,10 @@ fn gone(evidence: &Evidence) -> Option<Finding> {
         id: ABOUT.id,
         severity: Severity::Red,
         point: None,
-        title: format!("the index {} of {table}, which served {run}, is gone", index.name),
+        title: format!("The index {} of {table}, which served {run}, is gone", index.name),
         evidence: vec![Fact::new(format!("indexes of {table} that {run} had and this one has not"), dropped(evidence, &table).join(", "))],
         threshold: "an index that was scanned in the newest run before this one, of a table that has fewer indexes now".into(),
-        next: format!("create {} again and repeat the run; where it was dropped on purpose, it is the factor between the two runs", index.name),
+        next: format!("Create {} again and repeat the run; where it was dropped on purpose, it is the factor between the two runs.", index.name),
     })
 }
 
@@ -222,7 +222,7 @@ fn statements(evidence: &Evidence, table: &str) -> Vec<Fact> {
                     "{} calls, {} ms each, {} of all statement time",
                     words::grouped(statement.calls as f64),
                     words::number(statement.total_ms / statement.calls.max(1) as f64),
-                    words::share(share)
+                    words::percent(share)
                 ),
             ));
         }
@@ -266,16 +266,16 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
     facts.extend(statements(evidence, table));
     let next = if dropped.is_empty() {
         format!(
-            "look at the plans of the statements that read {table} (`explain`), compare its indexes with the workload's, and create the one that is missing; `analyze` it where it has no statistics"
+            "Look at the plans of the statements that read {table} (`explain`), compare its indexes with the workload's, and create the one that is missing; `analyze` it where it has no statistics."
         )
     } else {
-        format!("create {} on {table} again and repeat the run", dropped.join(", "))
+        format!("Create {} on {table} again and repeat the run.", dropped.join(", "))
     };
     Finding {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("{table} ({} rows) was scanned from end to end {} times during the load", words::grouped(rows), words::grouped(scanned.scans as f64)),
+        title: format!("The table {table} ({} rows) was scanned from end to end {} times during the load", words::grouped(rows), words::grouped(scanned.scans as f64)),
         evidence: facts,
         threshold: "a table of 10,000 rows or more, scanned for 0.5 % of the transactions or more, with 1000 rows for each transaction (TPC-C's largest \
                     touches some 400); red where no statement of the workload needs it, or an earlier run did without"

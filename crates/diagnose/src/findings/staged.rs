@@ -111,7 +111,19 @@ impl Staged {
     }
 
     /// Something that happened, in seconds on the run's clock.
-    pub(super) fn occurrence(mut self, kind: &str, subject: &str, from: f64, to: f64) -> Self {
+    pub(super) fn occurrence(self, kind: &str, subject: &str, from: f64, to: f64) -> Self {
+        self.told(kind, subject, from, to, &[])
+    }
+
+    /// The same with its figures.
+    pub(super) fn told(
+        mut self,
+        kind: &str,
+        subject: &str,
+        from: f64,
+        to: f64,
+        figures: &[(&str, f64)],
+    ) -> Self {
         self.occurrences += 1;
         let at = |seconds: f64| (seconds * 1e9) as u64;
         let occurrence = Occurrence {
@@ -120,7 +132,7 @@ impl Staged {
             subject: subject.into(),
             from: at(from),
             to: Some(at(to)),
-            figures: BTreeMap::new(),
+            figures: figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         };
         self.seen(Observation::Occurrence(occurrence))
     }
@@ -182,6 +194,7 @@ impl Staged {
             client_run_delay: None,
             schedule: None,
         }));
+        super::check_words(&self.evidence);
         self.evidence
     }
 }

@@ -25,10 +25,10 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         id: ABOUT.id,
         severity,
         point: None,
-        title: "synchronous_commit is off: a commit is answered before its log is written, which is not what others measure".into(),
+        title: "The setting synchronous_commit is off: a commit is answered before its log is written, which is not what others measure".into(),
         evidence: facts,
         threshold: "on, PostgreSQL's default (\"local\", \"remote_write\" and \"remote_apply\" differ only with standbys)".into(),
-        next: "set synchronous_commit = on and measure again; where that much loss is accepted, say so beside every figure".into(),
+        next: "Set synchronous_commit = on and measure again; where that much loss is accepted, say so beside every figure.".into(),
     }]
 }
 

@@ -2,8 +2,8 @@
 
 use super::About;
 use crate::load::{at_work, cpus, mean_of_server, of_server, percent, server_is_here};
-use crate::verdict::time::{Class, model};
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::verdict::time::model;
+use crate::{Class, Evidence, Fact, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "too-few-users", question: "Would more users have brought more?", look };

@@ -50,7 +50,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let next = statements.get(1).map(|next| {
         Fact::new(
             "the next one",
-            format!("{}: {}", words::share(next.total_ms / total), words::statement(&next.text)),
+            format!("{}: {}", words::percent(next.total_ms / total), words::statement(&next.text)),
         )
     });
     facts.extend(next);
@@ -58,12 +58,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity: if share >= NEARLY_ALL { Severity::Amber } else { Severity::Note },
         point: Some(point),
-        title: format!("one statement took {} of all statement time", words::share(share)),
+        title: format!("One statement took {} of all statement time", words::percent(share)),
         evidence: facts,
         threshold: "note from half of the time, amber from 80 %: statements come before waits (in the study of FIELD 8 one statement's scan hid \
                     a factor of 7.7 that two rounds of tuning by waits had missed)"
             .into(),
-        next: "look at its plan and its rows a call before anything else; with functions, pg_stat_statements.track = all shows the statements within".into(),
+        next: "Look at its plan and its rows a call before anything else; with functions, pg_stat_statements.track = all shows the statements within.".into(),
     })
 }
 

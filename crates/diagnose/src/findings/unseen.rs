@@ -23,10 +23,21 @@ const OPEN: &[(&str, &str)] = &[
     ("host.process.server", "what the server used, and so who else used the CPUs"),
     ("host.cgroup", "whether a limit throttled the work"),
     ("postgres.blocks.read_ms", "how long reads took"),
+    ("postgres.checkpoints", "how many checkpoints there were, and what they wrote"),
+    ("postgres figures", "what the database counted: blocks, log, checkpoints, statements"),
+    ("postgres sessions", "what sessions waited for, and so the verdict"),
     ("postgres.wal", "how long the log took, and how much of it was whole pages"),
     ("postgres.io", "which kind of process read and wrote"),
+    (
+        "reasons of checkpoints",
+        "which checkpoints the log's size forced, except by what was written between them",
+    ),
+    ("states of sessions", "what sessions waited for, and so the verdict"),
+    ("sessions of other roles", "what the server's own processes did, and sessions of others"),
+    ("statements of sessions", "which statement the sessions that waited were in"),
+    ("statements within functions", "which statement of a function took the time"),
     ("statements", "which statement took the time, and whether a plan changed"),
-    ("waits", "what sessions waited for, and so the verdict"),
+    ("sizes of tables", "how large the tables are, and so whether they fit into memory"),
     ("settings", "some of the settings"),
 ];
 
@@ -38,10 +49,10 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             id: ABOUT.id,
             severity: Severity::Amber,
             point: None,
-            title: format!("fell silent during the run: {}", names.join(", ")),
+            title: format!("Fell silent during the run: {}", names.join(", ")),
             evidence: facts(evidence.lost()),
             threshold: "anything that was seen when the run began and was not to its end: a finding that is missing may be missing for that".into(),
-            next: "see why it ended, and run again where the window was not seen whole".into(),
+            next: "See why it ended, and run again where the window was not seen whole.".into(),
         });
     }
     if !evidence.absent().is_empty() {
@@ -51,12 +62,12 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             severity: Severity::Note,
             point: None,
             title: match facts.len() {
-                1 => "one source could not be seen".into(),
+                1 => "One source could not be seen".into(),
                 number => format!("{number} sources could not be seen"),
             },
             evidence: facts,
             threshold: "none: what is not there is named with its reason".into(),
-            next: "where one of them would decide a question, do what its line says".into(),
+            next: "Where one of them would decide a question, do what its line says.".into(),
         });
     }
     found
@@ -90,6 +101,24 @@ mod tests {
         assert_eq!(severities, [Severity::Amber, Severity::Note]);
         assert_eq!(found[1].evidence.len(), 1);
         assert!(found[1].evidence[0].found.contains("open: instructions"));
+    }
+
+    /// The names as crates/observe declares them.
+    #[test]
+    fn what_is_absent_leaves_open_what_it_would_have_told() {
+        for (what, open) in [
+            ("states of sessions", "the verdict"),
+            ("statements of sessions", "the sessions that waited"),
+            ("statements within functions", "of a function"),
+            ("statements", "a plan changed"),
+            ("reasons of checkpoints", "the log's size forced"),
+            ("settings data_directory, shared_preload_libraries and others", "some of the settings"),
+            ("postgres.blocks.read_ms, .write_ms", "how long reads took"),
+            ("postgres.wal, except .bytes", "how long the log took"),
+        ] {
+            let found = look(&Staged::new().absent(what).done());
+            assert!(found[0].evidence[0].found.contains(open), "{what}: {found:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //!
 //! This is *the* red finding of a checkpoint storm: `checkpoint-in-window` is never red beside it.
 
+use kelvin_measure::observation::Occurrence;
+
 use super::{About, effect, words};
 use crate::{Evidence, Fact, Finding, Severity, Span};
 
@@ -34,6 +36,8 @@ struct Forced {
     rate: f64,
     limit: f64,
     target: f64,
+    /// Whether the server's log says so; else the log written accounts for them.
+    certain: bool,
     window: Vec<Span>,
 }
 
@@ -50,13 +54,17 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
     let target = evidence.setting_number("checkpoint_completion_target").unwrap_or(0.9);
     let segment = evidence.setting_number("wal_segment_size").unwrap_or(SEGMENT);
     let rate = evidence.mean_over("postgres.wal.bytes", load)?;
+    let told = evidence.occurrences("checkpoint", load).any(is_told);
+    // What the log's word clears was asked for by somebody; one still under way has no word yet.
     let requested = || {
-        evidence.occurrences("checkpoint", load).filter(|o| o.subject == "requested" && o.from >= load.from)
+        evidence
+            .occurrences("checkpoint", load)
+            .filter(|o| o.subject == "requested" && o.from >= load.from && (is_forced(o) || !is_told(o)))
     };
-    // Fast ones are more than the looks that find them: the server's own count tells.
-    let counted = effect::total(evidence, "postgres.checkpoints.requested", load).unwrap_or(0.0).round();
     let seen: f64 = requested().map(effect::checkpoints).sum();
-    let number = counted.max(seen);
+    // Fast ones are more than the looks that find them: the server's own count tells. The log has each by itself.
+    let counted = || effect::total(evidence, "postgres.checkpoints.requested", load).unwrap_or(0.0).round();
+    let number = if told { seen } else { counted().max(seen) };
     let trigger = ((limit / segment / (1.0 + target)).floor() - 1.0).max(1.0) * segment;
     let before =
         |to: u64| evidence.occurrences("checkpoint", Span { from: 0, to }).map(|o| o.from).max().unwrap_or(0);
@@ -68,15 +76,29 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
         }
         _ => rate * load.seconds() / (number - 1.0).max(1.0),
     };
-    let window = effect::spans(requested(), window);
-    (number >= 1.0 && written >= NEAR * trigger).then_some(Forced {
+    let certain = requested().any(is_forced);
+    let in_window = effect::total(evidence, "postgres.checkpoints.requested", window).unwrap_or(0.0);
+    let spans = effect::spans(requested(), window);
+    let within = !spans.is_empty() || (!told && in_window >= 0.5);
+    (within && number >= 1.0 && (certain || written >= NEAR * trigger)).then_some(Forced {
         load,
         number,
         rate,
         limit,
         target,
-        window,
+        certain,
+        window: spans,
     })
+}
+
+/// Whether the server's log said that the log's size forced it …
+fn is_forced(checkpoint: &Occurrence) -> bool {
+    checkpoint.figures.get("forced_by_log_size").is_some_and(|forced| *forced > 0.0)
+}
+
+/// … or said anything of why.
+fn is_told(checkpoint: &Occurrence) -> bool {
+    is_forced(checkpoint) || checkpoint.figures.contains_key("log_bytes")
 }
 
 /// Whether a point has this finding, and how severe.
@@ -87,10 +109,6 @@ pub(super) fn severity(evidence: &Evidence, point: u32) -> Option<Severity> {
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let forced = forced(evidence, point)?;
     let window = evidence.window(point)?;
-    let in_window = effect::total(evidence, "postgres.checkpoints.requested", window).unwrap_or(0.0);
-    if forced.window.is_empty() && in_window < 0.5 {
-        return None;
-    }
     let warning = evidence.setting_number("checkpoint_warning").map(|ms| ms / 1e3).filter(|s| *s > 0.0);
     let warning = warning.unwrap_or(WARNING);
     let interval = forced.load.seconds() / forced.number;
@@ -114,6 +132,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             format!("{} × {} = {}", words::rate(forced.rate), words::seconds(seconds), words::size(log)),
         ),
     ];
+    let how = if forced.certain { "the server's log" } else { "the log written between them" };
+    facts.push(Fact::new("that the log's size forced them is known from", how));
     facts.extend(images(evidence, point));
     facts.extend(effect.map(effect::Effect::fact));
     facts.extend(effect::on_log_device(evidence, window, &forced.window));
@@ -122,7 +142,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity: if storm || costly { Severity::Red } else { Severity::Amber },
         point: Some(point),
         title: format!(
-            "the log filled max_wal_size ({}) and forced {number} during the load",
+            "The log filled max_wal_size ({}) and forced {number} during the load",
             words::size(forced.limit)
         ),
         evidence: facts,
@@ -132,9 +152,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             words::number(warning)
         ),
         next: format!(
-            "set max_wal_size = {needed} (log rate × (ramp-up + duration), × {} because a checkpoint begins at max_wal_size / (1 + \
+            "Set max_wal_size = {needed} (log rate × (ramp-up + duration), × {} because a checkpoint begins at max_wal_size / (1 + \
              checkpoint_completion_target), and a fifth more), run `checkpoint` just before, and measure again; while checkpoints come so often \
-             the log holds whole pages, so that less may do",
+             the log holds whole pages, so that less may do.",
             words::number(1.0 + forced.target)
         ),
     })
@@ -214,6 +234,23 @@ mod tests {
         assert!(look(&timed.done()).is_empty());
         let in_ramp_up = server("67108864", 61e6).occurrence("checkpoint", "requested", 4.0, 5.0);
         assert!(look(&in_ramp_up.done()).is_empty());
+    }
+
+    #[test]
+    fn the_servers_log_decides_where_it_was_read() {
+        // So little log that the guess would see nothing, and so much that it would.
+        let forced = [("log_bytes", 5e7), ("forced_by_log_size", 1.0)];
+        let by_hand = &forced[..1];
+        let one = |wal, figures| server("67108864", wal).told("checkpoint", "requested", 10.0, 12.0, figures);
+        assert_eq!(look(&one(1e5, &forced).done()).len(), 1);
+        let many = || one(61e6, by_hand).metric("postgres.checkpoints.requested", 1.7);
+        assert_eq!(look(&many().done()), [], "a command asked for it");
+        assert_eq!(look(&many().told("checkpoint", "requested", 14.0, 15.0, &forced).done()).len(), 1);
+        let storm = (1..26).fold(server("67108864", 61e6), |staged, second| {
+            let at = f64::from(second);
+            staged.told("checkpoint", "requested", at + 0.1, at + 0.7, &forced)
+        });
+        assert_eq!(look(&storm.done())[0].severity, Severity::Red);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Figures as people read them.
 
+pub(super) use crate::load::percent;
+
 /// Bytes on disk or in memory, in the binary units that PostgreSQL's settings have: "64 MB" is 67,108,864 bytes.
 pub(super) fn size(bytes: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB"];
@@ -19,13 +21,6 @@ pub(super) fn size(bytes: f64) -> String {
 /// Bytes a second, in decimal megabytes as iostat and disks have them.
 pub(super) fn rate(bytes: f64) -> String {
     format!("{} MB/s", number(bytes / 1e6))
-}
-
-/// A share of one in per cent.
-pub(super) fn share(of_one: f64) -> String {
-    // A sum of nothing is minus zero.
-    let percent = 100.0 * of_one + 0.0;
-    if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
 }
 
 /// A figure with three digits or, when it is large, all before the point, in groups of three.
@@ -90,8 +85,8 @@ mod tests {
         assert_eq!(size(1_610_612_736.0), "1.5 GB");
         assert_eq!(size(12.0), "12 B");
         assert_eq!(rate(95e6), "95 MB/s");
-        assert_eq!((share(-0.0), number(-0.0)), ("0.0 %".into(), "0".into()));
-        assert_eq!((share(0.5), share(0.014)), ("50 %".into(), "1.4 %".into()));
+        assert_eq!((percent(-0.0), number(-0.0)), ("0.0 %".into(), "0".into()));
+        assert_eq!((percent(0.5), percent(0.014)), ("50 %".into(), "1.4 %".into()));
         assert_eq!(grouped(1_234_567.4), "1,234,567");
         assert_eq!(grouped(-1234.0), "-1,234");
         assert_eq!(

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::findings::find;
 use crate::load::{asked, is_embedded, mean_of_server, percent};
-use crate::{Evidence, PointEvidence, Severity};
-use time::{Class, Model};
+use crate::{Class, Evidence, PointEvidence, Severity};
+use time::Model;
 
 /// A class is named when it has at least this share …
 const SHARE: f64 = 0.40;
@@ -27,8 +27,15 @@ const EACH: f64 = SHARE / 2.0;
 const PACED: f64 = 0.25;
 
 /// Findings that make the figure one of something else than the database.
-const VOIDING: [&str; 6] =
-    ["client-saturated", "steal", "noisy-neighbour", "not-steady", "ramp-up-too-short", "errors-and-retries"];
+const VOIDING: [&str; 7] = [
+    "client-saturated",
+    "steal",
+    "noisy-neighbour",
+    "not-steady",
+    "ramp-up-too-short",
+    "errors-and-retries",
+    "swapping",
+];
 
 /// One class of the time model with its share.
 #[derive(Debug, Clone, PartialEq, Serialize)]

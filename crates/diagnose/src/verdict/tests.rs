@@ -77,6 +77,11 @@ fn what_must_not_be_judged_is_void() {
     let found = of(&scene);
     assert!(matches!(&found.outcome, Outcome::Void { reasons } if reasons.len() == 1), "{found:#?}");
     assert!(!found.shares.is_empty());
+    let found = of(&Scene::healthy().metric("host.pages.swap_in", 50.0));
+    assert!(
+        matches!(&found.outcome, Outcome::Void { reasons } if reasons[0].contains("swapped")),
+        "{found:#?}"
+    );
     let mut scene = Scene::healthy();
     let broken = Invariant { name: "counts agree".into(), holds: false, evidence: "1, 2".into() };
     scene.more = vec![Event::Invariant { point: 0, invariant: broken }];
@@ -115,32 +120,4 @@ fn a_schedule_that_was_kept_leaves_nothing_to_limit() {
     assert!(matches!(of(&scene).outcome, Outcome::Undetermined { why } if why.contains("arrivals")));
     scene.schedule = Some(schedule(300));
     assert_eq!(of(&scene).outcome, Outcome::Bound { class: "CPU".into() });
-}
-
-#[test]
-fn states_have_their_classes() {
-    let of = |class: &str, event: &str| {
-        let group = kelvin_measure::observation::WaitGroup {
-            backend: "client backend".into(),
-            class: class.into(),
-            event: event.into(),
-            query: None,
-        };
-        Class::of(&group)
-    };
-    for (class, event, expected) in [
-        ("CPU", "", Class::Cpu),
-        ("IO", "DataFileRead", Class::DataReads),
-        ("IO", "DataFileExtend", Class::DataWrites),
-        ("IO", "WALSync", Class::Log),
-        ("LWLock", "WALInsert", Class::Log),
-        ("LWLock", "BufferContent", Class::Latch),
-        ("Lock", "transactionid", Class::Locks),
-        ("IPC", "SyncRep", Class::Replication),
-        ("IPC", "ProcArrayGroupUpdate", Class::Latch),
-        ("Timeout", "PgSleep", Class::Other),
-    ] {
-        assert_eq!(of(class, event), Some(expected), "{class} {event}");
-    }
-    assert_eq!((of("Client", "ClientRead"), of("Idle in transaction", "ClientRead")), (None, None));
 }

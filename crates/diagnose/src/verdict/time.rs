@@ -2,76 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::observation::WaitGroup;
 use kelvin_stats::{ess, student};
 
 use super::Share;
 use super::witness::BUSY;
-use crate::load::{at_work, client_cores, client_delay, is_client, process_cores, server_is_here};
-use crate::{Evidence, PointEvidence};
-
-/// What a transaction under way can be doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Class {
-    /// On a CPU, or waiting for one.
-    Cpu,
-    /// Reading data files.
-    DataReads,
-    /// Writing data files, for itself or as part of a checkpoint.
-    DataWrites,
-    /// Writing the log, or waiting for one who does.
-    Log,
-    /// Waiting for a row or another lock that a transaction holds to its end.
-    Locks,
-    /// Waiting for a short lock within the server, or for a page that another one has pinned.
-    Latch,
-    /// In the load generator, where that has a host of its own.
-    Client,
-    /// Between client and server: round trips, and what the load generator could not be seen doing.
-    Network,
-    /// Waiting for a standby.
-    Replication,
-    /// All else.
-    Other,
-}
-
-impl Class {
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::Cpu => "CPU",
-            Self::DataReads => "data reads",
-            Self::DataWrites => "data writes",
-            Self::Log => "log",
-            Self::Locks => "row locks",
-            Self::Latch => "latches",
-            Self::Client => "load generator",
-            Self::Network => "network",
-            Self::Replication => "replication",
-            Self::Other => "other",
-        }
-    }
-
-    /// The class of a state in which the database saw a session; none where it waited for its client, whose share is
-    /// told from the transactions' times.
-    pub(crate) fn of(group: &WaitGroup) -> Option<Self> {
-        let event = group.event.as_str();
-        Some(match group.class.as_str() {
-            "CPU" => Self::Cpu,
-            "Idle in transaction" | "Client" => return None,
-            "Lock" => Self::Locks,
-            "IO" if event.starts_with("WAL") => Self::Log,
-            "IO" if event.ends_with("Read") || event.ends_with("Prefetch") => Self::DataReads,
-            "IO" => Self::DataWrites,
-            // Before PostgreSQL 13 their names were WALWriteLock and wal_insert.
-            "LWLock" if event.starts_with("WAL") || event == "wal_insert" => Self::Log,
-            "BufferPin" | "LWLock" => Self::Latch,
-            "IPC" if event == "SyncRep" => Self::Replication,
-            "IPC" if event.ends_with("GroupUpdate") => Self::Latch,
-            "Timeout" if event == "SpinDelay" => Self::Latch,
-            _ => Self::Other,
-        })
-    }
-}
+use crate::load::{at_work, client_cores, client_delay, process_cores, server_is_here};
+use crate::{Class, Evidence, PointEvidence, is_client};
 
 /// What the transactions under way were doing.
 #[derive(Debug, Clone)]

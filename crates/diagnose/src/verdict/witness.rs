@@ -1,9 +1,9 @@
 //! What the operating system says of a class, independently of the database's own account.
 
 use super::Witness;
-use super::time::{Class, Model};
-use crate::Evidence;
+use super::time::Model;
 use crate::load::{cpus, mean_of_server, percent, server_is_here};
+use crate::{Class, Evidence};
 
 /// Share of the CPUs from which on they are taken as used up.
 pub(super) const BUSY: f64 = 0.90;
@@ -75,8 +75,11 @@ impl Look<'_> {
         let mut flight = 0.0;
         let mut known = false;
         for kind in kinds {
-            let rate = self.mean(&format!("host.disk.{device}.{kind}_s"));
-            let each = self.mean(&format!("host.disk.{device}.{kind}_await"));
+            let of = |column: &str| format!("host.disk.{device}.{kind}_{column}");
+            let window = self.evidence.window(self.point)?;
+            let rate = self.evidence.mean(self.point, &of("s"));
+            // The requests' own mean: a second with few slow ones must not count for one with many fast ones.
+            let each = self.evidence.mean_by_request(&of("await"), &of("s"), window);
             if let (Some(rate), Some(ms)) = (rate, each) {
                 flight += rate * ms / 1e3;
                 known = true;

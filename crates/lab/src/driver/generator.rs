@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kelvin_measure::invariant::Invariant;
+use kelvin_measure::invariant::{Invariant, LOAD_GENERATOR};
 use kelvin_measure::{Histogram, Nanos};
 
 /// An event loop that was on a CPU for more of the window than this had no time to be punctual: users whose
@@ -58,11 +58,7 @@ impl Generator<'_> {
         }
         let verdict =
             if holds { "" } else { ": the figures tell of the load generator, not of the database" };
-        Invariant {
-            name: "the load generator was not the bottleneck".into(),
-            holds,
-            evidence: format!("{}{verdict}", found.join(", ")),
-        }
+        Invariant { name: LOAD_GENERATOR.into(), holds, evidence: format!("{}{verdict}", found.join(", ")) }
     }
 
     fn with_database(&self) -> &'static str {

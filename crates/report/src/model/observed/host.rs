@@ -1,7 +1,5 @@
 //! Processors and block devices.
 
-use std::collections::BTreeMap;
-
 use kelvin_diagnose::{Evidence, Span};
 use serde::Serialize;
 
@@ -134,7 +132,7 @@ pub(super) fn devices(evidence: &Evidence, window: Span) -> Vec<DeviceRow> {
     let row = |Disk { prefix, host, device, holds }: Disk| {
         let mean = |column: &str| evidence.mean_over(&format!("{prefix}{column}"), window);
         let per_request = |time: &str, requests: &str| {
-            weighted(evidence, &format!("{prefix}{time}"), &format!("{prefix}{requests}"), window)
+            evidence.mean_by_request(&format!("{prefix}{time}"), &format!("{prefix}{requests}"), window)
         };
         let size = |sum: Option<f64>, requests: Option<f64>| {
             sum.zip(requests).filter(|(_, n)| *n > 0.0).map(|(sum, n)| sum / n)
@@ -161,17 +159,4 @@ pub(super) fn devices(evidence: &Evidence, window: Span) -> Vec<DeviceRow> {
     let busy = |row: &DeviceRow| row.r_s.unwrap_or(0.0) + row.w_s.unwrap_or(0.0) >= IDLE;
     let rows = disks(evidence).into_iter().map(row);
     rows.filter(|row| !row.holds.is_empty() || busy(row)).collect()
-}
-
-/// The mean of what each request took, from the mean of each interval and its requests a second.
-fn weighted(evidence: &Evidence, value: &str, rate: &str, window: Span) -> Option<f64> {
-    let rates: BTreeMap<u64, f64> =
-        evidence.seen(rate, window).into_iter().map(|s| (s.to, s.value * s.seconds())).collect();
-    let (mut sum, mut requests) = (0.0, 0.0);
-    for seen in evidence.seen(value, window) {
-        let Some(count) = rates.get(&seen.to) else { continue };
-        sum += seen.value * count;
-        requests += count;
-    }
-    (requests > 0.0).then(|| sum / requests)
 }

@@ -1,7 +1,6 @@
 //! What the database's sessions were doing.
 
-use kelvin_diagnose::Evidence;
-use kelvin_measure::observation::WaitGroup;
+use kelvin_diagnose::{Evidence, is_client};
 use serde::Serialize;
 
 /// Waits that are listed; the rest is added up.
@@ -57,22 +56,17 @@ pub struct RowWaits {
     pub sessions: f64,
 }
 
-/// Whether a session works for a client.
-pub(super) fn of_client(group: &WaitGroup) -> bool {
-    matches!(group.backend.as_str(), "client backend" | "parallel worker" | "client")
-}
-
 impl SessionsReport {
     /// Of a point; none where nobody looked at the sessions.
     pub(super) fn of(evidence: &Evidence, point: u32) -> Option<Self> {
-        let clients = evidence.active(point, of_client);
+        let clients = evidence.active(point, is_client);
         if clients.looks == 0 {
             return None;
         }
         let active = clients.sessions();
         let share = |sessions: f64| if active > 0.0 { 100.0 * sessions / active } else { 0.0 };
         let all = evidence.active(point, |_| true);
-        let mut waits = all.by(|g| (g.backend.clone(), g.class.clone(), g.event.clone(), of_client(g)));
+        let mut waits = all.by(|g| (g.backend.clone(), g.class.clone(), g.event.clone(), is_client(g)));
         // The server's own processes wait most of the time, and limit nobody.
         waits.sort_by_key(|((.., client), _)| !client);
         let wait = |((backend, class, event, client), sessions): ((String, String, String, bool), f64)| {

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_diagnose::{Evidence, Span};
+use kelvin_diagnose::{Evidence, Span, is_client};
 use kelvin_measure::Nanos;
 
 use super::host::{Disk, disks};
-use super::sessions::of_client;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -85,7 +84,7 @@ impl Grid {
             }
             let second = ((middle - span.from) / SECOND) as usize;
             stretches[second] += 1;
-            for (group, sessions) in groups.into_iter().filter(|(group, _)| of_client(group)) {
+            for (group, sessions) in groups.into_iter().filter(|(group, _)| is_client(group)) {
                 let column = sums.entry(group.class.clone()).or_insert_with(|| vec![0.0; self.count]);
                 column[second] += sessions;
             }

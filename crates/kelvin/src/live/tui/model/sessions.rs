@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use kelvin_diagnose::{Class, is_client};
 use kelvin_measure::observation::{StatementTotals, WaitGroup, Waits};
 
 /// Classes of waits that the view tells apart, in the order in which they are stacked.
@@ -20,38 +21,20 @@ pub(crate) const NAMES: [(char, &str, &str); CLASSES] = [
     ('O', "other", "other"),
 ];
 
-/// Processes of the database that are no sessions of the load.
-const BACKGROUND: [&str; 8] = [
-    "writer",
-    "checkpointer",
-    "autovacuum",
-    "archiver",
-    "wal",
-    "logical replication",
-    "startup",
-    "io worker",
-];
-
 /// States above which new ones are not told apart any more: whatever sends so many is broken.
 const MOST: usize = 100_000;
 
-/// The class of a state, as an index of [`NAMES`]; none for what is no session of the load. The log's own latches
-/// (`WALWrite`, `WALInsert`) are waits for the log.
+/// The class of a state, as an index of [`NAMES`]; none for what is no session of the load.
 fn class(group: &WaitGroup) -> Option<usize> {
-    if BACKGROUND.iter().any(|word| group.backend.contains(word)) {
-        return None;
-    }
-    let event = group.event.as_str();
-    let log = event.starts_with("WAL") || event.starts_with("Wal");
-    Some(match group.class.as_str() {
-        "CPU" => 0,
-        "IO" | "LWLock" if log => 1,
-        "IO" if event.contains("Read") || event.contains("Prefetch") => 2,
-        "IO" => 3,
-        "Lock" => 4,
-        "LWLock" | "BufferPin" | "Buffer" => 5,
-        "Client" => 6,
-        class if class.eq_ignore_ascii_case("idle in transaction") => 7,
+    is_client(group).then(|| match Class::of(group) {
+        Some(Class::Cpu) => 0,
+        Some(Class::Log) => 1,
+        Some(Class::DataReads) => 2,
+        Some(Class::DataWrites) => 3,
+        Some(Class::Locks) => 4,
+        Some(Class::Latch) => 5,
+        None if group.class == "Client" => 6,
+        None if group.class == "Idle in transaction" => 7,
         _ => 8,
     })
 }
@@ -186,6 +169,8 @@ mod tests {
         assert_eq!(of("IO", "WalSync"), Some('G'));
         assert_eq!(of("LWLock", "BufferContent"), Some('L'));
         assert_eq!(of("IO", "DataFileRead"), Some('R'));
+        assert_eq!(of("IO", "AioIoCompletion"), Some('R'));
+        assert_eq!(of("Client", "ClientRead"), Some('N'));
         assert_eq!(of("IO", "DataFileExtend"), Some('W'));
         assert_eq!(of("Idle in transaction", ""), Some('X'));
         assert_eq!(of("Nobody knows", ""), Some('O'));

@@ -25,8 +25,8 @@ pub struct Watchers {
 
 impl Watchers {
     /// Makes the watchers of host, database and other hosts that `plan` asks for. In a server that is `ours` they may
-    /// create what they read.
-    pub fn of(plan: &Observe, ours: bool, engine: Option<&Arc<dyn Engine>>) -> Self {
+    /// create what they read; in one that is `loaded` by us other applications' sessions are told apart.
+    pub fn of(plan: &Observe, ours: bool, loaded: bool, engine: Option<&Arc<dyn Engine>>) -> Self {
         let mut found = Self::default();
         if !plan.enabled {
             return found;
@@ -37,7 +37,7 @@ impl Watchers {
         };
         let interval = plan.interval.duration();
         match engine.map(|engine| (engine, engine.kind())) {
-            Some((engine, EngineKind::Postgres)) => found.postgres(plan, ours, engine, &mut host),
+            Some((engine, EngineKind::Postgres)) => found.postgres(plan, (ours, loaded), engine, &mut host),
             Some((engine, EngineKind::Sqlite)) => {
                 found.watchers.extend(sqlite::watchers(engine, interval));
                 found.data_directory(&**engine, &mut host);
@@ -54,12 +54,19 @@ impl Watchers {
         found
     }
 
-    fn postgres(&mut self, plan: &Observe, ours: bool, engine: &Arc<dyn Engine>, host: &mut Config) {
+    fn postgres(
+        &mut self,
+        plan: &Observe,
+        (ours, loaded): (bool, bool),
+        engine: &Arc<dyn Engine>,
+        host: &mut Config,
+    ) {
         let plan = postgres::Plan {
             looks: plan.looks,
             figures: plan.interval.duration(),
             statements: plan.statements as usize,
             create_extension: ours,
+            apart: loaded,
         };
         match postgres::watchers(engine, &plan) {
             Ok(found) => {

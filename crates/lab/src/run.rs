@@ -94,7 +94,8 @@ impl Run<'_> {
         let mut outcome =
             Outcome { status: Status::Complete, error: None, points: Vec::new(), checks: Vec::new() };
         // Before the users connect: a server that places connections by their order shall place theirs as without us.
-        let watchers = Watchers::of(&self.spec.observe, self.spec.target.is_managed(), Some(&self.engine));
+        let watchers =
+            Watchers::of(&self.spec.observe, self.spec.target.is_managed(), true, Some(&self.engine));
         let mut watched = Watched::start(sink, watchers, &self.clock)?;
         let result =
             self.points(&mut watched, &mut outcome).and_then(|()| self.checks(&mut watched, &mut outcome));

@@ -37,7 +37,7 @@ impl MetricsEndpoint {
                 ErrorKind::AddrNotAvailable => "this host has no such address".to_owned(),
                 _ => error.to_string(),
             };
-            std::io::Error::new(error.kind(), format!("metrics cannot be served at {address}: {why}"))
+            std::io::Error::new(error.kind(), format!("cannot serve metrics at {address}: {why}"))
         })?;
         let address = listener.local_addr()?;
         let state = Arc::new(Mutex::new(State::default()));

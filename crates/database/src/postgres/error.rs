@@ -69,7 +69,7 @@ pub(crate) fn from_response(body: &[u8]) -> (Error, bool) {
              the database"
                 .to_owned(),
         ),
-        "53300" => help.push("use fewer users, or raise max_connections".to_owned()),
+        "53300" => help.push("use fewer users, raise max_connections, or leave the two connections of the watching free (--no-observe)".to_owned()),
         _ => {}
     }
     let mut error = Error::new(class(&code), message).with_code(code);

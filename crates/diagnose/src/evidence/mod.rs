@@ -201,8 +201,14 @@ impl Evidence {
     }
 
     /// The same over any stretch of time.
+    ///
+    /// Of what PostgreSQL's backends publish, a reading that reaches beyond the span is left out: when a load ends they
+    /// publish at once what they had held back, which would be counted on top of as much from before the span.
     pub fn mean_over(&self, name: &str, span: Span) -> Option<f64> {
-        let seen = self.seen(name, span);
+        let mut seen = self.seen(name, span);
+        if name.starts_with("postgres.") && seen.len() > 2 && self.values.reaches_beyond(name, span) {
+            seen.pop();
+        }
         let known: f64 = seen.iter().map(Seen::seconds).sum();
         let sum: f64 = seen.iter().map(|s| s.value * s.seconds()).sum();
         (known > 0.0 && known >= span.seconds() / 2.0).then(|| sum / known)

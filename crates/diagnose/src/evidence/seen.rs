@@ -87,6 +87,13 @@ impl Values {
         covered.collect()
     }
 
+    /// Whether the last reading that covers a part of the span was taken after it.
+    pub(super) fn reaches_beyond(&self, name: &str, span: Span) -> bool {
+        let Some((readings, _)) = self.column(name) else { return false };
+        let last = readings.windows(2).rev().find(|pair| pair[0].at < span.to);
+        last.is_some_and(|pair| pair[1].at > span.to)
+    }
+
     pub(super) fn newest(&self, name: &str) -> Option<f64> {
         let (readings, column) = self.column(name)?;
         let known = |reading: &Reading| {

@@ -28,7 +28,9 @@ const FOLLOWS: &[(&str, &[&str])] = &[
             "swapping",
         ],
     ),
-    ("errors-and-retries", &["hot-rows"]),
+    ("errors-and-retries", &["hot-rows", "outage"]),
+    // A client or a machine that stood still explains it.
+    ("outage", &["client-saturated", "steal", "swapping", "ramp-up-too-short"]),
 ];
 
 /// Lowers what follows from a red finding of the same point to amber, naming that one.

@@ -89,7 +89,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("{} by another plan than in {run}: {} of all statement time", ran(changes.len()), words::percent(top.share)),
         evidence: facts,
-        threshold: "a plan with other nodes, relations or indexes; red when such a statement takes 40 % of the time (METHOD B6) and twice as long a \
+        threshold: "a plan with other nodes, relations or indexes; red when such a statement takes 40 % of the time (the verdict's own bound) and twice as long a \
                     call as before"
             .into(),
         next: "Compare both plans (`kelvin show` has them), `analyze` the tables, and make sure that both runs had the same data, settings and indexes \

@@ -67,7 +67,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         title: format!("The kernel's page cache answered {} of the reads: the storage was not measured", words::percent(1.0 - delivered / asked)),
         evidence: facts,
         threshold: "the device delivered less than half of the bytes that the database asked for, of 100 pages a second or more and 1 % of all; red when \
-                    those reads are 40 % of the sessions' time (METHOD B6)"
+                    those reads are 40 % of the sessions' time (the verdict's own bound)"
             .into(),
         next: "Where storage is meant: take a database of twice the memory at least, or limit the memory (a control group); where it is not: \
                give the buffers enough to hold the database, so that no page has to be copied."

@@ -45,7 +45,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("The data's device {device} wrote in bursts: {} in one second, {} on average", words::rate(peak), words::rate(mean)),
         evidence: facts,
-        threshold: "a second with five times the mean and 16 MB; ten times was seen where checkpoints stalled the log (FIELD 3)".into(),
+        threshold: "a second with five times the mean and 16 MB; ten times was seen where checkpoints stalled the log".into(),
         next: "Spread checkpoints (checkpoint_completion_target = 0.9), write back earlier (checkpoint_flush_after, vm.dirty_background_bytes), and \
                put the log on a device of its own."
             .into(),

@@ -54,8 +54,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("Sessions queued for the same page: {} of their active time", words::percent(share)),
         evidence: facts,
-        threshold: "amber from 10 % of the active sessions, red from 40 % (METHOD B6), where hot rows, too small buffers or scans do not explain it; 33 \
-                    warehouse rows in one page made page waits of more than 70 % in a study (FIELD 8)"
+        threshold: "amber from 10 % of the active sessions, red from 40 % (the verdict's own bound), where hot rows, too small buffers or scans do not explain it; 33 \
+                    warehouse rows in one page made page waits of more than 70 % in a study"
             .into(),
         next: "Spread the rows over more pages: a lower fillfactor and a rewrite (`vacuum full`) of small tables that everybody updates, hash partitions for \
                an index whose end everybody inserts at."

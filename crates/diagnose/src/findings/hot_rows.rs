@@ -108,7 +108,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("Users queued for the same rows{of}: {} of their active time", words::percent(share)),
         evidence: facts,
-        threshold: "red from 40 % of the active sessions, when twice as many wait for rows as for the log or for their client (METHOD B6: 40 % \
+        threshold: "red from 40 % of the active sessions, when twice as many wait for rows as for the log or for their client (the verdict's own bound: 40 % \
                     with a margin of two) and a quarter of the users stands in the queue; amber from 25 %"
             .into(),
         next,

@@ -65,7 +65,7 @@ fn find(evidence: &Evidence) -> Option<Finding> {
         point: None,
         title: format!("{} of shared buffers are in small pages", words::size(buffers)),
         evidence: facts,
-        threshold: "shared_buffers of 8 GB or more without huge pages: 4 to 7 % of the throughput with TPROC-C, 7.5 % with pgbench (FIELD 2)".into(),
+        threshold: "shared_buffers of 8 GB or more without huge pages: 4 to 7 % of the throughput with TPROC-C, 7.5 % with pgbench".into(),
         next: format!("Run `sysctl vm.nr_hugepages={pages:.0}`, set huge_pages = on (which refuses to start without, where \"try\" says nothing) and restart the server."),
     })
 }

@@ -44,7 +44,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         title: format!("Tasks waited for memory in {} of the window", words::percent(some)),
         evidence: facts,
         threshold: "amber from 2 % of the time with a task that waits for memory, red from 5 % with all of them (kernel pressure stall information; \
-                    METHOD B6 counts it as a witness)"
+                    the verdict counts it as a witness)"
             .into(),
         next: "See what fills the memory (shared_buffers, work_mem × users, other processes, a control group's limit) and give it less, or the host more.".into(),
     })

@@ -12,6 +12,7 @@ mod data_in_page_cache;
 mod data_write_burst;
 mod effect;
 mod errors_and_retries;
+mod foreign_sessions;
 mod fsync_off;
 mod hot_page;
 mod hot_rows;
@@ -25,6 +26,7 @@ mod noisy_neighbour;
 mod not_reset;
 mod not_steady;
 mod numa_remote;
+mod outage;
 mod past_the_knee;
 mod ramp_up_too_short;
 mod scan_without_index;
@@ -84,6 +86,8 @@ const KNOWN: &[About] = &[
     numa_remote::ABOUT,
     data_write_burst::ABOUT,
     swapping::ABOUT,
+    foreign_sessions::ABOUT,
+    outage::ABOUT,
     memory_pressure::ABOUT,
     unseen::ABOUT,
 ];

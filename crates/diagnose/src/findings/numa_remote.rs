@@ -60,8 +60,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title,
         evidence: facts,
-        threshold: "more than 20 % remote, or a node with more than 1.3 × the mean (METHOD B6); remote memory cost 4.5 to 7 % of the throughput in a study \
-                    (FIELD 2)"
+        threshold: "more than 20 % remote, or a node with more than 1.3 × the mean (the verdict's own bound); remote memory cost 4.5 to 7 % of the throughput in a study \
+                   "
             .into(),
         next: "Start the server with `numactl --interleave=all`, or bind server and memory to one node, and say which beside the figure.".into(),
     })

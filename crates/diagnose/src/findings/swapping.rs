@@ -36,7 +36,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("The host swapped: {} pages a second in, {} out", words::number(read), words::number(written)),
         evidence: facts,
-        threshold: "red from 10 pages a second read from swap (METHOD B6: a host that swaps is no ground for a figure), amber from as many written".into(),
+        threshold: "red from 10 pages a second read from swap (the verdict's own bound: a host that swaps is no ground for a figure), amber from as many written".into(),
         next: "Give less to shared_buffers, work_mem × users or other processes, or more memory to the host; `swapoff` shows whether it fits.".into(),
     })
 }

@@ -60,7 +60,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("One statement took {} of all statement time", words::percent(share)),
         evidence: facts,
-        threshold: "note from half of the time, amber from 80 %: statements come before waits (in the study of FIELD 8 one statement's scan hid \
+        threshold: "note from half of the time, amber from 80 %: statements come before waits (in a tuning study one statement's scan hid \
                     a factor of 7.7 that two rounds of tuning by waits had missed)"
             .into(),
         next: "Look at its plan and its rows a call before anything else; with functions, pg_stat_statements.track = all shows the statements within.".into(),

@@ -27,7 +27,7 @@ const EACH: f64 = SHARE / 2.0;
 const PACED: f64 = 0.25;
 
 /// Findings that make the figure one of something else than the database.
-const VOIDING: [&str; 7] = [
+const VOIDING: [&str; 8] = [
     "client-saturated",
     "steal",
     "noisy-neighbour",
@@ -35,6 +35,7 @@ const VOIDING: [&str; 7] = [
     "ramp-up-too-short",
     "errors-and-retries",
     "swapping",
+    "outage",
 ];
 
 /// One class of the time model with its share.

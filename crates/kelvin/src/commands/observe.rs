@@ -46,7 +46,7 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
     let plan = Observe { interval: args.interval, scrape: args.scrape.clone(), ..Observe::default() };
     plan.validate().map_err(anyhow::Error::msg)?;
     let ours = args.target.as_ref().is_some_and(TargetName::is_managed);
-    let found = Watchers::of(&plan, ours, opened.as_ref().map(|opened| &opened.engine));
+    let found = Watchers::of(&plan, ours, false, opened.as_ref().map(|opened| &opened.engine));
     for absent in found.refused {
         screen.take(Observation::Lost(absent))?;
     }

@@ -229,8 +229,7 @@ struct Metrics {
 
 impl Metrics {
     fn start(address: SocketAddr) -> Result<Self> {
-        let (endpoint, sink) =
-            MetricsEndpoint::start(address).with_context(|| format!("cannot serve metrics at {address}"))?;
+        let (endpoint, sink) = MetricsEndpoint::start(address)?;
         Ok(Self { endpoint, sink })
     }
 

@@ -68,8 +68,16 @@ const BLOCK_TIMES: &[Row] = &[
     ("postgres.blocks.write_ms", "ms/s", "blk_write_time", "time backends spent writing pages"),
 ];
 
+/// The place that the log has come to: exact at any moment, where backends publish the bytes of `pg_stat_wal` up to a
+/// second late and all at once when the load ends.
+const WAL_PLACE: &[Row] = &[(
+    "postgres.wal.bytes",
+    "B/s",
+    "pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END, '0/0')",
+    "bytes by which the log grew, page headers and padding included",
+)];
+
 const WAL: &[Row] = &[
-    ("postgres.wal.bytes", "B/s", "wal_bytes", "bytes of log written"),
     ("postgres.wal.records", "1/s", "wal_records", "log records"),
     (
         "postgres.wal.full_page_images",
@@ -120,14 +128,6 @@ const WAL_TIMES_IN_IO: &[Row] = &[
         "time spent bringing the log to disk",
     ),
 ];
-
-/// Before 14 there is only the place that the log has come to.
-const WAL_PLACE: &[Row] = &[(
-    "postgres.wal.bytes",
-    "B/s",
-    "pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END, '0/0')",
-    "bytes by which the log grew, page headers and padding included",
-)];
 
 const WRITER: &[Row] = &[
     ("postgres.bgwriter.clean", "1/s", "buffers_clean", "pages written by the background writer"),
@@ -335,9 +335,8 @@ impl Counters {
             all.view("pg_stat_wal", &[(WAL, None)]);
         } else if version >= V14 {
             all.view("pg_stat_wal", &[(WAL, None), (WAL_WRITES, None), (WAL_TIMES, WAL_TIMING)]);
-        } else {
-            all.view("(SELECT NULL::timestamptz AS stats_reset) AS none", &[(WAL_PLACE, None)]);
         }
+        all.view("(SELECT NULL::timestamptz AS stats_reset) AS none", &[(WAL_PLACE, None)]);
         if version >= V17 {
             all.view("pg_stat_checkpointer", &[(CHECKPOINTER, None)]);
             all.view("pg_stat_bgwriter", &[(WRITER, None)]);

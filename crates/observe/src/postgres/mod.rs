@@ -49,11 +49,20 @@ pub struct Plan {
     /// Whether the extension `pg_stat_statements` may be created in the database where it is only preloaded. For
     /// servers that are kelvin's own.
     pub create_extension: bool,
+    /// Whether sessions of other applications are told apart from those that connect as we do, the load's. Where there is
+    /// no load of ours, all are the ones to watch.
+    pub apart: bool,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { looks: 10, figures: Duration::from_secs(1), statements: 10, create_extension: false }
+        Self {
+            looks: 10,
+            figures: Duration::from_secs(1),
+            statements: 10,
+            create_extension: false,
+            apart: false,
+        }
     }
 }
 

@@ -49,6 +49,9 @@ pub(super) struct Sessions {
     offset: f64,
     life: Life,
     connected: bool,
+    apart: bool,
+    /// What the load's sessions call their application, when others' are told apart.
+    own: Option<String>,
 }
 
 impl Sessions {
@@ -71,6 +74,8 @@ impl Sessions {
             looked: None,
             sent: 0,
             offset: 0.0,
+            apart: plan.apart,
+            own: None,
         }
     }
 
@@ -148,8 +153,14 @@ impl Sessions {
                 _ => {}
             }
             let class = if idle_in_transaction { "Idle in transaction" } else { class.unwrap_or("CPU") };
+            let application = optional(8)?;
+            let foreign = application.zip(self.own.as_deref()).is_some_and(|(found, own)| found != own);
+            let backend = match application {
+                Some(name) if foreign => format!("{backend} ({})", name.chars().take(40).collect::<String>()),
+                _ => backend.to_owned(),
+            };
             self.counted.session(WaitGroup {
-                backend: backend.into(),
+                backend,
                 class: class.into(),
                 event: event.unwrap_or_default().into(),
                 query: if rows.is_null(row, 5)? { None } else { Some(rows.int(row, 5)?) },
@@ -258,6 +269,16 @@ impl Watcher for Sessions {
     }
 
     fn begin(&mut self, feed: &mut Feed) {
+        if self.apart {
+            // The name that a connection like the users' comes with; ours has another since.
+            let own = self.link.with(|session, _| {
+                let rows = session.query(
+                    "/* kelvin observer */ SELECT reset_val FROM pg_settings WHERE name = 'application_name'",
+                )?;
+                Ok(rows.text(0, 0)?.to_owned())
+            });
+            self.own = own.ok();
+        }
         let absent = self.absent();
         let gauge = |name: &str, help: &str| Metric {
             name: format!("postgres.sessions.{name}"),

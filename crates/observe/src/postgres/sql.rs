@@ -20,14 +20,15 @@ pub(super) const WHO: &str = "/* kelvin observer */ SELECT current_setting('serv
      (SELECT min(pid)::int8 FROM pg_stat_get_activity(NULL::int4) WHERE backend_type = 'checkpointer')";
 
 /// Sessions that do something: pid, kind of process, state, class and event of the wait, query, text and start of what
-/// an autovacuum worker does. The view's joins are left out by the planner where nothing of theirs is asked for; measured
+/// an autovacuum worker does, name of a client's application. The view's joins are left out by the planner where nothing of theirs is asked for; measured
 /// (15, 16 users) it is no dearer than the function below it: 0.10 against 0.13 ms a look.
 pub(super) fn sessions(version: i64) -> String {
     let query = if version >= V14 { "query_id" } else { "NULL::int8" };
     format!(
         "{MARK} SELECT pid, backend_type, state, wait_event_type, wait_event, {query}, \
          CASE WHEN backend_type = 'autovacuum worker' THEN query END, \
-         CASE WHEN backend_type = 'autovacuum worker' THEN extract(epoch FROM query_start)::float8 END \
+         CASE WHEN backend_type = 'autovacuum worker' THEN extract(epoch FROM query_start)::float8 END, \
+         CASE WHEN backend_type = 'client backend' THEN application_name END \
          FROM pg_stat_activity WHERE backend_type IS NOT NULL AND application_name <> '{APPLICATION_NAME}' \
          AND state IS DISTINCT FROM 'idle' AND state IS DISTINCT FROM 'disabled' \
          AND wait_event_type IS DISTINCT FROM 'Activity'"

@@ -78,7 +78,8 @@ impl Page {
         }
         let within: Vec<&OccurrenceRow> =
             seen.occurrences.iter().filter(|row| row.in_window(window_s)).collect();
-        if within.is_empty() && seen.wal_bytes_per_s.is_some() {
+        // SQLite has no such things; its many checkpoints are a rate.
+        if within.is_empty() && seen.full_page_images_per_s.is_some() {
             self.line("beside it    no checkpoint and no autovacuum");
         }
         let mut groups: Vec<(String, Vec<&OccurrenceRow>)> = Vec::new();

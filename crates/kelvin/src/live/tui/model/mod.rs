@@ -264,8 +264,10 @@ impl Model {
             return char::from_digit((point + 1) % 10, 10);
         }
         let (from, to) = (second * 1_000_000_000, (second + 1) * 1_000_000_000);
+        // What has not ended goes on as far as seconds were seen, and not into those to come.
+        let now = column.is_some();
         let going_on =
-            self.occurrences.values().filter(|o| o.from < to && o.to.is_none_or(|end| end >= from));
+            self.occurrences.values().filter(|o| o.from < to && o.to.map_or(now, |end| end >= from));
         going_on
             .filter_map(|o| match o.kind.as_str() {
                 "checkpoint" => Some((0, 'c')),

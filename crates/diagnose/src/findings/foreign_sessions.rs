@@ -1,0 +1,74 @@
+//! Did somebody else work in the database?
+
+use kelvin_measure::observation::WaitGroup;
+
+use super::{About, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "foreign-sessions", question: "Did sessions that are not the load's own do anything?", look };
+
+/// Sessions on average: one that is at work for half a second in ten.
+const LEAST: f64 = 0.05;
+
+fn is_foreign(group: &WaitGroup) -> bool {
+    group.backend.starts_with("client backend (")
+}
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let active = evidence.active(point, is_foreign);
+    let sessions = active.sessions();
+    if sessions < LEAST {
+        return None;
+    }
+    let what = |group: &WaitGroup| {
+        let name = group.backend.trim_start_matches("client backend (").trim_end_matches(')').to_owned();
+        (name, group.class.clone())
+    };
+    let groups = active.by(what);
+    let facts = groups.iter().take(5).map(|((name, class), sessions)| {
+        Fact::new(format!("{name}: {class}"), format!("{} sessions on average", words::number(*sessions)))
+    });
+    let open: f64 =
+        groups.iter().filter(|((_, class), _)| class == "Idle in transaction").map(|(_, n)| n).sum();
+    let waited: f64 = evidence.row_waits(point).iter().map(|(_, n)| n).sum();
+    // A transaction that somebody else leaves open beside users who wait for rows is what they wait for, as likely as not.
+    let blocks = open >= LEAST && waited >= 1.0;
+    let mut facts: Vec<Fact> = facts.collect();
+    if blocks {
+        facts.push(Fact::new("sessions that waited for rows meanwhile", words::number(waited)));
+    }
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: Some(point),
+        title: format!(
+            "Sessions that are not the load's own were at work: {} on average{}",
+            words::number(sessions),
+            if blocks { ", with a transaction open while users waited for rows" } else { "" }
+        ),
+        evidence: facts,
+        threshold: "0.05 sessions on average: half a second in ten".into(),
+        next: "End them before the run: `SELECT pid, application_name, state, xact_start FROM pg_stat_activity` names them, \
+               `pg_blocking_pids(pid)` says whom they hold up."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    #[test]
+    fn the_load_alone_is_no_finding() {
+        assert!(look(&Staged::new().done()).is_empty());
+        let own = WaitGroup { backend: "client backend".into(), ..WaitGroup::default() };
+        let other = WaitGroup { backend: "client backend (psql)".into(), ..WaitGroup::default() };
+        assert!(!is_foreign(&own) && is_foreign(&other));
+    }
+}

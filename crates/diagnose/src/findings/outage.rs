@@ -1,0 +1,81 @@
+//! Were there seconds in which nothing was done at all?
+
+use super::{About, words};
+use crate::{Evidence, Fact, Finding, PointEvidence, Severity, Span};
+
+pub(super) const ABOUT: About =
+    About { id: "outage", question: "Were there seconds without a single transaction?", look };
+
+/// Where so many transactions a second are usual, a second without any is no chance: e⁻²⁰ for Poisson arrivals.
+const USUAL: f64 = 20.0;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point)).collect()
+}
+
+fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    let pace = point.throughput();
+    let working: Vec<f64> = pace.iter().copied().filter(|pace| *pace > 0.0).collect();
+    let usual = working.iter().sum::<f64>() / working.len().max(1) as f64;
+    let empty: Vec<usize> = (0..pace.len()).filter(|&second| pace[second] == 0.0).collect();
+    let first = *empty.first()?;
+    if usual < USUAL {
+        return None;
+    }
+    let window = evidence.window(point.point)?;
+    let seconds = |at: u64| (at as f64 - window.from as f64) / 1e9;
+    let mut facts = vec![
+        Fact::new("seconds without a transaction", format!("{} of {}", empty.len(), pace.len())),
+        Fact::new("the first of them", format!("{first} s after the window opened")),
+        Fact::new("transactions a second in the others", words::number(usual)),
+    ];
+    // A moment before as well: what ended the work came before its effect.
+    let around = Span { from: window.from.saturating_sub(1_000_000_000), to: window.to };
+    for restart in evidence.occurrences("restart", around) {
+        let back = restart.to.map_or("not back".into(), |to| format!("back at {:.1} s", seconds(to)));
+        facts.push(Fact::new(
+            "the server restarted",
+            format!("gone at {:.1} s, {back}", seconds(restart.from)),
+        ));
+    }
+    let lost: u64 = point.errors.iter().filter(|e| e.class.contains("connection")).map(|e| e.count).sum();
+    if lost > 0 {
+        facts.push(Fact::new("connections lost or refused", lost.to_string()));
+    }
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Red,
+        point: Some(point.point),
+        title: format!("Nothing was done for {} of {} s of the window", empty.len(), pace.len()),
+        evidence: facts,
+        threshold: format!(
+            "one whole second without a transaction where {USUAL} a second are usual: by chance that happens in one of \
+             10⁸ seconds"
+        ),
+        next: "Look at the errors and at the server's log for that time: a restart, a lock held by somebody else, a \
+               device or a network that stood still. The mean over such a window is neither the usual pace nor the outage's."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    #[test]
+    fn seconds_without_work_are_told_with_the_restart_beside_them() {
+        let stopped = Staged::new().throughput(|second| if (4..7).contains(&second) { 0 } else { 500 });
+        let found = look(&stopped.occurrence("restart", "server", 3.8, 6.5).done());
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
+        assert!(found[0].title.contains("for 3 of"), "{found:?}");
+        assert!(found[0].evidence.iter().any(|fact| fact.what == "the server restarted"), "{found:?}");
+    }
+
+    #[test]
+    fn a_steady_load_and_a_slow_one_have_none() {
+        assert!(look(&Staged::new().done()).is_empty());
+        let slow = Staged::new().throughput(|second| u64::from(second % 3 == 0));
+        assert!(look(&slow.done()).is_empty());
+    }
+}

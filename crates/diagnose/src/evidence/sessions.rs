@@ -119,9 +119,9 @@ mod tests {
         sessions.declare(0, &[WaitGroup::default()]);
         let waits =
             |at, looks| Waits { at, looks, lock_looks: looks, seen: vec![(0, looks)], ..Waits::default() };
-        [waits(9, u32::MAX), waits(3, u32::MAX), waits(u64::MAX, 1), waits(4, 7)]
-            .iter()
-            .for_each(|w| sessions.take(w));
+        for waits in [waits(9, u32::MAX), waits(3, u32::MAX), waits(u64::MAX, 1), waits(4, 7)] {
+            sessions.take(&waits);
+        }
         let span = Span { from: 0, to: u64::MAX };
         assert_eq!(sessions.active(span, |_| true).looks, u32::MAX);
         assert_eq!(sessions.rows(span), []);

@@ -64,8 +64,9 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title,
         evidence: facts,
-        threshold: "40 % of the transactions' time; red when a flush takes 3 ms or more, the guidance for log \
-                    files (Microsoft; sp_BlitzFirst)"
+        threshold: "40 % of the transactions' time; red when that is surely 30 % or more (95 % interval), users are in a \
+                    transaction for half of their time or more, and a flush takes 3 ms or more, the guidance for log files \
+                    (Microsoft; sp_BlitzFirst)"
             .into(),
         next: "Compare the flush with the device's own time: if the device is fast, what lies above it is not (file system, \
                limits such as `io.max`, a virtual disk). Put the log on a device of its own with a protected write cache; \

@@ -70,7 +70,9 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         title: format!("Transactions spent {} of their time between client and server", percent(share.share)),
         evidence: facts,
         threshold: "30 % of the transactions' time (Little's law, less sessions seen at work and the load generator's own \
-                    time); red from 50 % when CPUs are free and a round trip takes 0.2 ms or more, which one host's do not"
+                    time); red from 50 %, surely 30 % or more (95 % interval), when users are in a transaction for half of their \
+                    time or more, less than 75 % of the CPUs are in use, and a round trip takes 0.2 ms or more, which one host's \
+                    do not"
             .into(),
         next: "Stored procedures or pipelining make one round trip of many; put the client next to the server; or use more \
                users, if latency is not the question. `ping` and `kelvin doctor` give the round trip."

@@ -12,7 +12,7 @@ pub(super) const ABOUT: About =
 const BUSY: f64 = 0.60;
 /// Nothing that users do one after another has this share of the time.
 const SERIAL: f64 = 0.20;
-/// Beyond twice the CPUs, a user more finds no idle one.
+/// With more users for each CPU, what idles waits for something else than one more of them.
 const USERS_PER_CPU: f64 = 4.0;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
@@ -83,7 +83,8 @@ fn finding(point: Option<u32>, title: String, evidence: Vec<Fact>) -> Finding {
         title,
         evidence,
         threshold: "less than 60 % of the CPUs in use, less than 20 % of the time in what users do one after another \
-                    (the verdict's third step); in a sweep, 10 % more from the last doubling of users"
+                    (the verdict's third step), and at most four users for each CPU of a database on this host; not with a rate of \
+                    arrivals. In a sweep, 10 % more from the last doubling of users and no peak before its end"
             .into(),
         next: "Find the knee: `kelvin run … --sweep users=1..64`. A figure below it is a latency, and not what the database \
                can do."

@@ -471,7 +471,8 @@ mod tests {
         let counters = Counters::of(150_000);
         let mut before = vec![100.0; counters.width()];
         let mut after = before.iter().map(|value| value + 10.0).collect::<Vec<f64>>();
-        after[..3].copy_from_slice(&before[..3]);
+        let views = counters.views.len();
+        after[..views].copy_from_slice(&before[..views]);
         let rates = counters.rates(&before, &after, 2.0, |_| true);
         assert!(rates.iter().all(|rate| *rate == 5.0), "{rates:?}");
         // Without their settings the times are not counted.
@@ -485,7 +486,7 @@ mod tests {
         }
         // Never reset, and one that steps back.
         (before[1], after[1]) = (f64::NAN, f64::NAN);
-        after[3] = 99.0;
+        after[views] = 99.0;
         let rates = counters.rates(&before, &after, 2.0, |_| true);
         assert!(rates[0].is_nan() && rates[1..].iter().all(|rate| *rate == 5.0));
         assert!(counters.rates(&before, &after, 0.0, |_| true).iter().all(|rate| rate.is_nan()));

@@ -41,10 +41,10 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Understands `host[:port][/path][?query]` and `http[s]://[user:password@]host[:port][/path][?query]`; the path is
-    /// `/metrics` by default. What could bring a secret past the store's guard is refused: user and password without a
-    /// scheme, blanks, and queries that choose no collectors.
-    pub(super) fn parse(url: &str) -> Result<Self, UrlError> {
+    /// Understands `host[:port][/path][?query]` and `http[s]://[user@]host[:port][/path][?query]`; the path is `/metrics`
+    /// by default. The password is that of the user in the URL. A URL is stored and stands on a command line that
+    /// everybody can read: one that could have a secret in it is refused (a password, a query that chooses no collectors).
+    pub(super) fn parse(url: &str, password: Option<&str>) -> Result<Self, UrlError> {
         let fail = |why: &str| Err(UrlError(why.to_owned()));
         let url = url.trim();
         if url.contains(|c: char| c.is_whitespace() || c.is_control()) {
@@ -52,9 +52,7 @@ impl Endpoint {
         }
         let (scheme, rest) = match url.split_once("://") {
             None if url.contains('@') => {
-                return fail(
-                    "a user's name and password need the scheme before them: http://USER:PASSWORD@HOST:PORT",
-                );
+                return fail("a user's name needs the scheme before it: http://USER@HOST:PORT");
             }
             None => ("http", url),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => ("http", rest),
@@ -65,7 +63,7 @@ impl Endpoint {
         let (authority, path) = rest.split_at(end);
         if path.contains(['#', '@']) {
             return fail(
-                "an @ or # behind the host: within a password write @ as %40, / as %2F, ? as %3F and # as %23",
+                "an @ or # behind the host: within a user's name write @ as %40, / as %2F, ? as %3F and # as %23",
             );
         }
         let query = path.split_once('?').map_or("", |(_, query)| query);
@@ -75,8 +73,7 @@ impl Endpoint {
         };
         if !query.split('&').filter(|one| !one.is_empty()).all(chooses) {
             return fail(
-                "only collect[], exclude[] and name[] may stand in the query, since the URL is stored: give a password as \
-                 http://USER:PASSWORD@HOST:PORT",
+                "only collect[], exclude[] and name[] may stand in the query, since the URL is stored",
             );
         }
         let path = match path {
@@ -95,12 +92,23 @@ impl Endpoint {
         }
         let authorization = match user {
             None => None,
+            Some(user) if user.contains(':') => {
+                return fail(
+                    "a password in a URL can be read by everybody who lists the processes: write http://USER@HOST:PORT, and \
+                     give the password in the environment variable KELVIN_SCRAPE_PASSWORD",
+                );
+            }
             Some(user) => {
-                let Some(user) = decoded(user) else {
+                let Some(mut user) = decoded(user) else {
+                    return fail("a % in the user's name is not followed by two hexadecimal digits");
+                };
+                let Some(password) = password else {
                     return fail(
-                        "a % in the user's name or password is not followed by two hexadecimal digits",
+                        "the URL names a user: give the password in the environment variable KELVIN_SCRAPE_PASSWORD",
                     );
                 };
+                user.push(b':');
+                user.extend_from_slice(password.as_bytes());
                 let mut value = HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(&user)))
                     .map_err(|_| UrlError("the user's name or password cannot be sent".into()))?;
                 value.set_sensitive(true);
@@ -139,7 +147,9 @@ impl Endpoint {
         let place = self.shown();
         match error {
             ureq::Error::StatusCode(401 | 403) => {
-                format!("{place} refuses: put http://user:password@ before the host")
+                format!(
+                    "{place} refuses: write http://USER@ before the host, and give the password in KELVIN_SCRAPE_PASSWORD"
+                )
             }
             ureq::Error::StatusCode(404) => format!("{place} does not exist: give the path with the URL"),
             ureq::Error::StatusCode(code) => format!("{place} answered with HTTP status {code}"),
@@ -194,7 +204,7 @@ mod tests {
     use super::*;
 
     fn of(url: &str) -> (String, String, String) {
-        let endpoint = Endpoint::parse(url).unwrap();
+        let endpoint = Endpoint::parse(url, Some("open sesame")).unwrap();
         let authorization = endpoint.authorization.as_ref().map(|value| value.to_str().unwrap().to_owned());
         (endpoint.url.clone(), endpoint.label.clone(), authorization.unwrap_or_default())
     }
@@ -207,34 +217,42 @@ mod tests {
         assert_eq!(of("http://[::1]:9100/"), plain("http://[::1]:9100/metrics", "[::1]:9100"));
         let chosen = "http://db1/a?collect[]=cpu&exclude%5B%5D=arp";
         assert_eq!(of(chosen), plain(chosen, "db1"));
-        assert_eq!(Endpoint::parse(chosen).unwrap().shown(), "http://db1/a");
-        for bad in
-            ["", "http://", "ftp://db1", "http://:9100", "http://u:p@", "http://a b/", "http://u:%zz@h"]
-        {
-            assert!(Endpoint::parse(bad).is_err(), "{bad}");
+        assert_eq!(Endpoint::parse(chosen, None).unwrap().shown(), "http://db1/a");
+        for bad in [
+            "",
+            "http://",
+            "ftp://db1",
+            "http://:9100",
+            "http://u@",
+            "http://a b/",
+            "http://%zz@h",
+            "http://u:p@h",
+        ] {
+            assert!(Endpoint::parse(bad, Some("p")).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn a_password_is_sent_and_never_shown() {
         // RFC 7617 has this pair as its example.
-        let url = "http://Aladdin:open%20sesame@db1:9100/metrics";
+        let url = "http://Aladdin@db1:9100/metrics";
         assert_eq!(of(url).2, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
-        let endpoint = Endpoint::parse(url).unwrap();
+        let endpoint = Endpoint::parse(url, Some("open sesame")).unwrap();
         let shown = format!("{endpoint:?} {} {} {}", endpoint.url, endpoint.label(), endpoint.shown());
         assert!(
             !shown.contains("sesame") && !shown.contains("Aladdin") && !shown.contains("QWxh"),
             "{shown}"
         );
-        let error = Endpoint::parse("gopher://u:secret@h").unwrap_err();
+        let error = Endpoint::parse("gopher://u:secret@h", None).unwrap_err();
         assert!(!format!("{error} {error:?}").contains("secret"));
     }
 
     #[test]
     fn what_the_store_would_keep_is_refused() {
         for (url, says) in [
-            ("admin:secret@db1:9100", "http://USER:PASSWORD@HOST"),
-            ("secret@db1", "http://USER:PASSWORD@HOST"),
+            ("admin:secret@db1:9100", "http://USER@HOST"),
+            ("http://admin:secret@db1:9100", "KELVIN_SCRAPE_PASSWORD"),
+            ("http://admin@db1:9100", "KELVIN_SCRAPE_PASSWORD"),
             ("http://db1/a?token=secret", "query"),
             ("db1?collect[]=cpu&token=secret", "query"),
             ("db1?secret", "query"),
@@ -242,7 +260,7 @@ mod tests {
             ("http://u:12/secret@db1", "%2F"),
             ("http://u:very secret@db1", "%20"),
         ] {
-            let error = Endpoint::parse(url).unwrap_err().to_string();
+            let error = Endpoint::parse(url, None).unwrap_err().to_string();
             assert!(error.contains(says) && !error.contains("secret"), "{url}: {error}");
         }
     }
@@ -250,7 +268,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_url_makes_it_panic(url in "(https?://)?([a-z:@/?#%.]|\\[|\\]|\\PC){0,30}") {
-            if let Ok(endpoint) = Endpoint::parse(&url) {
+            if let Ok(endpoint) = Endpoint::parse(&url, Some("p")) {
                 prop_assert!(!endpoint.label().is_empty() && !endpoint.label().contains('@'));
             }
         }

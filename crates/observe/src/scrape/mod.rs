@@ -46,14 +46,23 @@ pub struct ScrapeWatcher {
 }
 
 impl ScrapeWatcher {
-    /// A watcher of `url`: `host[:port][/path]` or `http[s]://[user:password@]host[:port][/path]`, where the path is
-    /// `/metrics` unless given. The password goes to the endpoint and nowhere else. Nothing is asked yet.
+    /// A watcher of `url`: `host[:port][/path]` or `http[s]://[user@]host[:port][/path]`, where the path is `/metrics`
+    /// unless given. A user's password comes from the environment variable `KELVIN_SCRAPE_PASSWORD`, goes to the endpoint
+    /// and nowhere else. Nothing is asked yet.
     ///
     /// # Errors
-    /// When it is no such URL.
+    /// When it is no such URL, has a password in it, or names a user without one in the environment.
     pub fn new(url: &str, interval: Duration) -> Result<Self, UrlError> {
+        Self::with_password(url, std::env::var("KELVIN_SCRAPE_PASSWORD").ok().as_deref(), interval)
+    }
+
+    /// The same with the password of the user whom the URL names.
+    ///
+    /// # Errors
+    /// When it is no such URL, has a password in it, or names a user and there is no password.
+    pub fn with_password(url: &str, password: Option<&str>, interval: Duration) -> Result<Self, UrlError> {
         Ok(Self {
-            endpoint: Endpoint::parse(url)?,
+            endpoint: Endpoint::parse(url, password)?,
             interval,
             mapping: Mapping::default(),
             declared: Declared::default(),

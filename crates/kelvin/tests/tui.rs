@@ -110,6 +110,22 @@ fn a_stalled_terminal_does_not_stall_the_run() {
     wait_for(&seen, LEFT);
 }
 
+/// The window is closed, or the connection to the host is cut: the run is stopped as a Ctrl-C would, and ends.
+#[test]
+fn a_terminal_that_is_gone_ends_the_run() {
+    let place = Place::new();
+    let mut child = on_a_terminal(&place, "cols 80 rows 24", &format!("{RUN} --duration 100s"));
+    let seen = reader(&mut child);
+    wait_for(&seen, "measure");
+    std::thread::sleep(Duration::from_secs(2));
+    let pid = std::fs::read_to_string(place.path("pid")).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let process = std::path::PathBuf::from(format!("/proc/{}", pid.trim()));
+    support::wait_until("the run has ended", Duration::from_secs(30), || !process.exists());
+    assert_eq!(place.report("last")["status"], "interrupted");
+}
+
 #[test]
 fn off_a_terminal_it_is_refused() {
     let place = Place::new();

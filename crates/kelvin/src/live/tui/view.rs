@@ -1,5 +1,6 @@
 //! The view's own thread: keys and events in, frames out. It waits for neither the run nor the terminal.
 
+use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use kelvin_measure::observation::Observation;
 use kelvin_workload::Stop;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::draw::{self, Asked, Ink};
 use super::model::{About, Looked, Model};
@@ -63,6 +65,8 @@ pub(super) struct View {
     quit: Option<Instant>,
     stop: Stop,
     keys: bool,
+    /// Whether keys come by standard input and not by another way to the terminal.
+    own_input: bool,
 }
 
 impl View {
@@ -82,6 +86,7 @@ impl View {
             quit: None,
             stop,
             keys: true,
+            own_input: std::io::stdin().is_terminal(),
         }
     }
 
@@ -183,7 +188,18 @@ impl View {
             std::thread::sleep(TURN);
             return None;
         }
-        match event::poll(TURN).and_then(|ready| if ready { event::read().map(Some) } else { Ok(None) }) {
+        // A terminal that hangs up is readable for ever and has nothing to read: whoever asks it for a key then asks in
+        // vain, and does not come back.
+        let waited = if self.own_input { hung_up(TURN) } else { Ok(false) };
+        let turn = if self.own_input { Duration::ZERO } else { TURN };
+        let pressed = match waited {
+            Ok(true) => Err(std::io::ErrorKind::BrokenPipe.into()),
+            Ok(false) => {
+                event::poll(turn).and_then(|ready| if ready { event::read().map(Some) } else { Ok(None) })
+            }
+            Err(error) => Err(error),
+        };
+        match pressed {
             Ok(Some(Input::Key(key))) if key.kind != KeyEventKind::Release => self.pressed(key),
             Ok(Some(Input::Resize(..))) => Some(true),
             Ok(_) => None,
@@ -213,5 +229,18 @@ impl View {
             _ => return None,
         }
         Some(true)
+    }
+}
+
+/// Waits for something to read, so long at most; whether the terminal has gone away.
+fn hung_up(limit: Duration) -> std::io::Result<bool> {
+    let input = std::io::stdin();
+    let mut fds = [PollFd::new(&input, PollFlags::IN)];
+    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+    match poll(&mut fds, Some(&limit)) {
+        Ok(_) => Ok(fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)),
+        // The size of the window has changed.
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }

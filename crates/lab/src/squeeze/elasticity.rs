@@ -40,26 +40,23 @@ pub(super) fn of(
             Some(_) => {}
         }
     }
-    let log = |(without, with): (f64, f64)| (with / without).ln();
     let pairs = blocks.into_values().filter_map(|(without, with)| without.zip(with));
-    let differences: Vec<f64> = pairs.filter(|(without, _)| *without > 0.0).map(log).collect();
-    let described = student::describe(&differences)?;
-    let n = described.n as f64;
-    let t = student::quantile(f64::midpoint(1.0, CONFIDENCE), n - 1.0)?;
-    let half = t * described.sd? / n.sqrt();
+    let (without, with): (Vec<f64>, Vec<f64>) = pairs.filter(|(without, _)| *without > 0.0).unzip();
+    let found = student::paired_ratio(&without, &with, CONFIDENCE)?;
+    let pairs = without.len() as u32;
     let unit = (1.0 - cut).ln();
-    let (one, other) = ((described.mean + half) / unit, (described.mean - half) / unit);
+    let (one, other) = (found.high.ln() / unit, found.low.ln() / unit);
     let (low, high) = (one.min(other), one.max(other));
-    let elasticity = described.mean / unit;
+    let elasticity = found.ratio.ln() / unit;
     Some(Elasticity {
         resource: String::new(),
         how: String::new(),
-        pairs: described.n as u32,
+        pairs,
         elasticity,
         low,
         high,
-        throughput_ratio: described.mean.exp(),
-        verdict: words(low, high, described.n as u32),
+        throughput_ratio: found.ratio,
+        verdict: words(low, high, pairs),
     })
 }
 

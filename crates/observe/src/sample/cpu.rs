@@ -10,7 +10,8 @@ use super::counter::{Counter, figure, ratio};
 use super::source::{Buffer, Kept, Source};
 use super::{Collector, Registry};
 
-const SHARES: [(&str, &str); 8] = [
+/// The states of a CPU in the order of /proc/stat, each with its help.
+pub(crate) const SHARES: [(&str, &str); 8] = [
     ("user", "share of CPU time in user code, guests included"),
     ("nice", "share of CPU time in user code of lowered priority"),
     ("system", "share of CPU time in the kernel"),

@@ -36,6 +36,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use cpu::SHARES;
 pub use place::{Device, Place};
 use source::Buffer;
 pub use source::Source;

@@ -6,6 +6,7 @@
 //!
 //! Source: node_exporter's README and its `collector/` (1.5); names ending in `_total` are counters.
 
+use crate::sample::SHARES;
 use std::collections::{BTreeMap, HashMap};
 
 use super::figures::Figures;
@@ -33,16 +34,6 @@ pub(super) fn map(page: &Page<'_>, figures: &mut Figures, disks: &mut Disks) {
     perf(page, figures);
 }
 
-const SHARES: [(&str, &str); 8] = [
-    ("user", "share of CPU time in user code, guests included"),
-    ("nice", "share of CPU time in user code of lowered priority"),
-    ("system", "share of CPU time in the kernel"),
-    ("idle", "share of CPU time idle"),
-    ("iowait", "share of CPU time idle while a task waits for a device"),
-    ("irq", "share of CPU time in interrupts"),
-    ("softirq", "share of CPU time in soft interrupts"),
-    ("steal", "share of CPU time that the hypervisor gave to others"),
-];
 const IDLE: usize = 3;
 const WAITING: usize = 4;
 

@@ -9,6 +9,7 @@ mod class;
 mod evidence;
 mod finding;
 mod findings;
+mod key;
 mod load;
 #[cfg(test)]
 mod scene;
@@ -18,4 +19,5 @@ pub use class::{Class, is_client};
 pub use evidence::{Active, Context, Evidence, PointEvidence, Seen, Span};
 pub use finding::{Fact, Finding, Severity};
 pub use findings::{About, all, compared, find};
+pub use key::{Better, KeyFigure, key_figures, void};
 pub use verdict::{Outcome, Share, Verdict, Witness, verdict};

@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod exit;
 mod live;
+mod measure;
 mod open;
 mod out;
 mod place;

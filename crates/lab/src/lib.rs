@@ -2,6 +2,8 @@
 //! run as a whole ([`run`]). Everything that happens comes out as [`kelvin_measure::Event`]s.
 
 pub mod arrivals;
+pub mod bench;
+pub mod conditions;
 pub mod driver;
 pub mod environment;
 pub mod find_max;
@@ -13,6 +15,7 @@ pub mod squeeze;
 mod sweep;
 mod trial;
 
+pub use bench::{Bench, BenchError, Measured, Planned};
 pub use environment::Environment;
 pub use run::{Outcome, Run, RunError, Sink, SinkError};
 pub use series::series;

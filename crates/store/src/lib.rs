@@ -13,6 +13,8 @@
 //! | `reading` | values of the observers' metrics, as bytes |
 //! | `waits` | what the database's sessions were doing |
 //! | `baseline` | what a host could do before a load, as JSON |
+//! | `run_group`, `member` | runs that belong together, and where each stands |
+//! | `history` | branch and testbed of a run |
 //!
 //! The views `window`, `error`, `audit`, `series`, `arrivals`, `metric`, `wait_group`, `wait`, `row_wait` and
 //! `occurrence` spread JSON into columns for the `sqlite3` shell.
@@ -23,6 +25,7 @@ mod blob;
 mod body;
 mod error;
 mod figures;
+mod group;
 mod points;
 mod redact;
 mod run;
@@ -35,6 +38,7 @@ mod writer;
 pub use baseline::StoredBaseline;
 pub use error::{Error, Result};
 pub use figures::{Figures, SecondRow};
+pub use group::{GroupId, GroupKind, Member, NewGroup, Slot, StoredGroup};
 pub use points::{ErrorGroup, PhaseSpan, Point};
 pub use redact::redact;
 pub use run::{Liveness, NewRun, PointSummary, RunId, RunSummary, verdict};

@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_v2.sql"),
     include_str!("schema_v3.sql"),
     include_str!("schema_v4.sql"),
+    include_str!("schema_v5.sql"),
 ];
 
 /// What lets an older file be read and left as it is: statement `n` makes version `n + 1` look like version
@@ -29,6 +30,9 @@ const DISGUISES: &[&str] = &[
      CREATE TEMP VIEW waits AS SELECT 0 AS run, 0 AS seq, 0 AS at, 0 AS looks, 0 AS lock_looks, '' AS seen, \
      '' AS rows WHERE false",
     "CREATE TEMP TABLE baseline (id, taken_ms, host, body)",
+    "CREATE TEMP TABLE run_group (id, kind, name, created_ms, body); \
+     CREATE TEMP TABLE member (run, run_group, place, block, treatment, void); \
+     CREATE TEMP TABLE history (run, branch, testbed)",
 ];
 
 /// The version that this code writes.

@@ -283,7 +283,7 @@ impl Store {
         }
         let to = |e| Error::sqlite(&self.path, e);
         let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
-        for table in ["event", "second", "total", "reading", "waits"] {
+        for table in ["event", "second", "total", "reading", "waits", "member", "history"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE run = ?"), [id.0]).map_err(to)?;
         }
         if transaction.execute("DELETE FROM run WHERE id = ?", [id.0]).map_err(to)? == 0 {

@@ -134,7 +134,7 @@ pub fn verdict(evidence: &Evidence, point: u32) -> Option<Verdict> {
 }
 
 /// Why the point must not be judged; empty when it may.
-fn reasons(evidence: &Evidence, point: &PointEvidence) -> Vec<String> {
+pub(crate) fn reasons(evidence: &Evidence, point: &PointEvidence) -> Vec<String> {
     let broken = point.invariants.iter().filter(|invariant| !invariant.holds);
     let broken =
         broken.map(|invariant| format!("it does not hold that {} ({})", invariant.name, invariant.evidence));

@@ -34,7 +34,7 @@ pub(crate) fn build(args: &BuildArgs, global: &Global) -> Result<Code> {
 }
 
 /// Builds, with progress.
-pub(super) fn build_data(
+pub(crate) fn build_data(
     engine: &dyn Engine,
     chosen: &Chosen,
     live: &mut dyn Live,

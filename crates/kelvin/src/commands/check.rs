@@ -60,7 +60,7 @@ fn detail(line: &kelvin_measure::event::CheckLine) -> String {
 }
 
 /// Checks freshly loaded data; a condition that does not hold right after the load is an error.
-pub(super) fn check_data(
+pub(crate) fn check_data(
     engine: &dyn Engine,
     workload: &dyn Workload,
     live: &mut dyn Live,

@@ -1,7 +1,7 @@
 //! One file a subcommand.
 
-mod build;
-mod check;
+pub(crate) mod build;
+pub(crate) mod check;
 mod compare;
 mod completions;
 mod doctor;
@@ -12,12 +12,14 @@ mod run;
 mod runs;
 mod server;
 mod show;
-mod squeeze;
+pub(crate) mod squeeze;
 mod workload;
 
 use anyhow::{Result, bail};
 use kelvin_database::Engine;
 use kelvin_workload::Workload;
+
+pub(crate) use workload::Chosen;
 
 use crate::args::{Cli, Command};
 use crate::exit::Code;
@@ -44,7 +46,7 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
 }
 
 /// Refuses a database that does not hold the workload's complete data.
-fn must_be_built(workload: &dyn Workload, engine: &dyn Engine) -> Result<()> {
+pub(crate) fn must_be_built(workload: &dyn Workload, engine: &dyn Engine) -> Result<()> {
     if !workload.is_built(engine)? {
         let (target, name) = (engine.describe(), workload.name());
         bail!(

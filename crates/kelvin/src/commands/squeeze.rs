@@ -17,7 +17,7 @@ pub(crate) fn squeeze(args: &SqueezeArgs, global: &Global) -> Result<Code> {
 }
 
 /// Takes the server in hand and gives the window the length that the slices need.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     args: &SqueezeArgs,
     spec: &mut Spec,
     engine: &dyn Engine,
@@ -33,7 +33,7 @@ pub(super) fn prepare(
 }
 
 /// Prints what came of it.
-pub(super) fn show(outcome: &Outcome) -> Result<()> {
+pub(crate) fn show(outcome: &Outcome) -> Result<()> {
     out::write(&table(outcome))
 }
 

@@ -13,7 +13,7 @@ use kelvin_workload::tproc_c::TprocC;
 
 /// A workload, and what only its own kind can tell.
 #[derive(Debug)]
-pub(super) enum Chosen {
+pub(crate) enum Chosen {
     TprocC(TprocC),
     Pgbench(Pgbench),
 }
@@ -29,7 +29,7 @@ impl Chosen {
 
     /// The workload, when this engine can carry it. A scale factor that nobody gave becomes the one that the
     /// database holds, and stands in `spec` from then on.
-    pub(super) fn on(engine: &dyn Engine, spec: &mut Spec) -> Result<Self> {
+    pub(crate) fn on(engine: &dyn Engine, spec: &mut Spec) -> Result<Self> {
         let chosen = Self::new(spec)?;
         chosen.get().suits(engine)?;
         if spec.workload == WorkloadName::Pgbench && spec.pgbench.scale.is_none() {
@@ -40,7 +40,7 @@ impl Chosen {
     }
 
     /// As every command sees it.
-    pub(super) fn get(&self) -> &dyn Workload {
+    pub(crate) fn get(&self) -> &dyn Workload {
         match self {
             Self::TprocC(workload) => workload,
             Self::Pgbench(workload) => workload,
@@ -48,7 +48,7 @@ impl Chosen {
     }
 
     /// Looks at the data; see [`Workload::inspect`].
-    pub(super) fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
+    pub(crate) fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         Ok(match self {
             Self::TprocC(workload) => workload.inspect(engine)?,
             Self::Pgbench(workload) => workload.inspect(engine)?,
@@ -56,7 +56,7 @@ impl Chosen {
     }
 
     /// For the driver.
-    pub(super) fn shared(self) -> Arc<dyn Workload> {
+    pub(crate) fn shared(self) -> Arc<dyn Workload> {
         match self {
             Self::TprocC(workload) => Arc::new(workload),
             Self::Pgbench(workload) => Arc::new(workload),
@@ -64,7 +64,7 @@ impl Chosen {
     }
 
     /// The size of the data against the server's cache and memory, for workloads whose reader thinks in them.
-    pub(super) fn working_set(&self, engine: &dyn Engine) -> Result<Option<String>> {
+    pub(crate) fn working_set(&self, engine: &dyn Engine) -> Result<Option<String>> {
         let Self::Pgbench(pgbench) = self else { return Ok(None) };
         if !pgbench.uses_tables() {
             return Ok(None);
@@ -77,7 +77,7 @@ impl Chosen {
     }
 
     /// What is left after an interrupted build.
-    pub(super) fn unfinished(&self) -> &'static str {
+    pub(crate) fn unfinished(&self) -> &'static str {
         match self {
             Self::TprocC(_) => {
                 "the warehouses that are complete stay, and the same command goes on from there"

@@ -1,0 +1,282 @@
+//! Runs on the opened target, kept in the store: one, or one after another for those that plan several.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow};
+use kelvin_database::{Engine, EngineKind};
+use kelvin_diagnose::Evidence;
+use kelvin_lab::spec::{Build, Span, WorkloadName};
+use kelvin_lab::{Bench, BenchError, Environment, Measured, Outcome, Planned, Run, Sink, SinkError, Spec};
+use kelvin_measure::event::Status;
+use kelvin_measure::{Clock, Event};
+use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
+use kelvin_store::{GroupId, NewRun, RunId, RunWriter, Slot, Store};
+use kelvin_workload::{Stop, Workload};
+
+use crate::args::SqueezeArgs;
+use crate::commands::{self, Chosen};
+use crate::exit::Stopped;
+use crate::live::Live;
+use crate::open::{self, Opened, Purpose};
+
+/// Makes runs and keeps them in a store.
+pub(crate) struct StoreBench<'a> {
+    store: &'a Store,
+    live: &'a mut dyn Live,
+    stop: &'a Stop,
+    metrics: Option<Metrics>,
+}
+
+/// A run that was made.
+pub(crate) struct Done {
+    /// Its number.
+    pub(crate) id: RunId,
+    /// What it came to.
+    pub(crate) outcome: Outcome,
+    /// What came of the cuts, where resources were cut.
+    pub(crate) squeezed: Option<kelvin_measure::event::Squeeze>,
+}
+
+impl<'a> StoreBench<'a> {
+    /// Runs are kept in `store`, seen in `live`, ended early by `stop`.
+    pub(crate) fn new(
+        store: &'a Store,
+        live: &'a mut dyn Live,
+        stop: &'a Stop,
+        metrics: Option<Metrics>,
+    ) -> Self {
+        Self { store, live, stop, metrics }
+    }
+
+    /// Opens the target, makes missing data, and runs. `spec` says afterwards what the run took from the database.
+    pub(crate) fn run(
+        &mut self,
+        spec: &mut Spec,
+        mut notes: Vec<String>,
+        squeeze: Option<&SqueezeArgs>,
+        member: Option<(GroupId, &Slot)>,
+    ) -> Result<Done> {
+        let opened = open::open(&spec.target, Purpose::Run, &mut |text| self.live.say(text))?;
+        let workload = prepare(spec, &opened, self.live, self.stop, &mut notes)?;
+        let squeeze = squeeze
+            .map(|squeeze| commands::squeeze::prepare(squeeze, spec, &*opened.engine, &mut notes))
+            .transpose()?;
+
+        let mut session = opened.engine.connect()?;
+        let environment = Environment::read(&*opened.engine, &mut *session)?;
+        drop(session);
+        let info = new_run(spec, &*opened.engine, &*workload, notes, &environment)?;
+        let writer = self.store.begin(&info)?;
+        let id = writer.id();
+        if let Some((group, slot)) = member {
+            self.store.enter_group(group, id, slot)?;
+        }
+        self.live.begin(id, &info, spec);
+        if let Some(metrics) = &mut self.metrics {
+            self.live.say(&format!("metrics: http://{}/metrics", metrics.endpoint.address()));
+            metrics.begin(id, &info);
+        }
+
+        let run = Run {
+            engine: Arc::clone(&opened.engine),
+            workload,
+            spec,
+            clock: Clock::real(),
+            stop: self.stop.clone(),
+        };
+        let mut sinks =
+            Sinks { writer, live: &mut *self.live, squeezed: None, metrics: self.metrics.as_mut() };
+        let outcome = match squeeze {
+            Some(squeeze) => {
+                let series = kelvin_lab::series(run.workload.kinds(), false);
+                run.execute(&mut squeeze.around(&mut sinks, &series, &run.clock))
+            }
+            None => run.execute(&mut sinks),
+        };
+        let squeezed = sinks.squeezed.take();
+        drop(sinks);
+        self.live.end();
+        let outcome = outcome.with_context(|| format!("run {id} ended early"))?;
+        Ok(Done { id, outcome, squeezed })
+    }
+
+    /// One run of a group, and what is to be known of it.
+    fn member(&mut self, planned: &Planned<'_>) -> Result<Measured> {
+        let began = Instant::now();
+        let mut spec = planned.spec.clone();
+        let done = self.run(&mut spec, Vec::new(), None, Some((planned.group, planned.slot)))?;
+        let stored = self.store.load(done.id)?;
+        let evidence = Evidence::of(&stored)?;
+        let void = kelvin_diagnose::void(&stored, &evidence, 0);
+        self.store.set_void(done.id, (!void.is_empty()).then(|| void.join("; ")).as_deref())?;
+        if done.outcome.status == Status::Interrupted {
+            return Err(anyhow!(Stopped(format!(
+                "run {} was interrupted; it is kept and does not count",
+                done.id
+            ))));
+        }
+        let figures = kelvin_diagnose::key_figures(&stored, &evidence, 0, planned.metrics)?;
+        Ok(Measured { run: done.id, figures, void, seconds: began.elapsed().as_secs_f64() })
+    }
+}
+
+impl Bench for StoreBench<'_> {
+    fn measure(&mut self, planned: &Planned<'_>) -> Result<Measured, BenchError> {
+        self.member(planned).map_err(|error| {
+            if self.stop.requested() {
+                return BenchError::Interrupted;
+            }
+            BenchError::Failed(error.into())
+        })
+    }
+
+    fn tell(&mut self, text: &str) {
+        self.live.say(text);
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.requested()
+    }
+}
+
+/// Makes the data if it is not there and looks at it; what the result's reader has to know is added to `notes`.
+fn prepare(
+    spec: &mut Spec,
+    opened: &Opened,
+    live: &mut dyn Live,
+    stop: &Stop,
+    notes: &mut Vec<String>,
+) -> Result<Arc<dyn Workload>> {
+    let engine = &*opened.engine;
+    let mut chosen = Chosen::on(engine, spec)?;
+    if !chosen.get().is_built(engine)? {
+        if spec.build == Build::Never {
+            commands::must_be_built(chosen.get(), engine)?;
+        }
+        commands::build::build_data(engine, &chosen, live, stop)?;
+        commands::check::check_data(engine, chosen.get(), live, stop)?;
+    }
+    if let Chosen::Pgbench(pgbench) = &chosen {
+        pgbench.vacuum(engine).context("cannot vacuum before the run; --no-vacuum leaves it out")?;
+        if spec.check && !pgbench.is_checked() {
+            notes
+                .push("--check: no condition tells whether these scripts did right; none was checked".into());
+        }
+    }
+    notes.extend(chosen.inspect(engine)?);
+    notes.extend(chosen.working_set(engine)?);
+    notes.extend(cautions(spec, engine));
+    Ok(chosen.shared())
+}
+
+/// What a reader of the figures has to know about how they came to be.
+fn cautions(spec: &Spec, engine: &dyn Engine) -> Vec<String> {
+    let mut cautions = Vec::new();
+    if engine.kind() == EngineKind::Sqlite {
+        cautions.push(
+            "SQLite runs in WAL mode with synchronous=NORMAL: a commit survives a crash of the process, not a power \
+             cut; PostgreSQL at its defaults waits for the disk"
+                .into(),
+        );
+    }
+    let long_enough = |span: Span| span >= Span::seconds(60);
+    if spec.workload == WorkloadName::TprocC
+        && spec.tproc_c.keying_and_thinking
+        && !(long_enough(spec.load.ramp_up) && long_enough(spec.load.duration))
+    {
+        cautions.push(
+            "with keying and thinking a New-Order takes 30 s on average before anything is sent: a ramp-up or a \
+             window under a minute sees the short transactions only"
+                .into(),
+        );
+    }
+    cautions
+}
+
+fn new_run(
+    spec: &Spec,
+    engine: &dyn Engine,
+    workload: &dyn Workload,
+    notes: Vec<String>,
+    environment: &Environment,
+) -> Result<NewRun> {
+    Ok(NewRun {
+        workload: workload.name().into(),
+        target: engine.describe(),
+        label: spec.label.clone(),
+        spec_toml: spec.to_toml(),
+        command: command_line(),
+        seed: spec.load.seed,
+        random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
+        kelvin_version: env!("CARGO_PKG_VERSION").into(),
+        kinds: kelvin_lab::series(workload.kinds(), spec.load.is_open_loop()),
+        headline: workload.headline().into(),
+        headline_per: workload.headline_per(),
+        counter_names: workload.counters().iter().map(|&name| name.into()).collect(),
+        notes,
+        environment: serde_json::to_value(environment)?,
+        started: jiff::Timestamp::now(),
+    })
+}
+
+/// The command line that repeats the run, quoted for a shell where it must be.
+fn command_line() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    let quoted = |word: String| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let words = std::env::args().skip(1).map(quoted);
+    std::iter::once("kelvin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Every consumer of a run's events. The store comes first: what the live view shows is kept.
+struct Sinks<'a> {
+    writer: RunWriter,
+    live: &'a mut dyn Live,
+    squeezed: Option<kelvin_measure::event::Squeeze>,
+    metrics: Option<&'a mut Metrics>,
+}
+
+/// The run as Prometheus sees it, for as long as this lives.
+pub(crate) struct Metrics {
+    endpoint: MetricsEndpoint,
+    sink: MetricsSink,
+}
+
+impl Metrics {
+    /// Listens at this address.
+    pub(crate) fn start(address: SocketAddr) -> Result<Self> {
+        let (endpoint, sink) = MetricsEndpoint::start(address)?;
+        Ok(Self { endpoint, sink })
+    }
+
+    fn begin(&mut self, id: RunId, info: &NewRun) {
+        self.sink.begin(RunInfo {
+            run: id.to_string(),
+            workload: info.workload.clone(),
+            headline: info.headline.clone(),
+            per: info.headline_per,
+            series: info.kinds.clone(),
+        });
+    }
+}
+
+impl Sink for Sinks<'_> {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.writer.consume(event)?;
+        self.live.event(event);
+        if let Event::Squeeze(squeezed) = event {
+            self.squeezed = Some(squeezed.clone());
+        }
+        if let Some(metrics) = &mut self.metrics {
+            metrics.sink.event(event);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! What can run a specification and give back what was measured: the seam between those that plan several runs (repeats,
+//! A/B comparisons, studies) and the one that makes a run. They plan in terms of [`Bench`] only, so that the same code
+//! runs on real databases and, in tests, on simulated noise.
+
+use kelvin_diagnose::KeyFigure;
+use kelvin_store::{GroupId, RunId, Slot};
+
+use crate::Spec;
+
+/// A run of a group, as planned.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned<'a> {
+    /// What to run; of one point.
+    pub spec: &'a Spec,
+    /// The group that it belongs to.
+    pub group: GroupId,
+    /// Where it stands in the group.
+    pub slot: &'a Slot,
+    /// Metrics whose means over the window are wanted beside the key figures.
+    pub metrics: &'a [String],
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The run, stored and entered into its group.
+    pub run: RunId,
+    /// Its key figures, the headline first, as [`kelvin_diagnose::key_figures`] has them.
+    pub figures: Vec<KeyFigure>,
+    /// Why it does not count; empty when it does. The store knows them too.
+    pub void: Vec<String>,
+    /// Everything that it took, reset included, in seconds.
+    pub seconds: f64,
+}
+
+impl Measured {
+    /// The value of a figure by its id; none where it is not known.
+    pub fn value(&self, id: &str) -> Option<f64> {
+        self.figures.iter().find(|figure| figure.id == id)?.value
+    }
+
+    /// Whether it counts.
+    pub fn counts(&self) -> bool {
+        self.void.is_empty()
+    }
+}
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// Somebody asked to stop. What was measured before is kept.
+    #[error("interrupted")]
+    Interrupted,
+    /// The run could not start, or could not be kept.
+    #[error(transparent)]
+    Failed(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Makes one run after another.
+pub trait Bench {
+    /// Brings the database into its state before a run, as the specification asks, measures, stores, and enters the run
+    /// into its group. A run that ended early is measured and void; one that was interrupted is an error.
+    fn measure(&mut self, planned: &Planned<'_>) -> Result<Measured, BenchError>;
+
+    /// A sentence for the person who waits.
+    fn tell(&mut self, text: &str);
+
+    /// Whether somebody asked to stop.
+    fn stopped(&self) -> bool;
+}
+
+/// The specification as it is run in a block: every block has random values of its own, so that the result holds for
+/// more than one course of them, and all runs of a block have the same, so that they differ in nothing else.
+pub fn in_block(spec: &Spec, block: u32) -> Spec {
+    let mut spec = spec.clone();
+    spec.load.seed = spec.load.seed.wrapping_add(u64::from(block));
+    spec
+}
+
+/// Refuses a specification that cannot stand in a group: one with several points has no one figure.
+pub fn suits(spec: &Spec) -> Result<(), String> {
+    if spec.load.find_max || spec.load.points().len() != 1 {
+        return Err(
+            "runs are repeated and compared at one number of users and one rate; give one of each".into()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Runs that belong together: repetitions of one specification, the two sides of an A/B comparison, the cells of a
+//! study. A group is begun before its first run, and each run enters it as soon as it has its number, so that what a
+//! killed kelvin had measured is in its group.
+
+use std::fmt;
+
+use rusqlite::{OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::RunId;
+use crate::error::{Error, Result};
+use crate::redact::redact_json;
+use crate::store::Store;
+
+/// Number of a group in its store: 1, 2, 3…
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GroupId(pub i64);
+
+impl fmt::Display for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What the runs of a group are to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GroupKind {
+    /// The same, again and again.
+    Repeat,
+    /// Two or more specifications in turn.
+    Ab,
+    /// The cells of a study.
+    Study,
+}
+
+impl GroupKind {
+    /// Its name in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Repeat => "repeat",
+            Self::Ab => "ab",
+            Self::Study => "study",
+        }
+    }
+}
+
+/// What is known when a group begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewGroup {
+    /// What its runs are to each other.
+    pub kind: GroupKind,
+    /// The user's name for it, or the study's.
+    pub name: Option<String>,
+    /// When it began.
+    pub created: jiff::Timestamp,
+    /// The plan, as JSON; no password.
+    pub body: Value,
+}
+
+/// A group as it was kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredGroup {
+    /// Its number.
+    pub id: GroupId,
+    /// What was known when it began.
+    pub info: NewGroup,
+}
+
+/// Where a run stands in its group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    /// Its order in time within the group, from 0. A run that replaces another has a place of its own.
+    pub place: u32,
+    /// The block, from 0: the stretch of the group in which every treatment is run once.
+    pub block: u32,
+    /// What was done to it: "A", "B", a cell's name; empty where there is one treatment only.
+    pub treatment: String,
+}
+
+/// A run of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// The run.
+    pub run: RunId,
+    /// The group.
+    pub group: GroupId,
+    /// Where it stands.
+    pub slot: Slot,
+    /// Why it does not count; none when it does.
+    pub void: Option<String>,
+}
+
+impl Store {
+    /// Begins a group. What looks like a password in a URL is removed.
+    pub fn begin_group(&self, group: &NewGroup) -> Result<GroupId> {
+        let mut body = group.body.clone();
+        redact_json(&mut body);
+        self.connection()
+            .execute(
+                "INSERT INTO run_group (kind, name, created_ms, body) VALUES (?, ?, ?, ?)",
+                params![group.kind.as_str(), group.name, group.created.as_millisecond(), body.to_string()],
+            )
+            .map_err(|e| Error::sqlite(self.path(), e))?;
+        Ok(GroupId(self.connection().last_insert_rowid()))
+    }
+
+    /// Puts a run that was begun into a group.
+    pub fn enter_group(&self, group: GroupId, run: RunId, slot: &Slot) -> Result<()> {
+        self.connection()
+            .execute(
+                "INSERT INTO member (run, run_group, place, block, treatment) VALUES (?, ?, ?, ?, ?)",
+                params![run.0, group.0, slot.place, slot.block, slot.treatment],
+            )
+            .map_err(|e| Error::sqlite(self.path(), e))?;
+        Ok(())
+    }
+
+    /// Says why a run of a group does not count, or that it does.
+    pub fn set_void(&self, run: RunId, void: Option<&str>) -> Result<()> {
+        self.connection()
+            .execute("UPDATE member SET void = ? WHERE run = ?", params![void, run.0])
+            .map_err(|e| Error::sqlite(self.path(), e))?;
+        Ok(())
+    }
+
+    /// One group; none when there is none of this number.
+    pub fn group(&self, id: GroupId) -> Result<Option<StoredGroup>> {
+        Ok(self.groups_where("WHERE id = ?", params![id.0])?.pop())
+    }
+
+    /// Every group, in the order of their numbers.
+    pub fn groups(&self) -> Result<Vec<StoredGroup>> {
+        self.groups_where("", params![])
+    }
+
+    /// The runs of a group in their order in time, those that do not count included.
+    pub fn members(&self, group: GroupId) -> Result<Vec<Member>> {
+        self.members_where("WHERE run_group = ? ORDER BY place", params![group.0])
+    }
+
+    /// Where a run stands; none when it is in no group.
+    pub fn membership(&self, run: RunId) -> Result<Option<Member>> {
+        Ok(self.members_where("WHERE run = ?", params![run.0])?.pop())
+    }
+
+    /// Writes a run's branch and testbed, under which it stands in the history.
+    pub fn enter_history(&self, run: RunId, branch: &str, testbed: &str) -> Result<()> {
+        self.connection()
+            .execute(
+                "INSERT INTO history (run, branch, testbed) VALUES (?, ?, ?)",
+                params![run.0, branch, testbed],
+            )
+            .map_err(|e| Error::sqlite(self.path(), e))?;
+        Ok(())
+    }
+
+    /// Branch and testbed of a run; none when it is not in the history.
+    pub fn in_history(&self, run: RunId) -> Result<Option<(String, String)>> {
+        self.connection()
+            .query_row("SELECT branch, testbed FROM history WHERE run = ?", [run.0], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()
+            .map_err(|e| Error::sqlite(self.path(), e))
+    }
+
+    /// Every run of the history with its branch and testbed, in the order of their numbers.
+    pub fn history(&self) -> Result<Vec<(RunId, String, String)>> {
+        let to = |e| Error::sqlite(self.path(), e);
+        let mut statement =
+            self.connection().prepare("SELECT run, branch, testbed FROM history ORDER BY run").map_err(to)?;
+        let rows =
+            statement.query_map([], |row| Ok((RunId(row.get(0)?), row.get(1)?, row.get(2)?))).map_err(to)?;
+        rows.collect::<rusqlite::Result<Vec<_>>>().map_err(to)
+    }
+
+    fn groups_where(&self, condition: &str, params: impl rusqlite::Params) -> Result<Vec<StoredGroup>> {
+        let to = |e| Error::sqlite(self.path(), e);
+        let sql = format!("SELECT id, kind, name, created_ms, body FROM run_group {condition} ORDER BY id");
+        let mut statement = self.connection().prepare(&sql).map_err(to)?;
+        let rows = statement.query_map(params, |row| Ok(self.read_group(row))).map_err(to)?;
+        rows.map(|row| row.map_err(to)?).collect()
+    }
+
+    fn read_group(&self, row: &Row<'_>) -> Result<StoredGroup> {
+        let to = |e| Error::sqlite(self.path(), e);
+        let damaged = |what: &str| Error::damaged(self.path(), what);
+        let kind: String = row.get(1).map_err(to)?;
+        let kind =
+            [GroupKind::Repeat, GroupKind::Ab, GroupKind::Study].into_iter().find(|k| k.as_str() == kind);
+        let body: String = row.get(4).map_err(to)?;
+        Ok(StoredGroup {
+            id: GroupId(row.get(0).map_err(to)?),
+            info: NewGroup {
+                kind: kind.ok_or_else(|| damaged("a group is of no known kind"))?,
+                name: row.get(2).map_err(to)?,
+                created: jiff::Timestamp::from_millisecond(row.get(3).map_err(to)?)
+                    .map_err(|_| damaged("a group has no time"))?,
+                body: serde_json::from_str(&body).map_err(|_| damaged("a group's plan is not JSON"))?,
+            },
+        })
+    }
+
+    fn members_where(&self, condition: &str, params: impl rusqlite::Params) -> Result<Vec<Member>> {
+        let to = |e| Error::sqlite(self.path(), e);
+        let sql = format!("SELECT run, run_group, place, block, treatment, void FROM member {condition}");
+        let mut statement = self.connection().prepare(&sql).map_err(to)?;
+        let rows = statement
+            .query_map(params, |row| {
+                Ok(Member {
+                    run: RunId(row.get(0)?),
+                    group: GroupId(row.get(1)?),
+                    slot: Slot { place: row.get(2)?, block: row.get(3)?, treatment: row.get(4)? },
+                    void: row.get(5)?,
+                })
+            })
+            .map_err(to)?;
+        rows.collect::<rusqlite::Result<Vec<_>>>().map_err(to)
+    }
+}

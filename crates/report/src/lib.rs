@@ -2,11 +2,13 @@
 //! the same report every time, anywhere.
 //!
 //! [`Report::of`] works out the figures once; [`text`], [`json`], [`csv`] and [`html`] show them;
-//! [`compare`] sets runs against each other.
+//! [`compare`] sets runs against each other, [`gate`] judges a comparison for CI, [`history`] looks at one branch.
 
 pub mod compare;
 pub mod csv;
 mod figure;
+pub mod gate;
+pub mod history;
 pub mod html;
 pub mod json;
 mod model;

@@ -71,11 +71,19 @@ pub enum Error {
         /// What was asked for.
         wanted: String,
     },
+    /// A name of several runs that cannot be read, or stands for none.
+    #[error("cannot take {wanted:?} as runs: {why}")]
+    Selection {
+        /// What was asked for.
+        wanted: String,
+        /// What is wrong, and what there is.
+        why: String,
+    },
     /// A run that is being written cannot be deleted.
     #[error("run {0} is still running")]
     Running(i64),
-    /// A label that could not be told from a run's number.
-    #[error("the label {0:?} cannot be used: it would read as a run's number, \"last\" or \"last-N\"")]
+    /// A label that could not be told from a run's number or another name of runs.
+    #[error("the label {0:?} cannot be used: it would read as a run's number, \"last\", \"last-N\" or several runs")]
     Label(String),
     /// An event that does not fit the run it belongs to.
     #[error("event refused: {0}")]

@@ -11,6 +11,7 @@ use crate::alive::{self, Writer};
 use crate::error::{Error, Result};
 use crate::redact::{redact, redact_json};
 use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary, verdict};
+use crate::select::is_label;
 use crate::stored::{self, StoredRun};
 use crate::writer::RunWriter;
 use crate::{body, schema};
@@ -58,10 +59,10 @@ impl Store {
     /// Begins a run, with a connection of its own, so that another thread can write it.
     ///
     /// # Errors
-    /// A label that reads like a run's number, "last" or "last-N" is refused.
+    /// A label that reads like a run's number, "last", "last-N" or a name of several runs is refused.
     pub fn begin(&self, run: &NewRun) -> Result<RunWriter> {
         if let Some(label) = &run.label
-            && (label.is_empty() || label.parse::<i64>().is_ok() || back_from_last(label).is_some())
+            && (label.parse::<i64>().is_ok() || back_from_last(label).is_some() || !is_label(label))
         {
             return Err(Error::Label(label.clone()));
         }

@@ -1,6 +1,6 @@
-//! What keeps two runs from being compared as if they differed in nothing but one factor.
+//! What keeps the runs of two sides from being compared as if they differed in nothing but one factor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -10,8 +10,10 @@ use crate::{Evidence, Fact, Finding, Severity};
 const ID: &str = "compared";
 
 /// What differs from run to run without being a cause: names, loads before the run, sizes, places.
-const INCIDENTAL: [&str; 8] = [
+const INCIDENTAL: [&str; 9] = [
     "/label",
+    // Other random values of the same distributions: the runs of a side are to have several.
+    "/load/seed",
     "/target",
     "/client_host/name",
     "/client_host/load_average",
@@ -32,26 +34,42 @@ enum Part {
     Host,
 }
 
-/// What differs between two runs, when it is more than one thing.
-pub(super) fn compared(first: &Evidence, second: &Evidence) -> Vec<Finding> {
-    let mut differences: Vec<(Part, String, Value, Value)> = Vec::new();
-    let mut add = |part, a: Option<&Value>, b: Option<&Value>| {
+/// Whether a fact by its path ("/client_host/load_average") differs from run to run without being a cause.
+pub(super) fn is_incidental(path: &str) -> bool {
+    INCIDENTAL.contains(&path)
+}
+
+/// What decides a figure by itself, and is looked at first.
+const FIRST: [&str; 3] = ["/load/users", "/load/duration", "/load/ramp-up"];
+
+/// What differs between two sides of runs, when it is more than one thing. A fact differs when the values that it has on
+/// one side are not those that it has on the other.
+pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding> {
+    let mut differences: Vec<(Part, String, Vec<Value>, Vec<Value>)> = Vec::new();
+    let mut add = |part, a: &[Option<&Value>], b: &[Option<&Value>]| {
+        let leaves = |side: &[Option<&Value>]| side.iter().map(|value| leaves(*value)).collect::<Vec<_>>();
         let (a, b) = (leaves(a), leaves(b));
-        let names: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
-        for name in names.into_iter().filter(|name| !INCIDENTAL.contains(&name.as_str())) {
-            let (one, other) =
-                (a.get(name).cloned().unwrap_or_default(), b.get(name).cloned().unwrap_or_default());
-            if one != other {
+        let names: BTreeSet<&String> = a.iter().chain(&b).flat_map(BTreeMap::keys).collect();
+        for name in names.into_iter().filter(|name| !is_incidental(name)) {
+            let (one, other) = (values(&a, name), values(&b, name));
+            let same = one.len() == other.len() && one.iter().all(|value| other.contains(value));
+            if !same {
                 let part = if name.starts_with("/database/") { Part::Database } else { part };
                 differences.push((part, name.clone(), one, other));
             }
         }
     };
-    add(Part::Run, first.context.spec(""), second.context.spec(""));
-    add(Part::Host, first.context.environment(""), second.context.environment(""));
+    let specs = |side: &[&Evidence]| side.iter().map(|e| e.context.spec("").cloned()).collect::<Vec<_>>();
+    let surroundings =
+        |side: &[&Evidence]| side.iter().map(|e| e.context.environment("").cloned()).collect::<Vec<_>>();
+    let (a, b) = (specs(first), specs(second));
+    add(Part::Run, &refs(&a), &refs(&b));
+    let (a, b) = (surroundings(first), surroundings(second));
+    add(Part::Host, &refs(&a), &refs(&b));
     if differences.len() < 2 {
         return Vec::new();
     }
+    differences.sort_by_key(|(_, name, ..)| FIRST.iter().position(|of| of == name).unwrap_or(FIRST.len()));
     let parts = |part| differences.iter().filter(|(of, ..)| *of == part).count();
     let kinds = [Part::Run, Part::Database, Part::Host].into_iter().filter(|part| parts(*part) > 0).count();
     // Of the settings of one database several may belong together; of what was run they do not.
@@ -60,14 +78,16 @@ pub(super) fn compared(first: &Evidence, second: &Evidence) -> Vec<Finding> {
     let more = names.len().saturating_sub(NAMED);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let all = |values: &[Value]| values.iter().map(words).collect::<Vec<_>>().join(" or ");
     let facts = differences.iter().map(|(_, name, one, other)| {
-        Fact::new(short(name), format!("{} against {}", words(one), words(other)))
+        Fact::new(short(name), format!("{} against {}", all(one), all(other)))
     });
+    let sides = if first.len() == 1 && second.len() == 1 { "runs" } else { "sides" };
     vec![Finding {
         id: ID,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("The two runs differ in {} things: {shown}{rest}", names.len()),
+        title: format!("The two {sides} differ in {} things: {shown}{rest}", names.len()),
         evidence: facts.collect(),
         threshold: "one factor at a time: more than one difference in specification, settings, versions or host; red when they \
                     are of different kinds, or more than one in what was run"
@@ -76,6 +96,22 @@ pub(super) fn compared(first: &Evidence, second: &Evidence) -> Vec<Finding> {
                way (a factorial design), which tells their effects apart."
             .into(),
     }]
+}
+
+fn refs(values: &[Option<Value>]) -> Vec<Option<&Value>> {
+    values.iter().map(Option::as_ref).collect()
+}
+
+/// The values of a fact over the runs of a side, each once; a run that lacks it has none.
+fn values(side: &[BTreeMap<String, Value>], name: &str) -> Vec<Value> {
+    let mut found: Vec<Value> = Vec::new();
+    for run in side {
+        let value = run.get(name).cloned().unwrap_or_default();
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
 }
 
 /// The name without where it stands.
@@ -122,7 +158,7 @@ mod tests {
 
     #[test]
     fn one_factor_is_no_finding_and_more_are() {
-        let found = |a: &Scene, b: &Scene| compared(&a.evidence(), &b.evidence());
+        let found = |a: &Scene, b: &Scene| compared(&[&a.evidence()], &[&b.evidence()]);
         let base = scene(4, "1");
         assert_eq!(found(&base, &base), []);
         assert_eq!(found(&base, &scene(8, "1")), []);
@@ -132,7 +168,7 @@ mod tests {
         let whats: Vec<_> = both[0].evidence.iter().map(|fact| fact.what.as_str()).collect();
         assert_eq!(whats, ["load/users", "huge_pages", "shared_buffers"]);
         assert_eq!(both[0].evidence[0].found, "4 against 8");
-        assert_eq!(compared(&Evidence::default(), &Evidence::default()), []);
+        assert_eq!(compared(&[&Evidence::default()], &[&Evidence::default()]), []);
     }
 
     #[test]
@@ -141,6 +177,27 @@ mod tests {
         other.spec["label"] = json!("b");
         other.environment["client_host"]["load_average"] = json!(3.0);
         other.environment["client_host"]["name"] = json!("b");
-        assert_eq!(compared(&scene(4, "1").evidence(), &other.evidence()), []);
+        assert_eq!(compared(&[&scene(4, "1").evidence()], &[&other.evidence()]), []);
+    }
+
+    #[test]
+    fn every_run_of_a_side_counts_and_seeds_may_vary() {
+        let seeded = |seed: u64, users: u32, buffers: &str| {
+            let mut scene = scene(users, buffers);
+            scene.spec["load"]["seed"] = json!(seed);
+            scene.evidence()
+        };
+        let a = [seeded(1, 4, "1"), seeded(2, 4, "1"), seeded(3, 4, "1")];
+        let alike = [seeded(1, 4, "1"), seeded(2, 4, "1")];
+        let (a, alike): (Vec<_>, Vec<_>) = (a.iter().collect(), alike.iter().collect());
+        assert_eq!(compared(&a, &alike), []);
+        // The first runs are alike; the last is not.
+        let odd = [seeded(1, 4, "1"), seeded(2, 8, "2")];
+        let found = compared(&a, &odd.iter().collect::<Vec<_>>());
+        assert_eq!(severities(&found), [Severity::Red]);
+        assert_eq!(found[0].evidence[0].found, "4 against 4 or 8");
+        assert!(found[0].title.starts_with("The two sides differ in 3 things: load/users"), "{}", found[0].title);
+        let others = [seeded(7, 8, "1"), seeded(8, 8, "1")];
+        assert_eq!(compared(&a, &others.iter().collect::<Vec<_>>()), [], "one factor, and other seeds");
     }
 }

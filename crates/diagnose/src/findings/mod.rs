@@ -8,6 +8,7 @@ mod checkpoint_in_window;
 mod client_saturated;
 mod client_throttled;
 mod compared;
+mod compared_tables;
 mod data_in_page_cache;
 mod data_write_burst;
 mod effect;
@@ -105,9 +106,19 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
     found
 }
 
-/// What keeps two runs from being compared as if they differed in nothing but the factor under study.
-pub fn compared(first: &Evidence, second: &Evidence) -> Vec<Finding> {
-    compared::compared(first, second)
+/// What keeps the runs of two sides from being compared as if they differed in nothing but the factor under study:
+/// first what their tables and indexes are, then how they were run and on what.
+pub fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding> {
+    let mut found = compared_tables::compared(first, second);
+    found.extend(compared::compared(first, second));
+    found.sort_by_key(|finding| finding.severity);
+    found
+}
+
+/// Whether a fact of a specification or of the surroundings, by its path ("/client_host/load_average"), differs from run
+/// to run without being a cause of anything.
+pub fn is_incidental(path: &str) -> bool {
+    compared::is_incidental(path)
 }
 
 /// Titles and next steps are sentences: whatever a test puts together is checked for it.

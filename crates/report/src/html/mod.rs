@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::figure::{bounds, coefficient, ms, percent, rate, seconds, users, whole};
 use observed::SeenCharts;
+pub(crate) use plot::escaped;
 
 use crate::text::{
     CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, UNANSWERED, about, explained, footnotes, generator,
@@ -21,7 +22,7 @@ use crate::text::{
 use crate::{OpenSecond, PointReport, Report, Result, SecondReport, Severity};
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+pub(crate) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const UPLOT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
 /// Every page holds a copy of uPlot, and its licence asks for the notice in every copy.

@@ -22,10 +22,10 @@ const WIDTH: usize = 80;
 const NOTES: usize = 10;
 /// Points above which they are a series: a screen for each would bury what the series says.
 const SERIES: usize = 3;
-const RED: &str = "\x1b[1;31m";
-const AMBER: &str = "\x1b[33m";
-const GREEN: &str = "\x1b[32m";
-const BOLD: &str = "\x1b[1m";
+pub(crate) const RED: &str = "\x1b[1;31m";
+pub(crate) const AMBER: &str = "\x1b[33m";
+pub(crate) const GREEN: &str = "\x1b[32m";
+pub(crate) const BOLD: &str = "\x1b[1m";
 
 /// How to print.
 #[derive(Debug, Clone, Copy, Default)]
@@ -83,7 +83,7 @@ impl Page {
     }
 
     fn painted(&self, colour: &str, text: &str) -> String {
-        if self.colour { format!("{colour}{text}\x1b[0m") } else { text.to_owned() }
+        painted(self.colour, colour, text)
     }
 
     /// Words broken at the page's width, the following lines indented under the first.
@@ -215,6 +215,11 @@ impl Page {
             None => self.wrapped("", "not judged: not every point has its self-audit"),
         }
     }
+}
+
+/// Text in a colour, where colours are wanted and there is one.
+pub(crate) fn painted(wanted: bool, colour: &str, text: &str) -> String {
+    if wanted && !colour.is_empty() { format!("{colour}{text}\x1b[0m") } else { text.to_owned() }
 }
 
 /// Blanks for control characters: a label or a server's message must not steer the terminal.

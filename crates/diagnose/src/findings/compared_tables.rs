@@ -1,0 +1,172 @@
+//! Whether the runs of two sides worked on the same tables and indexes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelvin_measure::observation::{Relation, When};
+
+use super::words::size;
+use crate::{Evidence, Fact, Finding, Severity};
+
+const ID: &str = "compared";
+
+/// A relation of another size than this is not the same data: what runs leave behind in a table that they change is less.
+const SIZE: f64 = 1.10;
+/// Relations below this are told by no size: a page more or less is a large share of them.
+const SMALLEST: u64 = 1 << 20;
+
+/// Sizes over the runs of a side, and in how many of them the relation is there.
+struct Side {
+    runs: usize,
+    relations: BTreeMap<String, Vec<Relation>>,
+}
+
+/// What of the tables and indexes before the load differs. Runs that nobody watched say nothing of them.
+pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding> {
+    let (a, b) = (side(first), side(second));
+    if a.runs == 0 || b.runs == 0 {
+        return Vec::new();
+    }
+    let names: BTreeSet<&String> = a.relations.keys().chain(b.relations.keys()).collect();
+    let mut missing = Vec::new();
+    let mut sizes = Vec::new();
+    for name in names {
+        let (x, y) = (a.of(name), b.of(name));
+        let Some(relation) = x.first().or(y.first()) else { continue };
+        // One that is there in every run of one side and in no other, or not in all runs of a side alike.
+        if x.len() * b.runs != y.len() * a.runs || x.len() % a.runs != 0 {
+            let place = |side: &Side, there: &[Relation]| match there.len() {
+                0 => "missing".to_owned(),
+                n if n == side.runs => format!("there, {}", size(median(there) as f64)),
+                n => format!("in {n} of {} runs", side.runs),
+            };
+            let found = format!("{} against {}", place(&a, x), place(&b, y));
+            missing.push((relation.kind != "index", Fact::new(described(relation), found)));
+        } else if x.len() == a.runs {
+            let (one, other) = (median(x), median(y));
+            let ratio = one.max(other) as f64 / one.min(other).max(1) as f64;
+            if ratio > SIZE && one.max(other) >= SMALLEST {
+                let found = format!("{} against {}", size(one as f64), size(other as f64));
+                sizes.push((ratio, Fact::new(described(relation), found)));
+            }
+        }
+    }
+    missing.sort_by_key(|(table, _)| *table);
+    sizes.sort_by(|(x, _), (y, _)| y.total_cmp(x));
+    let mut found = Vec::new();
+    if let Some((_, one)) = missing.first() {
+        let title = match missing.len() {
+            1 => format!("The two sides have other tables or indexes: {}", one.what),
+            n => format!("The two sides have other tables or indexes: {} and {} more", one.what, n - 1),
+        };
+        found.push(finding(
+            Severity::Red,
+            title,
+            missing.into_iter().map(|(_, fact)| fact).collect(),
+            "any table or index that is there before the load in the runs of one side only, or in some of them only",
+            "Make the missing index (or drop the one that is too many) and run that side again; where the index is the \
+             factor under study, this is the difference.",
+        ));
+    }
+    if let Some((_, one)) = sizes.first() {
+        found.push(finding(
+            Severity::Amber,
+            format!("The two sides have tables or indexes of other sizes before the load: {}", one.what),
+            sizes.into_iter().map(|(_, fact)| fact).collect(),
+            "10 % between the medians of the sides, of relations of 1 MiB and more",
+            "Reset the data before every run: a side that works on more, or on bloated tables, is slower for that.",
+        ));
+    }
+    found
+}
+
+fn finding(severity: Severity, title: String, evidence: Vec<Fact>, threshold: &str, next: &str) -> Finding {
+    Finding { id: ID, severity, point: None, title, evidence, threshold: threshold.into(), next: next.into() }
+}
+
+fn described(relation: &Relation) -> String {
+    match &relation.table {
+        Some(table) => format!("{} {} of {table}", relation.kind, relation.name),
+        None => format!("{} {}", relation.kind, relation.name),
+    }
+}
+
+impl Side {
+    fn of(&self, name: &str) -> &[Relation] {
+        self.relations.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn side(evidence: &[&Evidence]) -> Side {
+    let mut side = Side { runs: 0, relations: BTreeMap::new() };
+    for (relations, _) in evidence.iter().filter_map(|e| e.relations(When::Before)) {
+        side.runs += 1;
+        for relation in relations {
+            side.relations.entry(relation.name.clone()).or_default().push(relation.clone());
+        }
+    }
+    side
+}
+
+fn median(relations: &[Relation]) -> u64 {
+    let mut sizes: Vec<u64> = relations.iter().map(|relation| relation.bytes).collect();
+    sizes.sort_unstable();
+    sizes.get(sizes.len() / 2).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::event::Event;
+    use kelvin_measure::observation::Observation;
+
+    use super::*;
+    use crate::scene::severities;
+
+    fn run(relations: &[(&str, u64)]) -> Evidence {
+        let relation = |(name, bytes): &(&str, u64)| Relation {
+            name: (*name).into(),
+            kind: if name.ends_with("_key") { "index" } else { "table" }.into(),
+            table: name.strip_suffix("_key").map(Into::into),
+            bytes: *bytes,
+            ..Relation::default()
+        };
+        let mut evidence = Evidence::default();
+        evidence.event(&Event::Observed(Observation::Relations {
+            when: When::Before,
+            relations: relations.iter().map(relation).collect(),
+            database_bytes: 0,
+        }));
+        evidence
+    }
+
+    fn found(a: &[Evidence], b: &[Evidence]) -> Vec<Finding> {
+        compared(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn an_index_on_one_side_only_is_red_and_stands_first() {
+        let with = || run(&[("stock", 90 << 20), ("stock_key", 20 << 20)]);
+        let without = || run(&[("stock", 90 << 20), ("log", 1)]);
+        assert_eq!(found(&[with(), with()], &[with()]), []);
+        let all = found(&[with(), with()], &[without()]);
+        assert_eq!(severities(&all), [Severity::Red]);
+        let facts: Vec<_> = all[0].evidence.iter().map(|f| (f.what.as_str(), f.found.as_str())).collect();
+        assert_eq!(
+            facts,
+            [("index stock_key of stock", "there, 20 MB against missing"), ("table log", "missing against there, 1 B")]
+        );
+        // Half of both sides: the sides are alike, and yet no run can be set against another.
+        let mixed = || vec![with(), run(&[("stock", 90 << 20)])];
+        assert_eq!(found(&mixed(), &mixed())[0].evidence[0].found, "in 1 of 2 runs against in 1 of 2 runs");
+        assert_eq!(found(&[Evidence::default()], &[with()]), [], "nobody watched");
+    }
+
+    #[test]
+    fn other_sizes_are_amber_and_small_ones_nothing() {
+        let sized = |stock: u64, small: u64| run(&[("stock", stock), ("district", small)]);
+        assert_eq!(found(&[sized(100 << 20, 8192)], &[sized(109 << 20, 65_536)]), []);
+        let all = found(&[sized(100 << 20, 8192)], &[sized(140 << 20, 8192)]);
+        assert_eq!(severities(&all), [Severity::Amber]);
+        assert_eq!(all[0].evidence.len(), 1);
+        assert_eq!(all[0].evidence[0].what, "table stock");
+    }
+}

@@ -1,0 +1,154 @@
+//! What differs between the sides beside the figures: every fact of specification and surroundings, over all runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::Report;
+use crate::figure::NONE;
+
+/// The factors that decide a figure by themselves, and stand first.
+const FIRST: [&str; 3] = ["spec load.users", "spec load.duration", "spec load.ramp-up"];
+
+/// Facts that are no cause of a difference in the figures: names, and which random values were drawn.
+const ASIDE: [&str; 7] =
+    ["notes", "target", "spec target", "spec label", "seed", "spec load.seed", "seed of the data"];
+
+/// One fact that is not the same on both sides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Such as "database.settings.shared_buffers".
+    pub name: String,
+    /// The values over the runs of A, each once with how many of them have it.
+    pub a: Vec<(String, usize)>,
+    /// Of B.
+    pub b: Vec<(String, usize)>,
+    /// Whether it may be a cause of a difference in the figures: no name, place, or reading of the moment.
+    pub matters: bool,
+}
+
+impl Difference {
+    /// The values of one side in words: how many runs have each where they are several.
+    pub fn words(values: &[(String, usize)]) -> String {
+        match values {
+            [(value, _)] => value.clone(),
+            several => {
+                let each = several.iter().map(|(value, runs)| format!("{value} ({runs} of the runs)"));
+                each.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+}
+
+/// The facts of a run by their names.
+pub(crate) type Facts = BTreeMap<String, String>;
+
+/// The facts of a report's run.
+pub(super) fn of_report(r: &Report) -> Facts {
+    let others = [
+        ("target", r.target.clone()),
+        ("seed", r.seed.clone()),
+        ("kelvin version", r.kelvin_version.clone()),
+        ("random algorithm", r.random_algorithm.clone()),
+        ("notes", r.notes.join("; ")),
+    ];
+    facts(&r.spec_toml, &r.environment, others)
+}
+
+/// The facts of a specification and its surroundings, and those beside them.
+pub(crate) fn facts<const N: usize>(
+    spec_toml: &str,
+    environment: &serde_json::Value,
+    others: [(&str, String); N],
+) -> Facts {
+    let mut facts = BTreeMap::new();
+    crate::model::flatten("", environment, &mut facts);
+    facts.extend(others.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    let mut section = String::new();
+    for line in spec_toml.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        if line.starts_with('[') {
+            section = line.trim_matches(['[', ']']).to_owned() + ".";
+        } else if let Some((key, value)) = line.split_once('=') {
+            facts.insert(format!("spec {section}{}", key.trim()), value.trim().to_owned());
+        }
+    }
+    facts
+}
+
+/// What differs between two sides: those that matter before the others, the factors named first at their head.
+pub(crate) fn differences(a: &[Facts], b: &[Facts]) -> Vec<Difference> {
+    let names: BTreeSet<&String> = a.iter().chain(b).flat_map(BTreeMap::keys).collect();
+    let mut found: Vec<Difference> = names
+        .into_iter()
+        .map(|name| Difference {
+            name: name.clone(),
+            a: values(a, name),
+            b: values(b, name),
+            matters: matters(name),
+        })
+        .filter(differs)
+        .collect();
+    let place = |d: &Difference| FIRST.iter().position(|name| *name == d.name).unwrap_or(FIRST.len());
+    let of_spec = |d: &Difference| !d.name.starts_with("spec ");
+    found.sort_by_key(|d| (!d.matters, place(d), of_spec(d)));
+    found
+}
+
+fn differs(difference: &Difference) -> bool {
+    let values = |side: &[(String, usize)]| side.iter().map(|(v, _)| v.clone()).collect::<BTreeSet<_>>();
+    let (a, b) = (values(&difference.a), values(&difference.b));
+    a != b
+}
+
+fn matters(name: &str) -> bool {
+    !ASIDE.contains(&name) && !kelvin_diagnose::is_incidental(&format!("/{}", name.replace('.', "/")))
+}
+
+/// The values of a fact over the runs of a side in the order in which they are met.
+fn values(side: &[Facts], name: &str) -> Vec<(String, usize)> {
+    let mut found: Vec<(String, usize)> = Vec::new();
+    for facts in side {
+        let value = facts.get(name).map_or(NONE, String::as_str);
+        match found.iter_mut().find(|(known, _)| known == value) {
+            Some((_, runs)) => *runs += 1,
+            None => found.push((value.to_owned(), 1)),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(users: u32, seed: u64, buffers: &str, load: f64) -> Facts {
+        let environment = serde_json::json!({
+            "client_host": { "load_average": load },
+            "database": { "settings": { "shared_buffers": buffers } }
+        });
+        let spec = format!("label = \"x{seed}\"\n[load]\nusers = {users}\nseed = {seed}\n");
+        facts(&spec, &environment, [("seed", seed.to_string())])
+    }
+
+    fn names(a: &[Facts], b: &[Facts]) -> Vec<(String, bool)> {
+        differences(a, b).into_iter().map(|d| (d.name, d.matters)).collect()
+    }
+
+    #[test]
+    fn all_runs_of_a_side_count_and_what_matters_stands_first() {
+        let a = [run(4, 1, "1GB", 0.1), run(4, 2, "1GB", 0.2)];
+        let b = [run(4, 1, "1GB", 0.3), run(4, 2, "2GB", 0.4)];
+        assert_eq!(
+            names(&a, &b),
+            [("database.settings.shared_buffers".into(), true), ("client_host.load_average".into(), false)]
+        );
+        let found = differences(&a, &b);
+        assert_eq!(Difference::words(&found[0].a), "1GB");
+        assert_eq!(Difference::words(&found[0].b), "1GB (1 of the runs), 2GB (1 of the runs)");
+        let c = [run(8, 3, "2GB", 0.1)];
+        let first: Vec<_> = names(&a, &c).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(first[..2], ["spec load.users", "database.settings.shared_buffers"]);
+        assert!(differences(&a, &c).iter().all(|d| d.matters == (first[..2].contains(&d.name))));
+        assert_eq!(names(&a, &a), []);
+    }
+}

@@ -1,0 +1,128 @@
+//! The comparison as one HTML file that needs nothing else.
+
+use minijinja::value::{Serde, Value};
+use minijinja::{Environment, context};
+
+use super::text::{shown, titled};
+use super::{ComparedPoint, Comparison, Difference, list, share};
+use crate::html::escaped;
+use crate::{Result, Severity};
+
+const TEMPLATE: &str = include_str!("page.html");
+
+/// The page.
+///
+/// # Errors
+/// When the template fails, which is a mistake in it.
+pub fn render(comparison: &Comparison) -> Result<String> {
+    let mut environment = Environment::new();
+    environment.add_template("page.html", TEMPLATE)?;
+    let points: Vec<_> = comparison
+        .points
+        .iter()
+        .map(|point| {
+            let rows: Vec<_> = point
+                .figures
+                .iter()
+                .map(|f| {
+                    let interval = f.interval.map_or_else(String::new, |(l, h)| format!("{l:.3} to {h:.3}"));
+                    let p = f.p.map_or_else(String::new, |p| if p < 0.001 { "<.001".into() } else { format!("{p:.3}") });
+                    let ratio = f.ratio.map_or_else(|| crate::figure::NONE.into(), |r| format!("{r:.3}"));
+                    (titled(f), shown(f, f.a), shown(f, f.b), ratio, interval, p)
+                })
+                .collect();
+            (point.name(), point.verdict, point.words.clone(), rows, point.paired, point.runs)
+        })
+        .collect();
+    let forests: Vec<Value> =
+        comparison.points.iter().map(|p| Value::from_safe_string(forest(p, comparison.noise))).collect();
+    let differences: Vec<_> = comparison
+        .differences
+        .iter()
+        .map(|d| (d.name.clone(), Difference::words(&d.a), Difference::words(&d.b), d.matters))
+        .collect();
+    let findings: Vec<_> = comparison.findings.iter().filter(|f| f.severity != Severity::Note).collect();
+    let own: Vec<String> = comparison.own.iter().map(super::OwnFinding::words).collect();
+    Ok(environment.get_template("page.html")?.render(context! {
+        comparison => Value::from(Serde(comparison)),
+        runs => [list(&comparison.a), list(&comparison.b)],
+        points => Value::from(Serde(points)),
+        forests,
+        differences => Value::from(Serde(differences)),
+        findings => Value::from(Serde(findings)),
+        own,
+        noise => share(comparison.noise),
+        version => env!("CARGO_PKG_VERSION"),
+        style => Value::from_safe_string(crate::html::STYLE.to_owned()),
+    })?)
+}
+
+const WIDTH: f64 = 960.0;
+const LEFT: f64 = 240.0;
+const RIGHT: f64 = 30.0;
+const ROW: f64 = 22.0;
+const TOP: f64 = 12.0;
+
+/// Every ratio with its interval on a logarithmic axis, the noise as a band around 1; empty where no figure has an
+/// interval.
+fn forest(point: &ComparedPoint, noise: f64) -> String {
+    use std::fmt::Write;
+    let rows: Vec<_> = point.figures.iter().filter_map(|f| Some((f, f.ratio?, f.interval?))).collect();
+    let widest = rows.iter().flat_map(|(_, _, (l, h))| [l.ln().abs(), h.ln().abs()]).fold(noise, f64::max) * 1.1;
+    if rows.is_empty() || !widest.is_finite() || widest <= 0.0 {
+        return String::new();
+    }
+    let height = TOP + ROW * rows.len() as f64 + 40.0;
+    let x = |ratio: f64| LEFT + (ratio.ln() / widest + 1.0) / 2.0 * (WIDTH - LEFT - RIGHT);
+    let bottom = height - 34.0;
+    let mut out = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"ratios with their intervals; the table \
+         below has the figures\"><rect class=\"noise\" x=\"{:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+        x(1.0 / (1.0 + noise)),
+        x(1.0 + noise) - x(1.0 / (1.0 + noise)),
+        bottom - TOP
+    );
+    let end = widest.exp();
+    let mut ticks = vec![1.0 / end.powf(0.9), 1.0 / end.powf(0.45), 1.0, end.powf(0.45), end.powf(0.9)];
+    ticks.dedup();
+    out.push_str("<g class=\"axes\">");
+    for tick in ticks {
+        let at = x(tick);
+        let _ = write!(
+            out,
+            "<line x1=\"{at:.1}\" y1=\"{TOP}\" x2=\"{at:.1}\" y2=\"{bottom:.1}\"/><text x=\"{at:.1}\" y=\"{:.1}\" \
+             text-anchor=\"middle\">{tick:.3}</text>",
+            bottom + 16.0
+        );
+    }
+    for (index, (figure, ..)) in rows.iter().enumerate() {
+        let _ = write!(
+            out,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            LEFT - 10.0,
+            TOP + ROW * (index as f64 + 0.5) + 4.0,
+            escaped(&figure.name)
+        );
+    }
+    out.push_str("</g>");
+    for (index, (figure, ratio, (low, high))) in rows.iter().enumerate() {
+        let y = TOP + ROW * (index as f64 + 0.5);
+        let class = if figure.exploratory { "exploratory" } else { "judged" };
+        let _ = write!(
+            out,
+            "<g class=\"{class}\"><line x1=\"{:.1}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\"/><circle cx=\"{:.1}\" \
+             cy=\"{y:.1}\" r=\"4.5\"><title>{}: {ratio:.3} ({low:.3} to {high:.3})</title></circle></g>",
+            x(*low),
+            x(*high),
+            x(*ratio),
+            escaped(&figure.name)
+        );
+    }
+    let _ = write!(
+        out,
+        "<g class=\"axes\"><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">B/A, logarithmic</text></g></svg>",
+        (LEFT + WIDTH - RIGHT) / 2.0,
+        height - 3.0
+    );
+    out
+}

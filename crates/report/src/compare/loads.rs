@@ -1,0 +1,62 @@
+//! Which points of the runs are set against each other: those that were put under the same load.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{PointReport, Report};
+
+/// What a point was put under: users, the rate asked for in thousandths of a transaction per second so that it can
+/// be a key, and which of the run's points with both it is. The two legs of a mirrored ramp ask for the same and
+/// may get something else: the second time the system remembers what it went through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Load {
+    /// None where the rate alone is the load, however many users it took.
+    users: Option<u32>,
+    rate: Option<u64>,
+    /// From 1.
+    pub(super) nth: u32,
+}
+
+impl Load {
+    /// Whether it is the same but for being another of the run's points.
+    pub(super) fn repeats(self, other: Self) -> bool {
+        self.nth > 1 && (self.users, self.rate) == (other.users, other.rate)
+    }
+}
+
+/// The loads of a run's points, in their order.
+pub(super) fn loads(report: &Report, by_users: bool) -> Vec<Load> {
+    let mut seen: BTreeMap<(Option<u32>, Option<u64>), u32> = BTreeMap::new();
+    let load = |p: &PointReport| {
+        let rate = p.asked_per_second().map(|asked| (asked * 1e3).round() as u64);
+        let users = (by_users || rate.is_none()).then_some(p.users);
+        let nth = seen.entry((users, rate)).or_default();
+        *nth += 1;
+        Load { users, rate, nth: *nth }
+    };
+    report.points.iter().map(load).collect()
+}
+
+/// Which points are set against each other.
+pub(super) struct Pairs {
+    pub(super) by_users: bool,
+    pub(super) of: Vec<(Load, Load)>,
+}
+
+/// Loads that both sides measured; rates without regard to the users when they agree in nothing else; where each
+/// side has one only, these two whatever they are.
+pub(super) fn pairs(a: &[&Report], b: &[&Report]) -> Pairs {
+    let all = |side: &[&Report], by_users| -> BTreeSet<Load> {
+        side.iter().flat_map(|r| loads(r, by_users)).collect()
+    };
+    let (loads_a, loads_b) = (all(a, true), all(b, true));
+    if let (1, 1, Some(x), Some(y)) = (loads_a.len(), loads_b.len(), loads_a.first(), loads_b.first()) {
+        return Pairs { by_users: true, of: vec![(*x, *y)] };
+    }
+    let common = |by_users| -> Vec<_> {
+        all(a, by_users).intersection(&all(b, by_users)).map(|load| (*load, *load)).collect()
+    };
+    match common(true) {
+        none if none.is_empty() => Pairs { by_users: false, of: common(false) },
+        of => Pairs { by_users: true, of },
+    }
+}

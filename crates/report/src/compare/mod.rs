@@ -1,0 +1,281 @@
+//! Runs against each other: the ratio B/A, what differs beside the figures, and what may be concluded.
+//!
+//! One run on each side gives a ratio and no conclusion: how much runs of the same thing differ from each other
+//! is then unknown, and the precision within a run does not tell it. From four runs a side the ratio gets its
+//! 95 % interval (t on logarithms: of pairs where both sides stand in the blocks of one group, Welch's otherwise) and the
+//! exact p of a permutation beside it; the verdict is one of three ([`kelvin_stats::compare`]). One figure is judged; the
+//! others are exploratory, and their p allows for how many they are (Holm).
+
+mod differences;
+mod figures;
+mod html;
+mod loads;
+mod own;
+mod side;
+mod text;
+
+use kelvin_diagnose::Evidence;
+use kelvin_stats::compare::Verdict as Answer;
+use serde::Serialize;
+
+pub(crate) use differences::{Facts, differences as between, facts};
+pub(crate) use figures::{ADVISED, chance, percent, share};
+pub(crate) use own::list;
+
+use crate::{Error, Finding, PointReport, Report, Result};
+pub use differences::Difference;
+pub use figures::ComparedFigure;
+use figures::{Matched, Point, RESPONSE};
+pub use html::render as html;
+use loads::{Load, Pairs, loads};
+pub use own::OwnFinding;
+pub use side::{Run, Side};
+pub use text::{render, text};
+
+/// The smallest change that matters when nobody says otherwise.
+pub const NOISE: f64 = 0.01;
+
+/// A against B.
+#[derive(Debug, Clone, Serialize)]
+pub struct Comparison {
+    /// What the user called A.
+    pub name_a: String,
+    /// What the user called B.
+    pub name_b: String,
+    /// Numbers of the runs of A.
+    pub a: Vec<i64>,
+    /// Numbers of the runs of B.
+    pub b: Vec<i64>,
+    /// Name of the headline figure.
+    pub headline: String,
+    /// The smallest relative change that matters.
+    pub noise: f64,
+    /// One entry per number of users and rate that both sides have.
+    pub points: Vec<ComparedPoint>,
+    /// What differs between the sides, over all their runs: what matters first.
+    pub differences: Vec<Difference>,
+    /// What of these differences, and of the tables and indexes, keeps A and B from being compared as if they differed in
+    /// nothing but the factor under study, the most severe first; empty where one of them was not observed.
+    pub findings: Vec<Finding>,
+    /// The red findings of each side's own runs.
+    pub own: Vec<OwnFinding>,
+    /// Runs that must not be believed, and those that were left out, with the reason.
+    pub warnings: Vec<String>,
+}
+
+/// One number of users.
+#[derive(Debug, Clone, Serialize)]
+pub struct ComparedPoint {
+    /// Virtual users of A and of B.
+    pub users: (u32, u32),
+    /// Transactions per second that an open loop asked for, of A and of B.
+    pub asked_per_second: (Option<f64>, Option<f64>),
+    /// Which of the points of a run with these users and this rate it is, from 1; none where there is only one.
+    pub occurrence: Option<u32>,
+    /// Runs of A and of B that have it and are compared.
+    pub runs: (usize, usize),
+    /// Whether runs of one block are set against each other.
+    pub paired: bool,
+    /// The figures; the first is the one that is judged: the headline, or, where both sides are open loops whose
+    /// throughput was asked for, p99 of the response time. The others are exploratory.
+    pub figures: Vec<ComparedFigure>,
+    /// Every key figure, by its id; p of each is its own.
+    pub key: Vec<ComparedFigure>,
+    /// Half the 95 % interval within one run in per cent, of A and of B; only when each side has one run.
+    pub within_run_percent: Option<(f64, f64)>,
+    /// What may be said about the first figure.
+    pub verdict: Verdict,
+    /// The verdict in words.
+    pub words: String,
+}
+
+/// What may be said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Too few runs to say anything.
+    NotTestable,
+    /// The interval holds 1.
+    NoChange,
+    /// There is a change, smaller than what matters.
+    WithinNoise,
+    /// There is a change that matters.
+    Changed,
+}
+
+impl From<Answer> for Verdict {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::NotTestable => Self::NotTestable,
+            Answer::NoChange => Self::NoChange,
+            Answer::WithinNoise => Self::WithinNoise,
+            Answer::Changed => Self::Changed,
+        }
+    }
+}
+
+/// Sets the runs of `a` against those of `b` by their reports alone: without blocks and key figures, with the usual
+/// noise.
+///
+/// # Errors
+/// As [`sides`].
+pub fn compare(a: &[&Report], b: &[&Report]) -> Result<Comparison> {
+    let run = |report: &&Report| Run {
+        report: (*report).clone(),
+        key: std::collections::BTreeMap::new(),
+        void: Vec::new(),
+        block: None,
+    };
+    let (a, b): (Vec<Run>, Vec<Run>) = (a.iter().map(run).collect(), b.iter().map(run).collect());
+    sides(&Side::new("", &a, Vec::new()), &Side::new("", &b, Vec::new()), NOISE)
+}
+
+/// Sets side `a` against side `b`. `noise` is the smallest relative change that matters (0.01 = 1 %).
+///
+/// # Errors
+/// Runs of different workloads, open loops with closed ones, sides without a run, and sides without a common
+/// number of users or rate cannot be compared.
+pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
+    let (reports_a, reports_b) = (a.reports(), b.reports());
+    let first = comparable(&reports_a, &reports_b)?;
+    let pairs = loads::pairs(&reports_a, &reports_b);
+    let mut warnings: Vec<String> = a.told.iter().chain(&b.told).cloned().collect();
+    warnings.extend(reports_a.iter().chain(&reports_b).flat_map(|report| own::warnings(report)));
+    let mut points: Vec<ComparedPoint> = Vec::new();
+    for pair in &pairs.of {
+        let (point, told) = compared(first, a, b, &pairs, *pair, noise);
+        points.push(point);
+        warnings.extend(told.filter(|told| !warnings.contains(told)));
+    }
+    let common = !points.is_empty();
+    points.retain(|p| p.figures.iter().any(|f| f.name == first.headline && f.ratio.is_some()));
+    if points.is_empty() && common {
+        let name = &first.headline;
+        return Err(Error::Compare(format!("{name} has no ratio: on one side no transaction committed")));
+    }
+    if points.is_empty() {
+        let what = if first.open_loop { "rate" } else { "number of users" };
+        return Err(Error::Compare(format!("no {what} was measured on both sides")));
+    }
+    let facts = |side: &[&Report]| side.iter().map(|r| differences::of_report(r)).collect::<Vec<_>>();
+    let (seen_a, seen_b) = (seen(&reports_a), seen(&reports_b));
+    let findings = if seen_a.is_empty() || seen_b.is_empty() {
+        Vec::new()
+    } else {
+        kelvin_diagnose::compared(&seen_a, &seen_b)
+    };
+    let numbers = |side: &[&Report]| side.iter().map(|r| r.run).collect();
+    let mut own = own::red("A", &reports_a);
+    own.extend(own::red("B", &reports_b));
+    Ok(Comparison {
+        name_a: a.name.clone(),
+        name_b: b.name.clone(),
+        a: numbers(&reports_a),
+        b: numbers(&reports_b),
+        headline: first.headline.clone(),
+        noise,
+        points,
+        differences: between(&facts(&reports_a), &facts(&reports_b)),
+        findings,
+        own,
+        warnings,
+    })
+}
+
+fn seen<'a>(side: &[&'a Report]) -> Vec<&'a Evidence> {
+    side.iter().filter_map(|report| report.evidence.as_deref()).collect()
+}
+
+/// Refuses what has no common figure; gives the first run of A.
+fn comparable<'a>(a: &[&'a Report], b: &[&Report]) -> Result<&'a Report> {
+    if let Some(both) = a.iter().find(|x| b.iter().any(|y| x.run == y.run)) {
+        return Err(Error::Compare(format!("run {} is on both sides; name it on one", both.run)));
+    }
+    let (Some(first_a), Some(_)) = (a.first().copied(), b.first()) else {
+        return Err(Error::Compare("each side needs a run".into()));
+    };
+    if let Some(other) = a.iter().chain(b).find(|r| r.workload != first_a.workload) {
+        return Err(Error::Compare(format!(
+            "run {} is of {} and run {} of {}",
+            first_a.run, first_a.workload, other.run, other.workload
+        )));
+    }
+    if let Some(other) = a.iter().chain(b).find(|r| r.open_loop != first_a.open_loop) {
+        return Err(Error::Compare(format!(
+            "one of the runs {} and {} is an open loop and the other a closed one: the throughput of the one was \
+             asked for, that of the other found out",
+            first_a.run, other.run
+        )));
+    }
+    Ok(first_a)
+}
+
+fn compared(
+    first: &Report,
+    a: &Side<'_>,
+    b: &Side<'_>,
+    pairs: &Pairs,
+    pair: (Load, Load),
+    noise: f64,
+) -> (ComparedPoint, Option<String>) {
+    let points: Matched<'_> =
+        figures::matched(of(a, pairs.by_users, pair.0), of(b, pairs.by_users, pair.1));
+    let all = || a.runs.iter().chain(&b.runs).map(|run| &run.report);
+    let repeated = all().flat_map(|r| loads(r, pairs.by_users)).any(|load| load.repeats(pair.0));
+    let (figures, key) = figures::figures(first, &points);
+    let runs = (points.a.len(), points.b.len());
+    let (verdict, words) = match figures.first() {
+        Some(judged) => figures::judge(judged, noise, runs),
+        None => (Verdict::NotTestable, String::new()),
+    };
+    let within = match (&points.a[..], &points.b[..]) {
+        ([x], [y]) => {
+            let half = |p: &Point<'_>| Some(p.point.within_run?.half_width_percent);
+            half(x).zip(half(y))
+        }
+        _ => None,
+    };
+    let of_first = |side: &[Point<'_>]| {
+        side.first().map_or((0, None), |p: &Point<'_>| (p.point.users, p.point.asked_per_second()))
+    };
+    let ((users_a, asked_a), (users_b, asked_b)) = (of_first(&points.a), of_first(&points.b));
+    let compared = ComparedPoint {
+        users: (users_a, users_b),
+        asked_per_second: (asked_a, asked_b),
+        occurrence: repeated.then_some(pair.0.nth),
+        runs,
+        paired: points.paired,
+        figures,
+        key,
+        within_run_percent: within.filter(|_| !first.open_loop),
+        verdict,
+        words,
+    };
+    (compared, points.told)
+}
+
+/// The points of a side that were put under this load.
+fn of<'a>(side: &Side<'a>, by_users: bool, wanted: Load) -> Vec<Point<'a>> {
+    let mut found = Vec::new();
+    for run in &side.runs {
+        let place = loads(&run.report, by_users).iter().position(|load| *load == wanted);
+        let point: Option<&'a PointReport> = place.and_then(|place| run.report.points.get(place));
+        if let Some(point) = point {
+            let key = run.key.get(&point.point).map_or(&[][..], Vec::as_slice);
+            found.push(Point { run: run.report.run, point, key, block: run.block });
+        }
+    }
+    found
+}
+
+impl ComparedPoint {
+    /// "8 users", "1,500/s asked, 2nd".
+    pub(crate) fn name(&self) -> String {
+        text::load(self)
+    }
+
+    /// Whether the judged figure is the response time of an open loop.
+    pub(crate) fn is_of_response(&self) -> bool {
+        self.figures.first().is_some_and(|figure| figure.name == RESPONSE)
+    }
+}

@@ -1,0 +1,87 @@
+//! What is known of the runs of a side by themselves: why they must not be believed, and their red findings.
+
+use serde::Serialize;
+
+use kelvin_measure::event::Status;
+
+use crate::{Report, Severity};
+
+/// A red finding of runs of one side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OwnFinding {
+    /// "A" or "B".
+    pub side: &'static str,
+    /// Its stable name, which is that of its page.
+    pub id: &'static str,
+    /// As the first of these runs has it.
+    pub title: String,
+    /// The runs that have it.
+    pub runs: Vec<i64>,
+    /// Runs of the side.
+    pub of: usize,
+}
+
+impl OwnFinding {
+    /// In one sentence.
+    pub fn words(&self) -> String {
+        let of = match (self.runs.len(), self.of) {
+            (1, 1) => format!("run {}", list(&self.runs)),
+            (n, of) if n == of => format!("all {of} runs"),
+            (n, of) => format!("{n} of {of} runs ({})", list(&self.runs)),
+        };
+        format!("{} has it in {of}: {} ({})", self.side, self.title, self.id)
+    }
+}
+
+/// Numbers of runs for a sentence.
+pub(crate) fn list(runs: &[i64]) -> String {
+    runs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The red findings of a side's runs, each kind once.
+pub(super) fn red(side: &'static str, runs: &[&Report]) -> Vec<OwnFinding> {
+    let mut found: Vec<OwnFinding> = Vec::new();
+    for report in runs {
+        for finding in report.findings.iter().filter(|f| f.severity == Severity::Red) {
+            match found.iter_mut().find(|own| own.id == finding.id) {
+                Some(own) if own.runs.last() != Some(&report.run) => own.runs.push(report.run),
+                Some(_) => {}
+                None => found.push(OwnFinding {
+                    side,
+                    id: finding.id,
+                    title: finding.title.clone(),
+                    runs: vec![report.run],
+                    of: runs.len(),
+                }),
+            }
+        }
+    }
+    found.sort_by_key(|own| std::cmp::Reverse(own.runs.len()));
+    found
+}
+
+/// What a reader of a run's figures has to know of it.
+pub(super) fn warnings(report: &Report) -> Vec<String> {
+    let mut found = Vec::new();
+    if report.status != Status::Complete {
+        found.push(format!("run {} is {}", report.run, report.state));
+    }
+    if report.valid == Some(false) {
+        found.push(format!(
+            "run {} is not a valid {} run: {}",
+            report.run,
+            report.workload_name(),
+            report.violations.join("; ")
+        ));
+    }
+    for point in report.points.iter().filter(|p| p.schedule.as_ref().is_some_and(|s| s.overloaded)) {
+        if let Some(shortfall) = point.schedule.as_ref().and_then(|s| s.shortfall.as_ref()) {
+            found.push(format!("run {}, {}: {shortfall}", report.run, point.name()));
+        }
+    }
+    let errors: u64 = report.points.iter().flat_map(|p| &p.errors).map(|e| e.count).sum();
+    if errors > 0 {
+        found.push(format!("run {} had {errors} error{}", report.run, if errors == 1 { "" } else { "s" }));
+    }
+    found
+}

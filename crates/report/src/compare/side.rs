@@ -1,0 +1,71 @@
+//! The runs of one side, read from the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kelvin_diagnose::{Evidence, KeyFigure};
+use kelvin_store::{RunId, Store};
+
+use crate::{Report, Result};
+
+/// A run with what a comparison asks of it.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Its figures.
+    pub report: Report,
+    /// Its key figures by point.
+    pub key: BTreeMap<u32, Vec<KeyFigure>>,
+    /// Why its first point must not be compared with others; empty when it may be.
+    pub void: Vec<String>,
+    /// The group that it belongs to and its block there.
+    pub block: Option<(i64, u32)>,
+}
+
+impl Run {
+    /// Reads a run with the means of `metrics` beside its key figures.
+    ///
+    /// # Errors
+    /// When there is no such run, or it is damaged.
+    pub fn load(store: &Store, id: RunId, metrics: &[String]) -> Result<Self> {
+        let stored = store.load(id)?;
+        let earlier = if stored.has_observations() { store.before(&stored)? } else { None };
+        let earlier = earlier.map(|id| store.load(id)).transpose()?;
+        let report = Report::after(&stored, earlier.as_ref())?;
+        let evidence = match &report.evidence {
+            Some(evidence) => Arc::clone(evidence),
+            None => Arc::new(Evidence::of(&stored)?),
+        };
+        let mut key = BTreeMap::new();
+        for point in &report.points {
+            let figures = kelvin_diagnose::key_figures(&stored, &evidence, point.point, metrics)?;
+            key.insert(point.point, figures);
+        }
+        let void = kelvin_diagnose::void(&stored, &evidence, report.points.first().map_or(0, |p| p.point));
+        let block = store.membership(id)?.map(|member| (member.group.0, member.slot.block));
+        Ok(Self { report, key, void, block })
+    }
+}
+
+/// The runs of one side.
+#[derive(Debug, Clone)]
+pub struct Side<'a> {
+    /// What the user called it.
+    pub name: String,
+    /// Its runs, each once.
+    pub runs: Vec<&'a Run>,
+    /// What the reader has to know about how they were chosen.
+    pub told: Vec<String>,
+}
+
+impl<'a> Side<'a> {
+    /// A side of these runs; one that is named twice is no second observation.
+    pub fn new(name: impl Into<String>, runs: impl IntoIterator<Item = &'a Run>, told: Vec<String>) -> Self {
+        let mut seen = BTreeSet::new();
+        let runs = runs.into_iter().filter(|run| seen.insert(run.report.run)).collect();
+        Self { name: name.into(), runs, told }
+    }
+
+    pub(super) fn reports(&self) -> Vec<&'a Report> {
+        self.runs.iter().map(|run| &run.report).collect()
+    }
+}

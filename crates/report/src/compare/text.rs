@@ -1,0 +1,213 @@
+//! The comparison for a terminal, 80 columns wide.
+
+use std::fmt::Write;
+
+use super::own::list;
+use super::{ComparedFigure, ComparedPoint, Comparison, Difference, Verdict};
+use crate::figure::{NONE, ms, rate, significant};
+use crate::text::{AMBER, BOLD, Options, RED, broken, of_finding, painted, printable};
+use crate::{Finding, Severity};
+
+/// The comparison without colours.
+pub fn text(comparison: &Comparison) -> String {
+    render(comparison, Options::default())
+}
+
+/// The comparison for a terminal. What can make the sides differ beside the factor under study is red.
+pub fn render(comparison: &Comparison, options: Options) -> String {
+    let mut page = Page { out: String::new(), colour: options.colour };
+    page.sides(comparison);
+    for warning in &comparison.warnings {
+        page.lines(AMBER, broken("warning: ", warning));
+    }
+    // What the sides worked on stands before any figure.
+    let (top, rest): (Vec<&Finding>, Vec<&Finding>) =
+        comparison.findings.iter().partition(|finding| finding.severity == Severity::Red);
+    for finding in top {
+        page.finding(finding);
+    }
+    for own in &comparison.own {
+        page.lines(RED, broken("red    ", &own.words()));
+    }
+    for point in &comparison.points {
+        page.point(point);
+    }
+    page.line("");
+    for finding in rest.iter().filter(|finding| finding.severity != Severity::Note) {
+        page.finding(finding);
+    }
+    page.differences(&comparison.differences);
+    page.out
+}
+
+struct Page {
+    out: String,
+    colour: bool,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.out.push_str(line.trim_end());
+        self.out.push('\n');
+    }
+
+    fn lines(&mut self, colour: &str, lines: Vec<String>) {
+        for line in lines {
+            let line = painted(self.colour, colour, &line);
+            self.line(&line);
+        }
+    }
+
+    fn sides(&mut self, comparison: &Comparison) {
+        for (letter, name, runs) in
+            [("A", &comparison.name_a, &comparison.a), ("B", &comparison.name_b, &comparison.b)]
+        {
+            let numbers = list(runs);
+            let word = if runs.len() == 1 { "run" } else { "runs" };
+            let named = if name.is_empty() || *name == numbers { String::new() } else { format!("{name}: ") };
+            self.lines("", broken(&format!("{letter}: "), &format!("{named}{word} {numbers}")));
+        }
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        let colour = if finding.severity == Severity::Red { RED } else { AMBER };
+        self.lines(colour, of_finding(finding, "", usize::MAX));
+    }
+
+    fn point(&mut self, point: &ComparedPoint) {
+        let name = load(point);
+        self.line("");
+        self.line(&format!("{name:<29}{:>11}{:>11}{:>7}  {:<15}{:>5}", "A", "B", "B/A", "95 % interval", "p"));
+        for figure in &point.figures {
+            self.figure(figure);
+        }
+        if point.figures.iter().any(|figure| figure.exploratory && figure.p.is_some()) {
+            let name = point.figures.first().map_or("", |figure| figure.name.as_str());
+            let note = format!(
+                "only {name} is judged; the others are exploratory, their p allows for how many they are (Holm)"
+            );
+            self.lines("", broken("", &note));
+        }
+        if point.paired {
+            let note = format!("{} pairs of runs, each of one block", point.runs.0);
+            self.lines("", broken("", &note));
+        }
+        if let Some((a, b)) = point.within_run_percent {
+            self.line(&format!(
+                "precision within each run only (95 %): A ± {a:.1} %, B ± {b:.1} %; no statement\nabout A against B"
+            ));
+        }
+        let colour = if point.verdict == Verdict::NotTestable { AMBER } else { BOLD };
+        self.lines(colour, broken("verdict: ", &point.words));
+    }
+
+    fn figure(&mut self, figure: &ComparedFigure) {
+        let ratio = figure.ratio.map_or_else(|| NONE.into(), |r| format!("{r:.3}"));
+        let interval = figure.interval.map_or_else(String::new, |(l, h)| format!("{l:.3} to {h:.3}"));
+        let p = figure.p.map_or_else(String::new, |p| if p < 0.001 { "<.001".into() } else { format!("{p:.3}") });
+        let mut line = String::new();
+        let (a, b) = (shown(figure, figure.a), shown(figure, figure.b));
+        let _ = write!(line, "{:<29}{a:>11}{b:>11}{ratio:>7}  {interval:<15}{p:>5}", titled(figure));
+        self.line(&line);
+    }
+
+    /// One thing that differs is the factor; of more, nobody can tell whose doing a change is.
+    fn differences(&mut self, differences: &[Difference]) {
+        let (matter, aside): (Vec<&Difference>, Vec<&Difference>) = differences.iter().partition(|d| d.matters);
+        if differences.is_empty() {
+            self.line("nothing recorded differs between A and B");
+            return;
+        }
+        match matter.len() {
+            0 => self.line("nothing that matters differs between A and B"),
+            1 => self.line("what differs between A and B"),
+            n => {
+                let words = format!("{n} things; one only can be the factor under study");
+                self.lines(RED, broken("what else differs between A and B: ", &words));
+            }
+        }
+        let colour = if matter.len() > 1 { RED } else { BOLD };
+        for difference in matter {
+            self.difference(colour, difference);
+        }
+        if !aside.is_empty() {
+            self.line("and what differs from run to run, or names a place");
+        }
+        for difference in aside {
+            self.difference("", difference);
+        }
+    }
+
+    fn difference(&mut self, colour: &str, difference: &Difference) {
+        let name = painted(self.colour, colour, &format!("  {}", printable(&difference.name)));
+        self.line(&name);
+        for (side, values) in [("A", &difference.a), ("B", &difference.b)] {
+            self.line(&format!("      {side}: {}", printable(&Difference::words(values))));
+        }
+    }
+}
+
+/// The figure's name with its unit where that is not a rate.
+pub(super) fn titled(figure: &ComparedFigure) -> String {
+    match figure.unit.as_str() {
+        "us" => format!("{} ms", figure.name),
+        "µs" | "bytes" => short(figure),
+        _ => figure.name.clone(),
+    }
+}
+
+/// "server CPU a transaction" in the width that the table has.
+fn short(figure: &ComparedFigure) -> String {
+    format!("{}, {}", figure.name.replace(" a transaction", "/transaction"), figure.unit)
+}
+
+/// A value as the table has it.
+pub(super) fn shown(figure: &ComparedFigure, value: Option<f64>) -> String {
+    match (figure.unit.as_str(), value) {
+        ("us", value) => ms(value),
+        ("per minute" | "per second", value) => rate(value),
+        (_, Some(value)) => significant(value),
+        (_, None) => NONE.into(),
+    }
+}
+
+/// What a point was put under.
+pub(super) fn load(point: &ComparedPoint) -> String {
+    let load = match (point.asked_per_second, point.users) {
+        ((Some(a), Some(b)), _) if a == b => format!("{}/s asked", rate(Some(a))),
+        ((Some(a), Some(b)), _) => format!("{}/s in A, {}/s in B", rate(Some(a)), rate(Some(b))),
+        (_, (1, 1)) => "1 user".into(),
+        (_, (a, b)) if a == b => format!("{a} users"),
+        (_, (a, b)) => format!("{a} users in A, {b} in B"),
+    };
+    point.occurrence.map_or(load.clone(), |n| format!("{load}, {}", ordinal(n)))
+}
+
+/// "1st", "2nd", "3rd", "11th".
+fn ordinal(n: u32) -> String {
+    let ending = match (n % 10, n % 100) {
+        (1, rest) if rest != 11 => "st",
+        (2, rest) if rest != 12 => "nd",
+        (3, rest) if rest != 13 => "rd",
+        _ => "th",
+    };
+    format!("{n}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures::{chance, share};
+    use super::*;
+
+    #[test]
+    fn ordinals_are_english() {
+        let all = [1, 2, 3, 4, 11, 12, 13, 21, 22, 111].map(ordinal);
+        assert_eq!(all, ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "111th"]);
+    }
+
+    #[test]
+    fn chances_and_shares_read_well() {
+        assert_eq!([chance(0.000_01), chance(0.0286), chance(0.41)], ["<0.0001", "0.0286", "0.41"]);
+        assert_eq!([share(0.01), share(0.005), share(0.12)], ["1 %", "0.5 %", "12 %"]);
+    }
+}

@@ -1,0 +1,70 @@
+//! The gate as JUnit's XML, which every CI server reads: a test case for each measure and load.
+
+use std::fmt::Write;
+
+use super::{Gate, Outcome};
+use crate::compare::list;
+
+/// A `testsuites` document. What is undecided without --strict, and what cannot be tested, is skipped: neither passed
+/// nor failed.
+pub fn render(gate: &Gate) -> String {
+    let failures = gate.rows.iter().filter(|row| gate.row_fails(row)).count();
+    let skipped = |outcome| matches!(outcome, Outcome::NotTestable | Outcome::Undecided);
+    let skips = gate.rows.iter().filter(|row| skipped(row.outcome) && !gate.row_fails(row)).count();
+    let tests = gate.rows.len();
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skips}\" time=\"0\"");
+    let _ = writeln!(out, "<testsuites name=\"kelvin gate\" {counts}>");
+    let _ = writeln!(out, "  <testsuite name=\"{}\" {counts}>", escaped(&format!("kelvin gate against {}", gate.base)));
+    out.push_str("    <properties>\n");
+    for (name, value) in [
+        ("base", gate.base.clone()),
+        ("base runs", list(&gate.base_runs)),
+        ("candidate", gate.candidate.clone()),
+        ("candidate runs", list(&gate.candidate_runs)),
+        ("verdict", gate.verdict()),
+    ] {
+        let _ = writeln!(out, "      <property name=\"{name}\" value=\"{}\"/>", escaped(&value));
+    }
+    out.push_str("    </properties>\n");
+    for row in &gate.rows {
+        let name = escaped(&format!("{} at {}", row.measure, row.load));
+        let _ = write!(out, "    <testcase classname=\"kelvin.gate\" name=\"{name}\" time=\"0\">");
+        let words = escaped(&format!("{}: {}", row.name, row.words));
+        if gate.row_fails(row) {
+            let _ = write!(out, "<failure type=\"{}\" message=\"{words}\"/>", row.outcome.word());
+        } else if skipped(row.outcome) {
+            let _ = write!(out, "<skipped message=\"{words}\"/>");
+        } else {
+            let _ = write!(out, "<system-out>{words}</system-out>");
+        }
+        out.push_str("</testcase>\n");
+    }
+    let told: Vec<&String> = gate.warnings.iter().chain(&gate.differences).collect();
+    if !told.is_empty() {
+        out.push_str("    <system-out>");
+        for told in told {
+            let _ = writeln!(out, "{}", escaped(told));
+        }
+        out.push_str("</system-out>\n");
+    }
+    out.push_str("  </testsuite>\n</testsuites>\n");
+    out
+}
+
+/// Text within an element or an attribute. Characters that XML 1.0 does not have at all become blanks.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}

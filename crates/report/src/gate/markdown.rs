@@ -1,0 +1,88 @@
+//! The gate as Markdown, to be pasted into a pull request.
+
+use std::fmt::Write;
+
+use super::{Gate, Outcome};
+use crate::compare::{list, percent, share};
+use crate::figure::significant;
+use crate::text::printable;
+
+/// A heading, a table with a line for each measure, and what differs.
+pub fn render(gate: &Gate) -> String {
+    let mut out = String::new();
+    let mark = if gate.fails() { "❌" } else if gate.lacks_runs() { "⚠️" } else { "✅" };
+    let _ = writeln!(out, "### {mark} Kelvin gate {}\n", text(&gate.verdict()));
+    let _ = writeln!(
+        out,
+        "Base: {} (runs {}). Candidate: {} (runs {}).\n",
+        text(&gate.base),
+        list(&gate.base_runs),
+        text(&gate.candidate),
+        list(&gate.candidate_runs)
+    );
+    out.push_str("| measure | load | base | candidate | change | interval | allowed | outcome |\n");
+    out.push_str("|---|---|--:|--:|--:|---|--:|---|\n");
+    for row in &gate.rows {
+        let (change, interval) = row.ratio.map_or(("–".into(), "–".into()), |(ratio, low, high)| {
+            (percent(ratio), format!("{} to {}", percent(low), percent(high)))
+        });
+        let mark = match row.outcome {
+            Outcome::Passed => "✅",
+            Outcome::Regressed => "❌",
+            Outcome::Undecided if gate.strict => "❌",
+            Outcome::Undecided | Outcome::NotTestable => "⚠️",
+        };
+        let _ = writeln!(
+            out,
+            "| {} ({}) | {} | {} | {} | {change} | {interval} | {} | {mark} {} |",
+            text(&row.name),
+            text(&row.unit),
+            text(&row.load),
+            mean(&row.base),
+            mean(&row.candidate),
+            share(row.most),
+            row.outcome.word()
+        );
+    }
+    for row in gate.rows.iter().filter(|row| row.outcome == Outcome::NotTestable) {
+        let _ = writeln!(out, "\n{}: {}.", text(&row.name), text(&row.words));
+    }
+    let list = |out: &mut String, title: &str, items: &[String]| {
+        if !items.is_empty() {
+            let _ = writeln!(out, "\n<details><summary>{title} ({})</summary>\n", items.len());
+            for item in items {
+                let _ = writeln!(out, "- {}", text(item));
+            }
+            out.push_str("\n</details>\n");
+        }
+    };
+    list(&mut out, "What differs between base and candidate", &gate.differences);
+    list(&mut out, "Warnings", &gate.warnings);
+    out
+}
+
+/// Geometric mean, as the ratio is of them.
+fn mean(values: &[f64]) -> String {
+    if values.is_empty() || values.iter().any(|v| *v <= 0.0) {
+        return "–".into();
+    }
+    significant((values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp())
+}
+
+/// Text that stays text: in a table a bar would end its cell, and markup would be obeyed.
+fn text(words: &str) -> String {
+    let mut out = String::new();
+    for c in printable(words).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' | '#' | '@' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}

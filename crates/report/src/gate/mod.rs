@@ -1,0 +1,293 @@
+//! A comparison judged for continuous integration: may the candidate pass?
+//!
+//! Each measure has a largest regression that is allowed: at `m`, a figure of which more is better may fall to (1 − m)
+//! of the base, one of which less is better may rise to (1 + m). Against that bound stands the interval of the ratio:
+//!
+//! | interval | outcome |
+//! |---|---|
+//! | wholly beyond the bound | regressed: it is shown to be larger than allowed |
+//! | wholly within | passed: a larger one is ruled out |
+//! | around it | undecided: neither is shown; a failure only when asked to be strict |
+//! | none: fewer than four runs a side, or no such figure | not testable |
+//!
+//! With one measure the interval is the 95 % one, so that a candidate that is exactly at the bound fails by chance in
+//! 2.5 % of the gates, and one that is as good as the base in far less. Of `k` measures each has an interval at
+//! 1 − 0.05/k, so that this holds for all of them together (Bonferroni).
+
+mod junit;
+mod markdown;
+mod text;
+
+use kelvin_diagnose::Better;
+use kelvin_stats::compare::FEWEST;
+use kelvin_stats::student;
+use serde::Serialize;
+
+pub use junit::render as junit;
+pub use markdown::render as markdown;
+pub use text::render as text;
+
+use crate::compare::{ADVISED, ComparedFigure, ComparedPoint, Comparison, percent, share};
+use crate::{Error, Result};
+
+/// How often, at most, a gate fails by chance a candidate that is exactly at the bound, times two.
+const ERROR: f64 = 0.05;
+
+/// Runs a side beyond which it is not foretold how many are needed: the spread must come down first.
+const MOST: usize = 200;
+
+/// A measure with its limit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Limit {
+    /// Id of a key figure, such as "nopm", "p99" or "server-cpu"; none for the headline.
+    pub measure: Option<String>,
+    /// The largest regression that is allowed, as a share: 0.03.
+    pub most: f64,
+}
+
+/// What came of one measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// A regression larger than allowed is ruled out.
+    Passed,
+    /// Neither shown nor ruled out.
+    Undecided,
+    /// Too few runs, or no such figure.
+    NotTestable,
+    /// A regression larger than allowed is shown.
+    Regressed,
+}
+
+impl Outcome {
+    /// As a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Undecided => "undecided",
+            Self::NotTestable => "not testable",
+            Self::Regressed => "regressed",
+        }
+    }
+}
+
+/// One measure at one load.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Id of the key figure.
+    pub measure: String,
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// The load, such as "8 users".
+    pub load: String,
+    /// The largest regression that is allowed, as a share.
+    pub most: f64,
+    /// The values of the base's runs.
+    pub base: Vec<f64>,
+    /// The values of the candidate's runs.
+    pub candidate: Vec<f64>,
+    /// Candidate over base, with its interval at `confidence`.
+    pub ratio: Option<(f64, f64, f64)>,
+    /// Confidence of the interval.
+    pub confidence: f64,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// In words.
+    pub words: String,
+}
+
+/// The whole gate.
+#[derive(Debug, Clone, Serialize)]
+pub struct Gate {
+    /// What the base was called.
+    pub base: String,
+    /// What the candidate was called.
+    pub candidate: String,
+    /// Runs of the base.
+    pub base_runs: Vec<i64>,
+    /// Runs of the candidate.
+    pub candidate_runs: Vec<i64>,
+    /// Whether what is undecided fails.
+    pub strict: bool,
+    /// One for each measure and load.
+    pub rows: Vec<Row>,
+    /// What of the surroundings differs and can be the cause, in words.
+    pub differences: Vec<String>,
+    /// Runs that were left out or must not be believed.
+    pub warnings: Vec<String>,
+    /// The outcome of the whole: the worst of the rows, where undecided counts as regressed when strict.
+    pub outcome: Outcome,
+}
+
+/// Judges a comparison, whose A is the base and whose B is the candidate.
+///
+/// # Errors
+/// A measure that the runs do not have, or of which nobody can tell which way is better.
+pub fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> Result<Gate> {
+    let tests = (limits.len() * comparison.points.len()).max(1);
+    let confidence = 1.0 - ERROR / tests as f64;
+    let mut rows = Vec::new();
+    for limit in limits {
+        for point in &comparison.points {
+            rows.push(row(point, limit, confidence)?);
+        }
+    }
+    let worst = rows.iter().map(|row| row.outcome).max_by_key(|outcome| match outcome {
+        Outcome::Passed => 0,
+        Outcome::Undecided if strict => 3,
+        Outcome::Undecided => 1,
+        Outcome::NotTestable => 2,
+        Outcome::Regressed => 4,
+    });
+    let differs = comparison.differences.iter().filter(|d| d.matters);
+    let words = |values: &[(String, usize)]| crate::compare::Difference::words(values);
+    Ok(Gate {
+        base: comparison.name_a.clone(),
+        candidate: comparison.name_b.clone(),
+        base_runs: comparison.a.clone(),
+        candidate_runs: comparison.b.clone(),
+        strict,
+        rows,
+        differences: differs.map(|d| format!("{}: {} → {}", d.name, words(&d.a), words(&d.b))).collect(),
+        warnings: comparison.warnings.clone(),
+        outcome: worst.unwrap_or(Outcome::NotTestable),
+    })
+}
+
+impl Gate {
+    /// Whether it fails.
+    pub fn fails(&self) -> bool {
+        self.rows.iter().any(|row| self.row_fails(row))
+    }
+
+    /// Whether a measure fails it.
+    pub fn row_fails(&self, row: &Row) -> bool {
+        row.outcome == Outcome::Regressed || (self.strict && row.outcome == Outcome::Undecided)
+    }
+
+    /// Whether something could not be judged.
+    pub fn lacks_runs(&self) -> bool {
+        self.rows.iter().any(|row| row.outcome == Outcome::NotTestable)
+    }
+
+    /// In one sentence.
+    pub fn verdict(&self) -> String {
+        let of = |outcome| self.rows.iter().filter(|row| row.outcome == outcome).count();
+        let all = self.rows.len();
+        let (regressed, undecided, untestable) =
+            (of(Outcome::Regressed), of(Outcome::Undecided), of(Outcome::NotTestable));
+        let measures = |n: usize| if n == 1 { "1 measure".to_owned() } else { format!("{n} measures") };
+        if regressed > 0 {
+            format!("failed: {} of {all} regressed by more than allowed", measures(regressed))
+        } else if self.strict && undecided > 0 {
+            format!("failed: of {} of {all} a larger regression is not ruled out (--strict)", measures(undecided))
+        } else if untestable > 0 {
+            format!("not judged: {} of {all} cannot be tested", measures(untestable))
+        } else if undecided > 0 {
+            format!(
+                "passed: no regression beyond what is allowed is shown; of {} of {all} it is not ruled out either",
+                measures(undecided)
+            )
+        } else {
+            format!("passed: of {} a regression beyond what is allowed is ruled out", measures(all))
+        }
+    }
+}
+
+fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
+    let found = match &limit.measure {
+        Some(id) => point.key.iter().find(|figure| figure.id.eq_ignore_ascii_case(id)),
+        None => point.key.first(),
+    };
+    let Some(figure) = found else {
+        let known: Vec<&str> = point.key.iter().map(|figure| figure.id.as_str()).collect();
+        let asked = limit.measure.as_deref().unwrap_or("headline");
+        return Err(Error::Compare(format!("the runs have no measure {asked:?}; they have {}", known.join(", "))));
+    };
+    let Some(better) = figure.better else {
+        return Err(Error::Compare(format!(
+            "of {} nobody can tell which way is better, so that it has no regression",
+            figure.id
+        )));
+    };
+    let (outcome, ratio, words) = outcome(figure, better, limit.most, confidence, point.runs);
+    Ok(Row {
+        measure: figure.id.clone(),
+        name: figure.name.clone(),
+        unit: figure.unit.clone(),
+        load: point.name(),
+        most: limit.most,
+        base: figure.a_values.clone(),
+        candidate: figure.b_values.clone(),
+        ratio,
+        confidence,
+        outcome,
+        words,
+    })
+}
+
+type Judged = (Outcome, Option<(f64, f64, f64)>, String);
+
+fn outcome(figure: &ComparedFigure, better: Better, most: f64, confidence: f64, runs: (usize, usize)) -> Judged {
+    let (a, b) = runs;
+    if a.min(b) < FEWEST {
+        let words = format!(
+            "{a} runs of the base and {b} of the candidate: from {FEWEST} on it can be tested, {ADVISED} are advised"
+        );
+        return (Outcome::NotTestable, None, words);
+    }
+    if figure.fewest() < a.min(b) {
+        return (Outcome::NotTestable, None, format!("{} is not known of every run", figure.name));
+    }
+    let Some(change) = figure.change(0.0, confidence) else {
+        return (Outcome::NotTestable, None, format!("{} does not vary at all, or is not above 0", figure.name));
+    };
+    let (ratio, low, high) = (change.ratio.ratio, change.ratio.low, change.ratio.high);
+    let (bound, beyond, within) = match better {
+        Better::Higher => (1.0 - most, high < 1.0 - most, low >= 1.0 - most),
+        Better::Lower => (1.0 + most, low > 1.0 + most, high <= 1.0 + most),
+    };
+    let range = format!("{} ({} to {})", percent(ratio), percent(low), percent(high));
+    let allowed = format!("{} allowed", signed(better, most));
+    let (outcome, words) = if beyond {
+        (Outcome::Regressed, format!("{range}, {allowed}: more is shown"))
+    } else if within {
+        (Outcome::Passed, format!("{range}, {allowed}: more is ruled out"))
+    } else {
+        let more = needed(figure, bound, confidence)
+            .map_or_else(String::new, |runs| format!("; about {runs} runs a side would tell"));
+        (Outcome::Undecided, format!("{range}, {allowed}: more is neither shown nor ruled out{more}"))
+    };
+    (outcome, Some((ratio, low, high)), words)
+}
+
+/// "-3 %" of what is to be high, "+3 %" of what is to be low.
+pub(crate) fn signed(better: Better, most: f64) -> String {
+    match better {
+        Better::Higher => format!("-{}", share(most)),
+        Better::Lower => format!("+{}", share(most)),
+    }
+}
+
+/// Runs a side with which the interval would end before the bound, if estimate and spread stay what they are. None
+/// where the estimate lies at the bound, or too many are needed.
+fn needed(figure: &ComparedFigure, bound: f64, confidence: f64) -> Option<usize> {
+    let ln = |values: &[f64]| values.iter().map(|v| v.ln()).collect::<Vec<f64>>();
+    let (a, b) = (ln(&figure.a_values), ln(&figure.b_values));
+    let (mean, spread) = if figure.paired {
+        let pairs: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
+        let of = student::describe(&pairs)?;
+        (of.mean, of.sd?.powi(2))
+    } else {
+        let (a, b) = (student::describe(&a)?, student::describe(&b)?);
+        (b.mean - a.mean, a.sd?.powi(2) + b.sd?.powi(2))
+    };
+    let distance = (mean - bound.ln()).abs();
+    (FEWEST..=MOST).find(|runs| {
+        let degrees = if figure.paired { runs - 1 } else { 2 * (runs - 1) };
+        student::quantile(f64::midpoint(1.0, confidence), degrees as f64)
+            .is_some_and(|t| t * (spread / *runs as f64).sqrt() < distance)
+    })
+}

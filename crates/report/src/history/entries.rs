@@ -1,0 +1,235 @@
+//! The entries of a history, read from the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelvin_diagnose::{Evidence, KeyFigure};
+use kelvin_store::{Member, RunId, Store, StoredRun};
+
+use super::{Entry, History};
+use crate::compare::{Facts, facts};
+use crate::{Error, Result};
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// The branch; none for the only one, or that of the newest run.
+    pub branch: Option<String>,
+    /// The testbed; none for the one of the branch's newest run.
+    pub testbed: Option<String>,
+    /// The workload; none for the one of the newest run.
+    pub workload: Option<String>,
+    /// Id of the measure, such as "p99"; none for the headline.
+    pub measure: Option<String>,
+    /// Newest runs that are read, at most.
+    pub newest: usize,
+}
+
+/// Runs of one group and treatment, or one run that is in none.
+struct Bundle {
+    member: Option<Member>,
+    runs: Vec<RunId>,
+}
+
+/// Reads a history. `progress` is told how many of how many runs have been read.
+///
+/// # Errors
+/// When there is no such branch, testbed, workload or measure, or a run is damaged.
+pub fn load(store: &Store, asked: &Asked, progress: &mut dyn FnMut(usize, usize)) -> Result<History> {
+    let all = store.history()?;
+    let (branch, testbed, mut told) = place(&all, asked)?;
+    let here = all.iter().filter(|(_, b, t)| *b == branch && *t == testbed);
+    let workloads: BTreeMap<RunId, String> =
+        store.runs()?.into_iter().map(|run| (run.id, run.workload)).collect();
+    let of: Vec<(RunId, &String)> = here.filter_map(|(run, ..)| Some((*run, workloads.get(run)?))).collect();
+    let workload = match &asked.workload {
+        Some(wanted) => wanted.clone(),
+        None => of.last().map(|(_, workload)| (*workload).clone()).unwrap_or_default(),
+    };
+    let others: BTreeSet<&String> = of.iter().map(|(_, w)| *w).filter(|w| **w != workload).collect();
+    let mut runs: Vec<RunId> = of.iter().filter(|(_, w)| **w == workload).map(|(run, _)| *run).collect();
+    if runs.is_empty() {
+        return Err(Error::Compare(format!(
+            "branch {branch} has no run of {workload} on {testbed}; it has some of {}",
+            names(others)
+        )));
+    }
+    if !others.is_empty() {
+        told.push(format!("the branch has runs of {} as well: --workload shows them", names(others)));
+    }
+    if let Some(older) = runs.len().checked_sub(asked.newest).filter(|older| *older > 0) {
+        runs.drain(..older);
+        told.push(format!("{older} older runs are not shown: --last shows more"));
+    }
+    let mut history = History {
+        branch,
+        testbed,
+        workload,
+        measure: String::new(),
+        name: String::new(),
+        unit: String::new(),
+        better: None,
+        entries: Vec::new(),
+        changes: Vec::new(),
+        told,
+    };
+    let (mut read, total) = (0, runs.len());
+    let mut no_such: Option<Vec<String>> = None;
+    for bundle in bundles(store, &runs)? {
+        let mut entry: Option<Entry> = None;
+        let mut values = Vec::new();
+        for run in bundle.runs {
+            let stored = store.load(run)?;
+            let evidence = Evidence::of(&stored)?;
+            read += 1;
+            progress(read, total);
+            let void = void(store, &stored, &evidence)?;
+            if !void.is_empty() {
+                history.told.push(format!("run {run} is left out: {}", void.join("; ")));
+                continue;
+            }
+            let figures = kelvin_diagnose::key_figures(&stored, &evidence, point(&stored), &metric(asked))?;
+            let Some(figure) = wanted(&figures, asked.measure.as_deref()) else {
+                no_such = Some(figures.into_iter().map(|figure| figure.id).collect());
+                continue;
+            };
+            let Some(value) = figure.value.filter(|value| value.is_finite()) else {
+                history.told.push(format!("run {run} is left out: its {} is not known", figure.name));
+                continue;
+            };
+            (history.measure, history.name) = (figure.id.clone(), figure.name.clone());
+            (history.unit, history.better) = (figure.unit.clone(), figure.better);
+            values.push(value);
+            let entry = entry.get_or_insert_with(|| new_entry(&stored, bundle.member.as_ref()));
+            entry.runs.push(run.0);
+            entry.facts.push(facts_of(&stored));
+        }
+        if let (Some(mut entry), Some(median)) = (entry, kelvin_stats::rank::median(&values)) {
+            entry.value = median;
+            let low = values.iter().copied().fold(median, f64::min);
+            entry.range = (low, values.iter().copied().fold(median, f64::max));
+            history.entries.push(entry);
+        }
+    }
+    if history.entries.is_empty() {
+        return Err(Error::Compare(match no_such {
+            Some(known) => format!(
+                "the runs have no measure {:?}; they have {}",
+                asked.measure.as_deref().unwrap_or_default(),
+                known.join(", ")
+            ),
+            None => format!("no run of branch {} counts: {}", history.branch, history.told.join("; ")),
+        }));
+    }
+    history.find_changes();
+    Ok(history)
+}
+
+/// Branch and testbed.
+fn place(all: &[(RunId, String, String)], asked: &Asked) -> Result<(String, String, Vec<String>)> {
+    let refused = |why: String| Error::Compare(why);
+    let branches: BTreeSet<&String> = all.iter().map(|(_, branch, _)| branch).collect();
+    let Some((_, newest, _)) = all.last() else {
+        let why = "no run stands on a branch yet; `kelvin run … --branch NAME` puts it there";
+        return Err(refused(why.into()));
+    };
+    let branch = asked.branch.as_ref().unwrap_or(newest);
+    let mut told = Vec::new();
+    if !branches.contains(branch) {
+        return Err(refused(format!("there is no branch {branch:?}; there are {}", names(branches))));
+    }
+    if asked.branch.is_none() && branches.len() > 1 {
+        let others = branches.into_iter().filter(|other| *other != branch);
+        told.push(format!("there are other branches: {}", names(others)));
+    }
+    let testbeds: BTreeSet<&String> = all.iter().filter(|(_, b, _)| b == branch).map(|(.., on)| on).collect();
+    let newest = all.iter().rev().find(|(_, b, _)| b == branch).map(|(.., on)| on);
+    let Some(testbed) = asked.testbed.as_ref().or(newest) else {
+        return Err(refused(format!("branch {branch} has no run")));
+    };
+    if !testbeds.contains(testbed) {
+        return Err(refused(format!(
+            "branch {branch} has no run on the testbed {testbed:?}; it has some on {}",
+            names(testbeds)
+        )));
+    }
+    if asked.testbed.is_none() && testbeds.len() > 1 {
+        let others = testbeds.into_iter().filter(|other| *other != testbed);
+        told.push(format!("the branch has runs on other testbeds: {}; --testbed shows them", names(others)));
+    }
+    Ok((branch.clone(), testbed.clone(), told))
+}
+
+fn names<'a>(all: impl IntoIterator<Item = &'a String>) -> String {
+    all.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Runs that stand as one entry, in the order of their first ones.
+fn bundles(store: &Store, runs: &[RunId]) -> Result<Vec<Bundle>> {
+    let mut bundles: Vec<Bundle> = Vec::new();
+    for run in runs {
+        let member = store.membership(*run)?;
+        let same = |bundle: &&mut Bundle| match (&bundle.member, &member) {
+            (Some(one), Some(other)) => one.group == other.group && one.slot.treatment == other.slot.treatment,
+            _ => false,
+        };
+        match bundles.iter_mut().find(same) {
+            Some(bundle) => bundle.runs.push(*run),
+            None => bundles.push(Bundle { member, runs: vec![*run] }),
+        }
+    }
+    Ok(bundles)
+}
+
+/// Why a run does not count: as its group has it, else as the gate of validity says.
+fn void(store: &Store, run: &StoredRun, evidence: &Evidence) -> Result<Vec<String>> {
+    Ok(match store.membership(run.id)? {
+        Some(member) => member.void.into_iter().collect(),
+        None => kelvin_diagnose::void(run, evidence, point(run)),
+    })
+}
+
+/// The point that a run is known by: of several the one with the highest headline figure.
+fn point(run: &StoredRun) -> u32 {
+    let rate = |point: u32| run.figures(point).ok().and_then(|f| f.headline_per(run.info.headline_per));
+    let points = run.points();
+    let all: Vec<u32> = points.iter().map(|point| point.point).collect();
+    match all.as_slice() {
+        [] => 0,
+        [one] => *one,
+        several => several
+            .iter()
+            .copied()
+            .max_by(|a, b| rate(*a).unwrap_or(0.0).total_cmp(&rate(*b).unwrap_or(0.0)))
+            .unwrap_or(0),
+    }
+}
+
+/// A measure that is no key figure is asked for as a metric.
+fn metric(asked: &Asked) -> Vec<String> {
+    asked.measure.iter().filter(|measure| measure.contains('.')).cloned().collect()
+}
+
+fn wanted<'a>(figures: &'a [KeyFigure], measure: Option<&str>) -> Option<&'a KeyFigure> {
+    match measure {
+        Some(id) => figures.iter().find(|figure| figure.id.eq_ignore_ascii_case(id)),
+        None => figures.first(),
+    }
+}
+
+fn new_entry(run: &StoredRun, member: Option<&Member>) -> Entry {
+    Entry {
+        runs: Vec::new(),
+        group: member.map(|member| member.group.0),
+        treatment: member.map(|member| member.slot.treatment.clone()).filter(|t| !t.is_empty()),
+        started: run.info.started,
+        label: run.info.label.clone(),
+        value: 0.0,
+        range: (0.0, 0.0),
+        facts: Vec::new(),
+    }
+}
+
+fn facts_of(run: &StoredRun) -> Facts {
+    let info = &run.info;
+    facts(&info.spec_toml, &info.environment, [("kelvin version", info.kelvin_version.clone())])
+}

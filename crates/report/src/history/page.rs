@@ -1,0 +1,60 @@
+//! The trend as one HTML file that needs nothing else.
+
+use minijinja::value::{Serde, Value};
+use minijinja::{Environment, context};
+
+use super::{History, plot, text};
+use crate::Result;
+use crate::compare::chance;
+use crate::figure::significant;
+
+const TEMPLATE: &str = include_str!("page.html");
+
+/// The page. `link` gives the address of a run's own page, relative to where this one will stand; none where there is
+/// no page of it.
+///
+/// # Errors
+/// When the template fails, which is a mistake in it.
+pub fn render(history: &History, link: &dyn Fn(i64) -> Option<String>) -> Result<String> {
+    let mut environment = Environment::new();
+    environment.add_filter("significant", |value: f64| significant(value));
+    environment.add_template("page.html", TEMPLATE)?;
+    let entries: Vec<_> = history
+        .entries
+        .iter()
+        .map(|entry| {
+            let runs: Vec<(i64, Option<String>)> = entry.runs.iter().map(|run| (*run, link(*run))).collect();
+            (entry, runs, entry.started.strftime("%Y-%m-%d %H:%M").to_string())
+        })
+        .collect();
+    let changes: Vec<_> = history
+        .changes
+        .iter()
+        .map(|change| {
+            let at = history.entries.get(change.index).map_or_else(String::new, super::Entry::name);
+            let class = match change.better {
+                Some(true) => "good",
+                Some(false) => "red",
+                None => "note",
+            };
+            let facts: Vec<(String, String)> = change
+                .changed
+                .iter()
+                .map(|d| {
+                    let words = crate::compare::Difference::words;
+                    (d.name.clone(), format!("{} → {}", words(&d.a), words(&d.b)))
+                })
+                .collect();
+            (class, change.index, at, change.words(), change.before, change.after, chance(change.p), facts)
+        })
+        .collect();
+    Ok(environment.get_template("page.html")?.render(context! {
+        history => Value::from(Serde(history)),
+        entries => Value::from(Serde(entries)),
+        changes => Value::from(Serde(changes)),
+        verdict => text::verdict(history),
+        version => env!("CARGO_PKG_VERSION"),
+        plot => Value::from_safe_string(plot::svg(history)),
+        style => Value::from_safe_string(crate::html::STYLE.to_owned()),
+    })?)
+}

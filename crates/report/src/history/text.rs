@@ -1,0 +1,118 @@
+//! The history for a terminal, 80 columns wide.
+
+use super::{Entry, History};
+use crate::figure::significant;
+use crate::text::{AMBER, BOLD, GREEN, Options, RED, broken, painted, printable};
+
+/// Columns that the bars have.
+const BAR: usize = 22;
+
+/// A line for each entry, and between them where the level changed.
+pub fn render(history: &History, options: Options) -> String {
+    let mut out = String::new();
+    let mut lines = |colour: &str, lines: Vec<String>| {
+        for line in lines {
+            out.push_str(painted(options.colour, colour, line.trim_end()).as_str());
+            out.push('\n');
+        }
+    };
+    let title = format!(
+        "{} of {} on branch {}, testbed {}",
+        history.name, history.workload, history.branch, history.testbed
+    );
+    lines(BOLD, broken("", &title));
+    for told in &history.told {
+        lines(AMBER, broken("note: ", told));
+    }
+    let (low, high) = bounds(history);
+    lines("", vec![String::new()]);
+    let head = format!("{:<14}{:<18}{:>12}  {:<BAR$}  label", "run", "started (UTC)", history.unit, "");
+    lines("", vec![head]);
+    for (index, entry) in history.entries.iter().enumerate() {
+        if let Some(change) = history.changes.iter().find(|change| change.index == index) {
+            let colour = match change.better {
+                Some(true) => GREEN,
+                Some(false) => RED,
+                None => BOLD,
+            };
+            let lead = "── changed: ";
+            let words = format!(
+                "{} ({} → {}, p = {}); {}",
+                change.words(),
+                significant(change.before),
+                significant(change.after),
+                crate::compare::chance(change.p),
+                change.cause()
+            );
+            lines(colour, broken(lead, &words));
+        }
+        lines("", vec![line(entry, low, high)]);
+    }
+    lines("", vec![String::new()]);
+    let scale = format!("the bars go from {} to {}, not from 0", significant(low), significant(high));
+    lines("", broken("", &scale));
+    lines(BOLD, broken("", &verdict(history)));
+    out
+}
+
+/// What the change points say, in one sentence.
+pub(super) fn verdict(history: &History) -> String {
+    let entries = history.entries.len();
+    match history.changes.len() {
+        0 if history.too_short() => format!(
+            "{entries} {}: too few to find a change in; from {} on it can be",
+            if entries == 1 { "entry" } else { "entries" },
+            super::FEWEST
+        ),
+        0 => format!("no change of the level is shown in {entries} entries"),
+        1 => format!("the level changed once in {entries} entries"),
+        n => format!("the level changed {n} times in {entries} entries"),
+    }
+}
+
+fn line(entry: &Entry, low: f64, high: f64) -> String {
+    let label = entry.label.as_deref().map(printable).unwrap_or_default();
+    let label: String = label.chars().take(10).collect();
+    format!(
+        "{:<14}{:<18}{:>12}  {:<BAR$}  {label}",
+        runs(entry),
+        entry.started.strftime("%Y-%m-%d %H:%M").to_string(),
+        significant(entry.value),
+        bar((entry.value - low) / (high - low)),
+    )
+}
+
+/// "12", or "12-15 (4)" of a group.
+fn runs(entry: &Entry) -> String {
+    match (entry.runs.first(), entry.runs.last()) {
+        (Some(first), Some(last)) if first != last => format!("{first}-{last} ({})", entry.runs.len()),
+        (Some(first), _) => first.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// Eighths of a column, as blocks.
+fn bar(share: f64) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
+    let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    format!("{}{rest}", "█".repeat(eighths / 8))
+}
+
+/// From a tenth of the range under the lowest value to the highest, so that a change of some per cent is seen.
+pub(super) fn bounds(history: &History) -> (f64, f64) {
+    let values = || history.entries.iter().flat_map(|entry| [entry.range.0, entry.range.1]);
+    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    let margin = ((high - low) * 0.1).max(high.abs() * 0.01).max(f64::MIN_POSITIVE);
+    (low - margin, high + margin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bar;
+
+    #[test]
+    fn bars_grow_by_eighths() {
+        assert_eq!([bar(0.0), bar(0.5 / 22.0), bar(1.0 / 22.0)], ["", "▌", "█"]);
+        assert_eq!((bar(7.0).chars().count(), bar(-1.0)), (22, String::new()));
+    }
+}

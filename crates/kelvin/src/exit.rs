@@ -15,6 +15,8 @@ pub(crate) enum Code {
     WithErrors = 3,
     /// Ended by an error before its planned end; what was measured is kept.
     Aborted = 4,
+    /// Nothing was decided: too few runs, or a figure that they do not have.
+    NotTestable = 5,
     /// Ended by Ctrl-C or a signal; what was measured is kept.
     Interrupted = 130,
 }

@@ -15,7 +15,7 @@ use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 use kelvin_store::{GroupId, NewRun, RunId, RunWriter, Slot, Store};
 use kelvin_workload::{Stop, Workload};
 
-use crate::args::SqueezeArgs;
+use crate::args::{HistoryPlace, SqueezeArgs};
 use crate::commands::{self, Chosen};
 use crate::exit::Stopped;
 use crate::live::Live;
@@ -27,6 +27,7 @@ pub(crate) struct StoreBench<'a> {
     live: &'a mut dyn Live,
     stop: &'a Stop,
     metrics: Option<Metrics>,
+    history: Option<HistoryPlace>,
 }
 
 /// A run that was made.
@@ -47,7 +48,13 @@ impl<'a> StoreBench<'a> {
         stop: &'a Stop,
         metrics: Option<Metrics>,
     ) -> Self {
-        Self { store, live, stop, metrics }
+        Self { store, live, stop, metrics, history: None }
+    }
+
+    /// The same, which keeps its runs in the history as well.
+    pub(crate) fn in_history(mut self, history: Option<HistoryPlace>) -> Self {
+        self.history = history;
+        self
     }
 
     /// Opens the target, makes missing data, and runs. `spec` says afterwards what the run took from the database.
@@ -70,6 +77,10 @@ impl<'a> StoreBench<'a> {
         let info = new_run(spec, &*opened.engine, &*workload, notes, &environment)?;
         let writer = self.store.begin(&info)?;
         let id = writer.id();
+        if let Some(HistoryPlace { branch, testbed }) = &self.history {
+            let testbed = testbed.clone().unwrap_or_else(|| environment.client_host.testbed());
+            self.store.enter_history(id, branch, &testbed)?;
+        }
         if let Some((group, slot)) = member {
             self.store.enter_group(group, id, slot)?;
         }

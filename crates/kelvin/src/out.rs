@@ -1,6 +1,7 @@
 //! Standard output, which may be a pipe whose reader has seen enough (`kelvin show | head`).
 
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -16,6 +17,15 @@ pub(crate) fn write(text: &str) -> Result<()> {
 /// Writes text and a line end.
 pub(crate) fn line(text: &str) -> Result<()> {
     write(&format!("{text}\n"))
+}
+
+/// Writes a file and says so.
+pub(crate) fn file(path: &Path, text: &str, quiet: bool) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    if !quiet {
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(())
 }
 
 /// Writes words in lines of at most `width` columns: the first one begins at `first`, those after at `rest`.

@@ -372,9 +372,15 @@ fn several_runs_get_an_interval_and_a_verdict() {
     numbered(c, 21);
     let (a, b, c) = (refs(a), refs(b), refs(c));
     let verdict = |x: &[&Report], y: &[&Report]| compare::compare(x, y).unwrap().points[0].verdict;
-    assert_eq!(verdict(&a, &b), compare::Verdict::Higher);
-    assert_eq!(verdict(&b, &a), compare::Verdict::Lower);
-    assert_eq!(verdict(&a, &c), compare::Verdict::NoDifferenceShown);
+    assert_eq!(verdict(&a, &b), compare::Verdict::Changed);
+    assert_eq!(verdict(&b, &a), compare::Verdict::Changed);
+    assert_eq!(verdict(&a, &c), compare::Verdict::NoChange);
+    let shown = |x: &[&Report], y: &[&Report]| compare::text(&compare::compare(x, y).unwrap());
+    let (better, worse) =
+        (shown(&a, &b).replace("\n         ", " "), shown(&b, &a).replace("\n         ", " "));
+    assert!(better.contains("B has the higher NOPM") && better.contains("which is better"), "{better}");
+    assert!(worse.contains("B has the lower NOPM") && worse.contains("which is worse"), "{worse}");
+    insta::assert_snapshot!(shown(&a, &b));
     assert_eq!(verdict(&a[..3], &b), compare::Verdict::NotTestable);
     // The same run again adds nothing, and no run can stand on both sides.
     assert_eq!(verdict(&[a[0]; 6], &b), compare::Verdict::NotTestable);

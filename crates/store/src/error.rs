@@ -83,7 +83,9 @@ pub enum Error {
     #[error("run {0} is still running")]
     Running(i64),
     /// A label that could not be told from a run's number or another name of runs.
-    #[error("the label {0:?} cannot be used: it would read as a run's number, \"last\", \"last-N\" or several runs")]
+    #[error(
+        "the label {0:?} cannot be used: it would read as a run's number, \"last\", \"last-N\" or several runs"
+    )]
     Label(String),
     /// An event that does not fit the run it belongs to.
     #[error("event refused: {0}")]

@@ -204,7 +204,9 @@ impl Store {
                 }
             }
             if before == selection.runs.len() + selection.told.len() {
-                return Err(refused(format!("{term} stands for no run; `kelvin runs` lists those there are")));
+                return Err(refused(format!(
+                    "{term} stands for no run; `kelvin runs` lists those there are"
+                )));
             }
         }
         let mut seen = BTreeSet::new();
@@ -292,7 +294,8 @@ impl Store {
         refused: impl Fn(String) -> Error,
     ) -> Result<Vec<RunId>> {
         let history = self.history()?;
-        let on = |(_, branch, on): &&(RunId, String, String)| branch == name && testbed.is_none_or(|t| t == on);
+        let on =
+            |(_, branch, on): &&(RunId, String, String)| branch == name && testbed.is_none_or(|t| t == on);
         let runs: Vec<RunId> = history.iter().filter(on).map(|(run, ..)| *run).collect();
         if runs.is_empty() {
             return Err(refused(absent(&history, name, testbed)));
@@ -326,7 +329,10 @@ fn absent(history: &[(RunId, String, String)], name: &str, testbed: Option<&str>
         history.iter().filter(|(_, branch, _)| branch == name).map(|(.., on)| on.as_str()).collect();
     if let Some(testbed) = testbed.filter(|_| !testbeds.is_empty()) {
         let there: Vec<&str> = testbeds.into_iter().collect();
-        return format!("branch {name} has no run on the testbed {testbed:?}; it has some on {}", there.join(", "));
+        return format!(
+            "branch {name} has no run on the testbed {testbed:?}; it has some on {}",
+            there.join(", ")
+        );
     }
     let branches: BTreeSet<&str> = history.iter().map(|(_, branch, _)| branch.as_str()).collect();
     if branches.is_empty() {

@@ -79,9 +79,9 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let all = |values: &[Value]| values.iter().map(words).collect::<Vec<_>>().join(" or ");
-    let facts = differences.iter().map(|(_, name, one, other)| {
-        Fact::new(short(name), format!("{} against {}", all(one), all(other)))
-    });
+    let facts = differences
+        .iter()
+        .map(|(_, name, one, other)| Fact::new(short(name), format!("{} against {}", all(one), all(other))));
     let sides = if first.len() == 1 && second.len() == 1 { "runs" } else { "sides" };
     vec![Finding {
         id: ID,
@@ -196,7 +196,11 @@ mod tests {
         let found = compared(&a, &odd.iter().collect::<Vec<_>>());
         assert_eq!(severities(&found), [Severity::Red]);
         assert_eq!(found[0].evidence[0].found, "4 against 4 or 8");
-        assert!(found[0].title.starts_with("The two sides differ in 3 things: load/users"), "{}", found[0].title);
+        assert!(
+            found[0].title.starts_with("The two sides differ in 3 things: load/users"),
+            "{}",
+            found[0].title
+        );
         let others = [seeded(7, 8, "1"), seeded(8, 8, "1")];
         assert_eq!(compared(&a, &others.iter().collect::<Vec<_>>()), [], "one factor, and other seeds");
     }

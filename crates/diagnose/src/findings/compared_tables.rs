@@ -152,7 +152,10 @@ mod tests {
         let facts: Vec<_> = all[0].evidence.iter().map(|f| (f.what.as_str(), f.found.as_str())).collect();
         assert_eq!(
             facts,
-            [("index stock_key of stock", "there, 20 MB against missing"), ("table log", "missing against there, 1 B")]
+            [
+                ("index stock_key of stock", "there, 20 MB against missing"),
+                ("table log", "missing against there, 1 B")
+            ]
         );
         // Half of both sides: the sides are alike, and yet no run can be set against another.
         let mixed = || vec![with(), run(&[("stock", 90 << 20)])];

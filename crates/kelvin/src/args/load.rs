@@ -9,6 +9,7 @@ use clap::Args;
 use kelvin_lab::Spec;
 use kelvin_lab::spec::{Build, Span, TargetName, Users};
 
+use super::history::HistoryPlaceArgs;
 use super::observation::ObservationArgs;
 use super::pace::PaceArgs;
 use super::set;
@@ -63,6 +64,9 @@ pub(crate) struct LoadArgs {
     /// A name to find the run by
     #[arg(long, value_name = "NAME")]
     label: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryPlaceArgs,
 
     /// Refuse to run when the data is not there, instead of making it
     #[arg(long)]

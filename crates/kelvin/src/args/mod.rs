@@ -2,6 +2,7 @@
 
 mod doctor;
 mod familiar;
+mod history;
 mod language;
 mod load;
 mod observation;
@@ -22,6 +23,7 @@ use clap::{Args, Parser, Subcommand};
 use kelvin_lab::Spec;
 
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryPlace};
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use squeeze::SqueezeArgs;
@@ -38,7 +40,8 @@ pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
         NOPM, latencies and a self-audit. Add --target postgres to do the same on a PostgreSQL server of its \
         own, or --target postgres://user@host/database for yours. `kelvin run --help` names the other workloads.",
     after_help = "Exit codes: 0 valid · 1 measured, but not valid · 2 bad input, nothing measured · \
-        3 valid, but transactions failed · 4 ended by an error, part kept · 130 interrupted, part kept",
+        3 valid, but transactions failed · 4 ended by an error, part kept · 5 too few runs to tell (gate) · \
+        130 interrupted, part kept",
     max_term_width = 100,
     disable_help_subcommand = true
 )]
@@ -85,8 +88,12 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Write a stored run as HTML, JSON, CSV or text
     Report(ReportArgs),
-    /// Compare stored runs
+    /// Compare stored runs, groups of runs, or branches
     Compare(CompareArgs),
+    /// Show a branch over time, and where its level changed
+    History(HistoryArgs),
+    /// Judge for continuous integration whether a candidate regressed
+    Gate(GateArgs),
     /// A PostgreSQL server that kelvin makes and keeps for its runs
     ///
     /// It is made from the newest installed binaries, listens on no network, and keeps its data in
@@ -162,14 +169,6 @@ pub(crate) struct ReportArgs {
     /// Where to; "-" is standard output [default: a file beside the store for HTML, else standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-}
-
-/// `kelvin compare`.
-#[derive(Debug, Args)]
-pub(crate) struct CompareArgs {
-    /// The runs, or groups of runs such as 3,5,7; the base of the comparison first
-    #[arg(required = true, num_args = 2.., value_name = "RUN")]
-    pub(crate) runs: Vec<String>,
 }
 
 #[derive(Debug, Clone, Subcommand)]

@@ -12,7 +12,7 @@ use kelvin_lab::Spec;
 use kelvin_lab::spec::WorkloadName;
 
 use super::load::LoadArgs;
-use super::{Flags, pgbench, script, tproc_c};
+use super::{Flags, HistoryPlace, pgbench, script, tproc_c};
 
 /// `kelvin run`.
 #[derive(Debug, Args)]
@@ -182,6 +182,11 @@ impl RunArgs {
     /// Where the run is shown to Prometheus.
     pub(crate) fn metrics(&self) -> Option<SocketAddr> {
         self.load().and_then(|load| load.metrics)
+    }
+
+    /// Where the run is kept in the history; none when it is not.
+    pub(crate) fn history(&self) -> Result<Option<HistoryPlace>> {
+        self.load().map_or(Ok(None), |load| load.history.place())
     }
 
     /// The live view on the whole terminal.

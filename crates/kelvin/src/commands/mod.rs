@@ -6,10 +6,13 @@ mod compare;
 mod completions;
 mod doctor;
 mod drop;
+mod gate;
+mod history;
 mod observe;
 mod report;
 mod run;
 mod runs;
+mod select;
 mod server;
 mod show;
 pub(crate) mod squeeze;
@@ -37,6 +40,8 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
         Command::Show(args) => show::show(&args, global),
         Command::Report(args) => report::report(&args, global),
         Command::Compare(args) => compare::compare(&args, global),
+        Command::History(args) => history::history(&args, global),
+        Command::Gate(args) => gate::gate(&args, global),
         Command::Server(command) => server::server(&command, global),
         Command::Doctor(args) => doctor::doctor(&args, global),
         Command::Observe(args) => observe::observe(&args, global),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use kelvin_report::Report;
 use kelvin_report::text::Options;
 use kelvin_store::Store;
@@ -34,19 +34,11 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
         (kelvin_report::html::render(&report)?, false)
     };
     match args.output.as_deref() {
-        Some(file) if file != Path::new("-") => write(file, &text, global)?,
+        Some(file) if file != Path::new("-") => out::file(file, &text, global.quiet)?,
         None if !to_standard_output => {
-            write(&place::report(&path, id)?, &text, global)?;
+            out::file(&place::report(&path, id)?, &text, global.quiet)?;
         }
         _ => out::write(&text)?,
     }
     Ok(Code::Success)
-}
-
-fn write(file: &Path, text: &str, global: &Global) -> Result<()> {
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
-    if !global.quiet {
-        eprintln!("wrote {}", file.display());
-    }
-    Ok(())
 }

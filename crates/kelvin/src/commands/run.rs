@@ -27,6 +27,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
         return Ok(Code::Success);
     }
     args.refuse_shell_of_a_file(&spec)?;
+    let history = args.history()?;
     let stop = signal::listen()?;
     let mut live: Box<dyn Live> = if args.tui() {
         Box::new(Tui::new(&spec, global.quiet, &stop)?)
@@ -36,7 +37,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     let metrics = args.metrics().map(Metrics::start).transpose()?;
     let store_path = place::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
-    let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics);
+    let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics).in_history(history);
     let done = bench.run(&mut spec, args.notes(), squeeze, None)?;
     drop(bench);
 

@@ -56,6 +56,24 @@ impl Host {
     }
 }
 
+impl Host {
+    /// A name for the machine, as a history of its runs has it: host name and CPU model in small letters and digits, with
+    /// dashes between. The same for every run on it; another when its processor is replaced.
+    pub fn testbed(&self) -> String {
+        let words = [self.name.as_deref(), self.cpu.model.as_deref()];
+        let mut name = String::new();
+        for c in words.into_iter().flatten().flat_map(|word| word.chars().chain(['-'])) {
+            if c.is_ascii_alphanumeric() {
+                name.push(c.to_ascii_lowercase());
+            } else if !name.is_empty() && !name.ends_with('-') {
+                name.push('-');
+            }
+        }
+        let name = name.trim_end_matches('-');
+        if name.is_empty() { "unknown".into() } else { name.to_owned() }
+    }
+}
+
 /// The first line of a small file of the kernel's, without its line end.
 pub(crate) fn line(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;

@@ -94,7 +94,8 @@ pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
     };
     let independent = |a, b| Matched { a, b, paired: false, told: None };
     let (Some(of_a), Some(of_b)) = (blocks(&a), blocks(&b)) else { return independent(a, b) };
-    let common: BTreeSet<(i64, u32)> = of_a.keys().filter(|block| of_b.contains_key(block)).copied().collect();
+    let common: BTreeSet<(i64, u32)> =
+        of_a.keys().filter(|block| of_b.contains_key(block)).copied().collect();
     let complete = common.len() == a.len() && common.len() == b.len();
     if common.is_empty() || (common.len() < FEWEST && !complete) {
         return independent(a, b);
@@ -145,8 +146,7 @@ pub(super) fn figures(report: &Report, points: &Matched<'_>) -> (Vec<ComparedFig
         add(report.total_name(), unit, higher, &|p| p.transactions(per));
     }
     let first = points.a.first().map(|p| p.point);
-    let kinds: &[LatencyRow] =
-        first.map_or(&[], |p| if report.open_loop { &p.response } else { &p.latency });
+    let kinds: &[LatencyRow] = first.map_or(&[], |p| if report.open_loop { &p.response } else { &p.latency });
     for (kind, row) in kinds.iter().enumerate() {
         for (percentile, pick) in PICKS {
             let (name, rows): (_, Rows) = if report.open_loop {
@@ -284,5 +284,11 @@ pub(crate) fn share(part: f64) -> String {
 
 /// A probability with as many digits as it deserves.
 pub(crate) fn chance(p: f64) -> String {
-    if p < 0.0001 { "<0.0001".into() } else if p < 0.1 { format!("{p:.4}") } else { format!("{p:.2}") }
+    if p < 0.0001 {
+        "<0.0001".into()
+    } else if p < 0.1 {
+        format!("{p:.4}")
+    } else {
+        format!("{p:.2}")
+    }
 }

@@ -26,7 +26,9 @@ pub fn render(comparison: &Comparison) -> Result<String> {
                 .iter()
                 .map(|f| {
                     let interval = f.interval.map_or_else(String::new, |(l, h)| format!("{l:.3} to {h:.3}"));
-                    let p = f.p.map_or_else(String::new, |p| if p < 0.001 { "<.001".into() } else { format!("{p:.3}") });
+                    let p = f.p.map_or_else(String::new, |p| {
+                        if p < 0.001 { "<.001".into() } else { format!("{p:.3}") }
+                    });
                     let ratio = f.ratio.map_or_else(|| crate::figure::NONE.into(), |r| format!("{r:.3}"));
                     (titled(f), shown(f, f.a), shown(f, f.b), ratio, interval, p)
                 })
@@ -68,7 +70,8 @@ const TOP: f64 = 12.0;
 fn forest(point: &ComparedPoint, noise: f64) -> String {
     use std::fmt::Write;
     let rows: Vec<_> = point.figures.iter().filter_map(|f| Some((f, f.ratio?, f.interval?))).collect();
-    let widest = rows.iter().flat_map(|(_, _, (l, h))| [l.ln().abs(), h.ln().abs()]).fold(noise, f64::max) * 1.1;
+    let widest =
+        rows.iter().flat_map(|(_, _, (l, h))| [l.ln().abs(), h.ln().abs()]).fold(noise, f64::max) * 1.1;
     if rows.is_empty() || !widest.is_finite() || widest <= 0.0 {
         return String::new();
     }

@@ -25,7 +25,7 @@ pub(crate) use own::list;
 use crate::{Error, Finding, PointReport, Report, Result};
 pub use differences::Difference;
 pub use figures::ComparedFigure;
-use figures::{Matched, Point, RESPONSE};
+use figures::{Matched, Point};
 pub use html::render as html;
 use loads::{Load, Pairs, loads};
 pub use own::OwnFinding;
@@ -218,8 +218,7 @@ fn compared(
     pair: (Load, Load),
     noise: f64,
 ) -> (ComparedPoint, Option<String>) {
-    let points: Matched<'_> =
-        figures::matched(of(a, pairs.by_users, pair.0), of(b, pairs.by_users, pair.1));
+    let points: Matched<'_> = figures::matched(of(a, pairs.by_users, pair.0), of(b, pairs.by_users, pair.1));
     let all = || a.runs.iter().chain(&b.runs).map(|run| &run.report);
     let repeated = all().flat_map(|r| loads(r, pairs.by_users)).any(|load| load.repeats(pair.0));
     let (figures, key) = figures::figures(first, &points);
@@ -272,10 +271,5 @@ impl ComparedPoint {
     /// "8 users", "1,500/s asked, 2nd".
     pub(crate) fn name(&self) -> String {
         text::load(self)
-    }
-
-    /// Whether the judged figure is the response time of an open loop.
-    pub(crate) fn is_of_response(&self) -> bool {
-        self.figures.first().is_some_and(|figure| figure.name == RESPONSE)
     }
 }

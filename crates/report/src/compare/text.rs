@@ -77,7 +77,10 @@ impl Page {
     fn point(&mut self, point: &ComparedPoint) {
         let name = load(point);
         self.line("");
-        self.line(&format!("{name:<29}{:>11}{:>11}{:>7}  {:<15}{:>5}", "A", "B", "B/A", "95 % interval", "p"));
+        self.line(&format!(
+            "{name:<29}{:>11}{:>11}{:>7}  {:<15}{:>5}",
+            "A", "B", "B/A", "95 % interval", "p"
+        ));
         for figure in &point.figures {
             self.figure(figure);
         }
@@ -104,7 +107,8 @@ impl Page {
     fn figure(&mut self, figure: &ComparedFigure) {
         let ratio = figure.ratio.map_or_else(|| NONE.into(), |r| format!("{r:.3}"));
         let interval = figure.interval.map_or_else(String::new, |(l, h)| format!("{l:.3} to {h:.3}"));
-        let p = figure.p.map_or_else(String::new, |p| if p < 0.001 { "<.001".into() } else { format!("{p:.3}") });
+        let p =
+            figure.p.map_or_else(String::new, |p| if p < 0.001 { "<.001".into() } else { format!("{p:.3}") });
         let mut line = String::new();
         let (a, b) = (shown(figure, figure.a), shown(figure, figure.b));
         let _ = write!(line, "{:<29}{a:>11}{b:>11}{ratio:>7}  {interval:<15}{p:>5}", titled(figure));
@@ -113,7 +117,8 @@ impl Page {
 
     /// One thing that differs is the factor; of more, nobody can tell whose doing a change is.
     fn differences(&mut self, differences: &[Difference]) {
-        let (matter, aside): (Vec<&Difference>, Vec<&Difference>) = differences.iter().partition(|d| d.matters);
+        let (matter, aside): (Vec<&Difference>, Vec<&Difference>) =
+            differences.iter().partition(|d| d.matters);
         if differences.is_empty() {
             self.line("nothing recorded differs between A and B");
             return;

@@ -13,9 +13,14 @@ pub fn render(gate: &Gate) -> String {
     let skips = gate.rows.iter().filter(|row| skipped(row.outcome) && !gate.row_fails(row)).count();
     let tests = gate.rows.len();
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skips}\" time=\"0\"");
+    let counts =
+        format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skips}\" time=\"0\"");
     let _ = writeln!(out, "<testsuites name=\"kelvin gate\" {counts}>");
-    let _ = writeln!(out, "  <testsuite name=\"{}\" {counts}>", escaped(&format!("kelvin gate against {}", gate.base)));
+    let _ = writeln!(
+        out,
+        "  <testsuite name=\"{}\" {counts}>",
+        escaped(&format!("kelvin gate against {}", gate.base))
+    );
     out.push_str("    <properties>\n");
     for (name, value) in [
         ("base", gate.base.clone()),

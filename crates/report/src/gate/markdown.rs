@@ -10,7 +10,13 @@ use crate::text::printable;
 /// A heading, a table with a line for each measure, and what differs.
 pub fn render(gate: &Gate) -> String {
     let mut out = String::new();
-    let mark = if gate.fails() { "❌" } else if gate.lacks_runs() { "⚠️" } else { "✅" };
+    let mark = if gate.fails() {
+        "❌"
+    } else if gate.lacks_runs() {
+        "⚠️"
+    } else {
+        "✅"
+    };
     let _ = writeln!(out, "### {mark} Kelvin gate {}\n", text(&gate.verdict()));
     let _ = writeln!(
         out,

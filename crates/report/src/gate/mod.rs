@@ -182,7 +182,10 @@ impl Gate {
         if regressed > 0 {
             format!("failed: {} of {all} regressed by more than allowed", measures(regressed))
         } else if self.strict && undecided > 0 {
-            format!("failed: of {} of {all} a larger regression is not ruled out (--strict)", measures(undecided))
+            format!(
+                "failed: of {} of {all} a larger regression is not ruled out (--strict)",
+                measures(undecided)
+            )
         } else if untestable > 0 {
             format!("not judged: {} of {all} cannot be tested", measures(untestable))
         } else if undecided > 0 {
@@ -204,7 +207,10 @@ fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
     let Some(figure) = found else {
         let known: Vec<&str> = point.key.iter().map(|figure| figure.id.as_str()).collect();
         let asked = limit.measure.as_deref().unwrap_or("headline");
-        return Err(Error::Compare(format!("the runs have no measure {asked:?}; they have {}", known.join(", "))));
+        return Err(Error::Compare(format!(
+            "the runs have no measure {asked:?}; they have {}",
+            known.join(", ")
+        )));
     };
     let Some(better) = figure.better else {
         return Err(Error::Compare(format!(
@@ -230,7 +236,13 @@ fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
 
 type Judged = (Outcome, Option<(f64, f64, f64)>, String);
 
-fn outcome(figure: &ComparedFigure, better: Better, most: f64, confidence: f64, runs: (usize, usize)) -> Judged {
+fn outcome(
+    figure: &ComparedFigure,
+    better: Better,
+    most: f64,
+    confidence: f64,
+    runs: (usize, usize),
+) -> Judged {
     let (a, b) = runs;
     if a.min(b) < FEWEST {
         let words = format!(
@@ -242,7 +254,11 @@ fn outcome(figure: &ComparedFigure, better: Better, most: f64, confidence: f64, 
         return (Outcome::NotTestable, None, format!("{} is not known of every run", figure.name));
     }
     let Some(change) = figure.change(0.0, confidence) else {
-        return (Outcome::NotTestable, None, format!("{} does not vary at all, or is not above 0", figure.name));
+        return (
+            Outcome::NotTestable,
+            None,
+            format!("{} does not vary at all, or is not above 0", figure.name),
+        );
     };
     let (ratio, low, high) = (change.ratio.ratio, change.ratio.low, change.ratio.high);
     let (bound, beyond, within) = match better {

@@ -169,7 +169,9 @@ fn bundles(store: &Store, runs: &[RunId]) -> Result<Vec<Bundle>> {
     for run in runs {
         let member = store.membership(*run)?;
         let same = |bundle: &&mut Bundle| match (&bundle.member, &member) {
-            (Some(one), Some(other)) => one.group == other.group && one.slot.treatment == other.slot.treatment,
+            (Some(one), Some(other)) => {
+                one.group == other.group && one.slot.treatment == other.slot.treatment
+            }
             _ => false,
         };
         match bundles.iter_mut().find(same) {

@@ -158,11 +158,11 @@ impl Change {
     /// What changed with it, in words.
     pub(crate) fn cause(&self) -> String {
         if self.changed.is_empty() {
-            return "nothing recorded changed with it: look at the code under test, the data and the machine".into();
+            return "nothing recorded changed with it: look at the code under test, the data and the machine"
+                .into();
         }
-        let words = |d: &Difference| {
-            format!("{}: {} → {}", d.name, Difference::words(&d.a), Difference::words(&d.b))
-        };
+        let words =
+            |d: &Difference| format!("{}: {} → {}", d.name, Difference::words(&d.a), Difference::words(&d.b));
         self.changed.iter().map(words).collect::<Vec<_>>().join("; ")
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::text::bounds;
 use super::History;
+use super::text::bounds;
 use crate::figure::significant;
 use crate::html::escaped;
 

@@ -1,0 +1,269 @@
+//! The flags of what looks at several runs: `compare`, `history`, `gate`; and those by which a run enters the history.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use kelvin_report::gate::Limit;
+use kelvin_store::history_name;
+
+/// What runs can be called.
+const NAMES: &str = "Runs are named by\n  \
+    12, last, last-1, base      a number, the last, the one before it, the newest with this label\n  \
+    12,13,15 or 12..17          several\n  \
+    label:base                  all with this label\n  \
+    group:4, group:4/B          a group of repeats, an A/B or a study; one of its treatments\n  \
+    branch:main                 the newest six of a branch (main~20: twenty; main@TESTBED: of a testbed)\n\
+    A name of several leaves out what does not count: void members, runs that ended early or are not valid.";
+
+/// `kelvin compare`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{NAMES}\n\n\
+    The first is the base; every other one is compared with it. Six runs a side, in alternating order, are what a verdict \
+    takes; below four there is none. The verdict is on the headline (of open loops, on the p99 of the response time); the \
+    other figures are exploratory. What differs beside the figures is printed in red.\n\n\
+    Examples:\n  kelvin compare 12 15\n  kelvin compare group:4/A group:4/B\n  \
+    kelvin compare branch:main branch:feature --noise 2%\n  kelvin compare 1..6 7..12 --html compare.html"))]
+pub(crate) struct CompareArgs {
+    /// The runs, or names of several; the base of the comparison first
+    #[arg(required = true, num_args = 2.., value_name = "RUNS")]
+    pub(crate) runs: Vec<String>,
+    /// The smallest change that matters: one that is shown and smaller is "within noise"
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
+    pub(crate) noise: f64,
+    /// As JSON, one comparison a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write one self-contained page as well; for two sides
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// `kelvin history`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Runs enter the history with `kelvin run … --branch NAME` (or KELVIN_BRANCH). One entry is a run, or \
+    the median of the runs of a group. The level changes where the t test between what lies before and behind says p < 0.001; \
+    a change needs about four entries behind it before it can be seen.\n\n\
+    Measures: the headline (nopm, tps), transactions, mean, p50, p95, p99, client-cpu, server-cpu, cpu, \
+    server-instructions, wal, or the name of any observed metric, such as postgres.wal.bytes. What is measured per \
+    transaction of CPU varies less from run to run than throughput does.\n\n\
+    Examples:\n  kelvin history\n  kelvin history main --measure server-cpu\n  kelvin history main --html trend.html"
+)]
+pub(crate) struct HistoryArgs {
+    /// The branch [default: that of the newest run]
+    pub(crate) branch: Option<String>,
+    /// The measure [default: the headline]
+    #[arg(long, short, value_name = "MEASURE")]
+    pub(crate) measure: Option<String>,
+    /// The testbed [default: that of the branch's newest run]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) testbed: Option<String>,
+    /// The workload [default: that of the newest run]
+    #[arg(long, value_name = "WORKLOAD")]
+    pub(crate) workload: Option<String>,
+    /// Look at the newest so many runs
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = runs)]
+    pub(crate) last: usize,
+    /// Write the trend as one self-contained page as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `kelvin gate`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{NAMES}\n\n\
+    Passes when no regression larger than allowed is shown; with --strict only when one is ruled out. The interval of the \
+    ratio is the 95 % one, wider when several measures are judged, so that all of them together fail a good candidate by \
+    chance in at most 2.5 % of the gates.\n\n\
+    Exit codes: 0 passed · 1 regressed (with --strict: or not ruled out) · 2 bad input · 5 not testable: too few runs \
+    (four a side at least, six advised)\n\n\
+    Examples:\n  kelvin gate --against branch:main --max-regression 3%\n  \
+    kelvin gate group:7 --against branch:main~12 --max-regression 3% --measure nopm --measure p99:10%\n  \
+    kelvin gate --against label:release --max-regression 2% --strict --junit gate.xml --markdown -"))]
+pub(crate) struct GateArgs {
+    /// What is judged [default: the newest run, with the group that it is of]
+    #[arg(value_name = "CANDIDATE")]
+    pub(crate) candidate: Option<String>,
+    /// What it is judged against; runs of the candidate in it are left out
+    #[arg(long, value_name = "BASE")]
+    pub(crate) against: String,
+    /// The largest regression that is allowed
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) max_regression: f64,
+    /// A measure, with a limit of its own after a colon if it needs one (p99:5%); may be given several times [default: the
+    /// headline]
+    #[arg(long, short, value_name = "MEASURE[:PERCENT]")]
+    measure: Vec<String>,
+    /// Fail also when a larger regression cannot be ruled out
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Write the result for a CI server as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write the result for a pull request; "-" prints it in place of the text
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// As JSON
+    #[arg(long, conflicts_with = "markdown")]
+    pub(crate) json: bool,
+}
+
+impl GateArgs {
+    /// The measures with their limits.
+    pub(crate) fn limits(&self) -> Result<Vec<Limit>> {
+        if self.measure.is_empty() {
+            return Ok(vec![Limit { measure: None, most: self.max_regression }]);
+        }
+        let mut limits: Vec<Limit> = Vec::new();
+        for text in &self.measure {
+            let limit =
+                limit(text, self.max_regression).map_err(|why| anyhow::anyhow!("--measure {text}: {why}"))?;
+            if limits.iter().any(|known| known.measure == limit.measure) {
+                bail!("--measure {text}: this measure stands twice; give it once, with its limit");
+            }
+            limits.push(limit);
+        }
+        Ok(limits)
+    }
+}
+
+/// "p99" or "p99:5%".
+fn limit(text: &str, most: f64) -> Result<Limit, String> {
+    let (name, most) = match text.rsplit_once(':') {
+        Some((name, own)) => (name, percent(own)?),
+        None => (text, most),
+    };
+    if name.trim().is_empty() {
+        return Err("needs a measure before the limit, such as p99:5%".into());
+    }
+    Ok(Limit { measure: Some(name.trim().to_lowercase()), most })
+}
+
+/// Where a run stands in the history.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct HistoryPlaceArgs {
+    /// Keep the run in the history of this branch, for `kelvin history` and `kelvin gate` [env: KELVIN_BRANCH]
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    branch: Option<String>,
+
+    /// The machine by the name that the history has for it [env: KELVIN_TESTBED] [default: from host name and CPU model]
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    testbed: Option<String>,
+}
+
+/// Where a run is kept in the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HistoryPlace {
+    /// The branch.
+    pub(crate) branch: String,
+    /// The testbed; none for the one that the surroundings tell.
+    pub(crate) testbed: Option<String>,
+}
+
+impl HistoryPlaceArgs {
+    /// The flags, then the environment; none without a branch.
+    pub(crate) fn place(&self) -> Result<Option<HistoryPlace>> {
+        self.place_with(|variable| std::env::var(variable).ok())
+    }
+
+    fn place_with(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Option<HistoryPlace>> {
+        let from = |flag: &Option<String>, variable_name: &str| -> Result<Option<String>> {
+            let given = variable(variable_name).filter(|value| !value.is_empty());
+            match (flag, given) {
+                (Some(flag), _) => Ok(Some(flag.clone())),
+                (None, Some(value)) => match name(&value) {
+                    Ok(value) => Ok(Some(value)),
+                    Err(why) => bail!("{variable_name}={value:?} {why}"),
+                },
+                (None, None) => Ok(None),
+            }
+        };
+        let testbed = from(&self.testbed, "KELVIN_TESTBED")?;
+        match from(&self.branch, "KELVIN_BRANCH")? {
+            Some(branch) => Ok(Some(HistoryPlace { branch, testbed })),
+            None if self.testbed.is_some() => {
+                bail!("--testbed names a place in the history of a branch; give --branch NAME as well")
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    history_name(text).map(|()| text.to_owned())
+}
+
+/// "3%" as 0.03.
+fn percent(text: &str) -> Result<f64, String> {
+    let refused = || "not a percentage, such as 3% or 0.5%".to_owned();
+    let number = text.trim().strip_suffix('%').ok_or_else(refused)?.trim_end();
+    if number.starts_with('+') {
+        return Err(refused());
+    }
+    let value: f64 = number.parse().map_err(|_| refused())?;
+    if !value.is_finite() || value < 0.0 {
+        return Err(refused());
+    }
+    if value >= 100.0 {
+        return Err("100 % and more would allow everything; give less".into());
+    }
+    Ok(value / 100.0)
+}
+
+fn runs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("0 runs show nothing; give at least 1".into()),
+        Ok(runs) => Ok(runs),
+        Err(_) => Err("not a number of runs".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_are_read_and_others_refused() {
+        for (text, value) in [("3%", 0.03), ("0.5 %", 0.005), ("0%", 0.0), ("99.9%", 0.999)] {
+            assert!((percent(text).unwrap() - value).abs() < 1e-12, "{text}");
+        }
+        for refused in ["3", "", "%", "-1%", "+1%", "inf%", "NaN%", "three%", "100%", "3%%"] {
+            assert!(percent(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn measures_have_a_limit_of_their_own() {
+        let own = limit("P99:5%", 0.03).unwrap();
+        assert_eq!((own.measure.as_deref(), own.most), (Some("p99"), 0.05));
+        assert_eq!(limit("nopm", 0.03).unwrap().most, 0.03);
+        for refused in [":5%", "", "p99:", "p99:5"] {
+            assert!(limit(refused, 0.03).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn flags_stand_before_the_environment_and_a_testbed_needs_a_branch() {
+        let args = |branch: Option<&str>, testbed: Option<&str>| HistoryPlaceArgs {
+            branch: branch.map(Into::into),
+            testbed: testbed.map(Into::into),
+        };
+        let nothing = |_: &str| None;
+        let set = |variable: &str| Some(format!("{variable} x")).filter(|_| variable.ends_with("BRANCH"));
+        let place = args(Some("main"), Some("rack 7")).place_with(set).unwrap().unwrap();
+        assert_eq!((place.branch.as_str(), place.testbed.as_deref()), ("main", Some("rack 7")));
+        let place = args(None, Some("rack 7")).place_with(set).unwrap().unwrap();
+        assert_eq!(place.branch, "KELVIN_BRANCH x");
+        assert!(args(None, Some("rack 7")).place_with(nothing).is_err());
+        assert_eq!(args(None, None).place_with(nothing).unwrap(), None);
+        // A variable that is set for other commands is no reason to refuse.
+        let testbed = |variable: &str| Some("t".to_owned()).filter(|_| variable.ends_with("TESTBED"));
+        assert_eq!(args(None, None).place_with(testbed).unwrap(), None);
+        assert!(args(None, None).place_with(|_| Some("a@b".into())).is_err());
+        assert_eq!(args(None, None).place_with(|_| Some(String::new())).unwrap(), None);
+    }
+}

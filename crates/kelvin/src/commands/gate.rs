@@ -1,0 +1,73 @@
+//! `kelvin gate`: may this candidate pass, set against a base?
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use kelvin_report::compare::sides;
+use kelvin_report::gate;
+use kelvin_store::Store;
+
+use super::select::{Named, Progress};
+use crate::args::{GateArgs, Global};
+use crate::exit::Code;
+use crate::out;
+use crate::place;
+
+/// Judges, prints, and says by the exit code what came of it.
+pub(crate) fn gate(args: &GateArgs, global: &Global) -> Result<Code> {
+    let limits = args.limits()?;
+    let metrics: Vec<String> =
+        limits.iter().filter_map(|l| l.measure.clone()).filter(|measure| measure.contains('.')).collect();
+    let store = Store::open_read_only(place::store(global.store.as_deref())?)?;
+    let mut progress = Progress::new(global.quiet);
+    let name = match &args.candidate {
+        Some(name) => name.trim().to_owned(),
+        None => newest(&store)?,
+    };
+    let selection = store.select(&name)?;
+    let candidate = Named::load(&store, &name, selection, &metrics, &mut progress)?.valid();
+    let against = args.against.trim();
+    let selection = store.select_without(against, &candidate.ids())?;
+    let base = Named::load(&store, against, selection, &metrics, &mut progress)?.valid();
+    drop(progress);
+    for (side, name) in [(&candidate, &*name), (&base, against)] {
+        if side.runs.is_empty() {
+            bail!("no run of {name} counts: {}", side.side().told.join("; "));
+        }
+    }
+    let comparison = sides(&base.side(), &candidate.side(), kelvin_report::compare::NOISE)?;
+    let judged = gate::judge(&comparison, &limits, args.strict)?;
+    if let Some(file) = &args.junit {
+        out::file(file, &gate::junit(&judged), global.quiet)?;
+    }
+    match args.markdown.as_deref() {
+        Some(file) if file == Path::new("-") => out::write(&gate::markdown(&judged))?,
+        other => {
+            if let Some(file) = other {
+                out::file(file, &gate::markdown(&judged), global.quiet)?;
+            }
+            if args.json {
+                out::line(&serde_json::to_string(&judged)?)?;
+            } else {
+                out::write(&gate::text(&judged, super::show::options()))?;
+            }
+        }
+    }
+    Ok(if judged.fails() {
+        Code::NotValid
+    } else if judged.lacks_runs() {
+        Code::NotTestable
+    } else {
+        Code::Success
+    })
+}
+
+/// The newest run, with the group and the treatment that it is of.
+fn newest(store: &Store) -> Result<String> {
+    let run = store.find("last")?;
+    Ok(match store.membership(run)? {
+        Some(member) if member.slot.treatment.is_empty() => format!("group:{}", member.group),
+        Some(member) => format!("group:{}/{}", member.group, member.slot.treatment),
+        None => run.to_string(),
+    })
+}

@@ -1,0 +1,62 @@
+//! `kelvin history`: a branch over time, and where its level changed.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use kelvin_report::history;
+use kelvin_store::{RunId, Store};
+
+use super::select::Progress;
+use crate::args::{Global, HistoryArgs};
+use crate::exit::Code;
+use crate::out;
+use crate::place;
+
+/// Prints the entries with the changes between them.
+pub(crate) fn history(args: &HistoryArgs, global: &Global) -> Result<Code> {
+    let path = place::store(global.store.as_deref())?;
+    let store = Store::open_read_only(&path)?;
+    let asked = history::Asked {
+        branch: args.branch.clone(),
+        testbed: args.testbed.clone(),
+        workload: args.workload.clone(),
+        measure: args.measure.clone(),
+        newest: args.last,
+    };
+    let mut progress = Progress::new(global.quiet);
+    let found = history::load(&store, &asked, &mut |read, of| progress.told("the history", read, of))?;
+    drop(progress);
+    if args.json {
+        out::line(&serde_json::to_string(&found)?)?;
+    } else {
+        out::write(&history::text(&found, super::show::options()))?;
+    }
+    if let Some(file) = &args.html {
+        out::file(file, &history::html(&found, &|run| link(&path, file, run))?, global.quiet)?;
+    }
+    Ok(Code::Success)
+}
+
+/// The address of a run's own page from where the trend's page will stand; none where the run has none.
+fn link(store: &Path, page: &Path, run: i64) -> Option<String> {
+    let target = place::report(store, RunId(run)).ok()?.canonicalize().ok()?;
+    let parent = page.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let from = parent.canonicalize().ok()?;
+    let common = from.components().zip(target.components()).take_while(|(a, b)| a == b).count();
+    let mut relative = PathBuf::new();
+    for _ in from.components().skip(common) {
+        relative.push("..");
+    }
+    relative.extend(target.components().skip(common));
+    Some(relative.to_str()?.bytes().map(address).collect())
+}
+
+/// A byte of a path as an address has it.
+fn address(byte: u8) -> String {
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    }
+}

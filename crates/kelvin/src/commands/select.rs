@@ -1,0 +1,88 @@
+//! The runs that a name on the command line stands for, read from the store.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use kelvin_report::compare::{Run, Side};
+use kelvin_store::{RunId, Selection, Store};
+
+/// Reading that takes longer than this says how far it is.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs with the name that they were asked for by.
+pub(super) struct Named {
+    name: String,
+    told: Vec<String>,
+    pub(super) runs: Vec<Run>,
+}
+
+impl Named {
+    /// Reads them, with the means of `metrics`.
+    pub(super) fn load(
+        store: &Store,
+        name: &str,
+        selection: Selection,
+        metrics: &[String],
+        progress: &mut Progress,
+    ) -> Result<Self> {
+        let mut runs = Vec::new();
+        for (index, run) in selection.runs.iter().enumerate() {
+            progress.told(name, index, selection.runs.len());
+            runs.push(Run::load(store, *run, metrics)?);
+        }
+        Ok(Self { name: name.to_owned(), told: selection.told, runs })
+    }
+
+    /// Leaves out the runs whose figures are of something else, and tells which.
+    pub(super) fn valid(mut self) -> Self {
+        let told = &mut self.told;
+        self.runs.retain(|run| {
+            if !run.void.is_empty() {
+                told.push(format!("run {} is left out: {}", run.report.run, run.void.join("; ")));
+            }
+            run.void.is_empty()
+        });
+        self
+    }
+
+    /// As a side of a comparison.
+    pub(super) fn side(&self) -> Side<'_> {
+        Side::new(self.name.clone(), &self.runs, self.told.clone())
+    }
+
+    /// The numbers of the runs.
+    pub(super) fn ids(&self) -> Vec<RunId> {
+        self.runs.iter().map(|run| RunId(run.report.run)).collect()
+    }
+}
+
+/// Says on a terminal how far the reading of many runs is.
+pub(super) struct Progress {
+    since: Instant,
+    quiet: bool,
+    shown: bool,
+}
+
+impl Progress {
+    pub(super) fn new(quiet: bool) -> Self {
+        Self { since: Instant::now(), quiet: quiet || !std::io::stderr().is_terminal(), shown: false }
+    }
+
+    /// So many of so many are read.
+    pub(super) fn told(&mut self, what: &str, read: usize, of: usize) {
+        if !self.quiet && self.since.elapsed() > PATIENCE {
+            let what: String = what.chars().filter(|c| !c.is_control()).take(40).collect();
+            eprint!("\r\x1b[Kreading {what}: {read} of {of} runs");
+            self.shown = true;
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Several runs: pairs of blocks, the gate, and the history of a branch.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{GOOD, Shape, stored};
+use kelvin_diagnose::{Better, KeyFigure};
+use kelvin_report::compare::{self, Comparison, Run, Side, Verdict};
+use kelvin_report::gate::{self, Limit, Outcome};
+use kelvin_report::text::Options;
+use kelvin_report::{Report, history};
+use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Slot, Store};
+
+const SHORT: Shape = Shape { seconds: 5, ramp_up: 0, new_orders: 20, ..GOOD };
+
+fn template() -> Report {
+    stored(&tempfile::tempdir().unwrap().path().join("k.db"), SHORT, None)
+}
+
+fn key(id: &str, better: Option<Better>, value: f64) -> KeyFigure {
+    KeyFigure { id: id.into(), name: format!("the <{id}>"), unit: "ms".into(), better, value: Some(value) }
+}
+
+/// A run with this NOPM and p99.
+fn run(report: &Report, number: i64, nopm: f64, p99: f64, block: Option<(i64, u32)>) -> Run {
+    let mut report = report.clone();
+    report.run = number;
+    report.points[0].headline_per_minute = Some(nopm);
+    let figures = vec![
+        key("nopm", Some(Better::Higher), nopm),
+        key("p99", Some(Better::Lower), p99),
+        key("host.run_queue", None, 1.0),
+    ];
+    Run { report, key: BTreeMap::from([(0, figures)]), void: Vec::new(), block }
+}
+
+/// Uniform noise of a standard deviation of `cv` around 1.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self, cv: f64) -> f64 {
+        let mut draw = || {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        // The sum of four is near enough to a bell.
+        let sum: f64 = (0..4).map(|_| draw() - 0.5).sum();
+        1.0 + cv * sum * 3.0_f64.sqrt()
+    }
+}
+
+fn compared(a: &[Run], b: &[Run]) -> Comparison {
+    let side = |name: &str, runs| Side::new(name, runs, Vec::new());
+    compare::sides(&side("branch:main", a), &side("last", b), 0.01).unwrap()
+}
+
+#[test]
+fn runs_of_one_block_are_paired_and_what_drifts_cancels_out() {
+    let report = template();
+    let mut noise = Noise(7);
+    // The machine gets 5 % slower from block to block; B is 2 % faster.
+    let drift = |block: u32| 10_000.0 * 0.95_f64.powi(block as i32);
+    let side = |noise: &mut Noise, from: i64, factor: f64, blocked: bool| -> Vec<Run> {
+        (0..6)
+            .map(|block| {
+                let nopm = drift(block) * factor * noise.next(0.002);
+                run(&report, from + i64::from(block), nopm, 5.0, blocked.then_some((3, block)))
+            })
+            .collect()
+    };
+    let (a, b) = (side(&mut noise, 1, 1.0, true), side(&mut noise, 11, 1.02, true));
+    let paired = compared(&a, &b);
+    assert_eq!((paired.points[0].paired, paired.points[0].runs), (true, (6, 6)));
+    assert_eq!(paired.points[0].verdict, Verdict::Changed, "{}", paired.points[0].words);
+    assert!(compare::text(&paired).contains("6 pairs of runs, each of one block"));
+    let (c, d) = (side(&mut noise, 1, 1.0, false), side(&mut noise, 11, 1.02, false));
+    let apart = compared(&c, &d);
+    assert_eq!((apart.points[0].paired, apart.points[0].verdict), (false, Verdict::NoChange));
+    // A block that lost one of its runs is left out and told.
+    let fewer = compared(&a[..5], &b);
+    assert_eq!((fewer.points[0].paired, fewer.points[0].runs), (true, (5, 5)));
+    assert!(
+        fewer.warnings.iter().any(|w| w.contains("run 16 is left out: its block")),
+        "{:?}",
+        fewer.warnings
+    );
+    // Blocks of two groups have nothing in common.
+    let other: Vec<Run> =
+        b.iter().cloned().map(|r| Run { block: r.block.map(|(_, b)| (4, b)), ..r }).collect();
+    assert!(!compared(&a, &other).points[0].paired);
+}
+
+#[test]
+fn a_change_that_does_not_matter_is_within_noise() {
+    let report = template();
+    let side = |from: i64, nopm: f64| -> Vec<Run> {
+        (0..6).map(|i| run(&report, from + i, nopm + i as f64, 5.0 + i as f64 / 100.0, None)).collect()
+    };
+    let found = compared(&side(1, 10_000.0), &side(11, 10_050.0));
+    assert_eq!(found.points[0].verdict, Verdict::WithinNoise);
+    assert!(found.points[0].words.contains("less than the 1 % that matters"), "{}", found.points[0].words);
+    let secondary = &found.points[0].figures[1..];
+    assert!(secondary.iter().all(|f| f.exploratory) && !found.points[0].figures[0].exploratory);
+    // The key figures have a p of their own: the gate takes them one by one.
+    assert!(found.points[0].key.iter().all(|f| !f.exploratory));
+}
+
+fn limit(measure: Option<&str>, most: f64) -> Limit {
+    Limit { measure: measure.map(Into::into), most }
+}
+
+/// Base and candidate with these means and this noise.
+fn gated(report: &Report, noise: &mut Noise, runs: usize, factors: (f64, f64), cv: f64) -> Comparison {
+    let mut side = |from: i64, nopm: f64, p99: f64| -> Vec<Run> {
+        (0..runs as i64)
+            .map(|i| run(report, from + i, nopm * noise.next(cv), p99 * noise.next(cv), None))
+            .collect()
+    };
+    let (a, b) = (side(1, 10_000.0, 5.0), side(101, 10_000.0 * factors.0, 5.0 * factors.1));
+    compared(&a, &b)
+}
+
+#[test]
+fn a_regression_fails_what_is_good_passes_and_too_few_runs_are_neither() {
+    let report = template();
+    let mut noise = Noise(11);
+    let both = [limit(None, 0.03), limit(Some("P99"), 0.05)];
+    let mut outcome = |runs, factors, cv, strict| {
+        let judged = gate::judge(&gated(&report, &mut noise, runs, factors, cv), &both, strict).unwrap();
+        let outcomes: Vec<Outcome> = judged.rows.iter().map(|row| row.outcome).collect();
+        (outcomes, judged.fails(), judged.lacks_runs())
+    };
+    use Outcome::{NotTestable, Passed, Regressed, Undecided};
+    assert_eq!(outcome(6, (1.0, 1.0), 0.003, true), (vec![Passed, Passed], false, false));
+    assert_eq!(outcome(6, (0.9, 1.0), 0.003, false), (vec![Regressed, Passed], true, false));
+    assert_eq!(outcome(6, (1.1, 1.2), 0.003, false), (vec![Passed, Regressed], true, false));
+    assert_eq!(
+        outcome(6, (0.5, 0.5), 0.003, false),
+        (vec![Regressed, Passed], true, false),
+        "less time is better"
+    );
+    assert_eq!(outcome(4, (0.97, 1.05), 0.02, false), (vec![Undecided, Undecided], false, false));
+    assert_eq!(outcome(4, (0.97, 1.05), 0.02, true), (vec![Undecided, Undecided], true, false));
+    assert_eq!(outcome(3, (0.5, 2.0), 0.003, true), (vec![NotTestable, NotTestable], false, true));
+}
+
+#[test]
+fn a_good_candidate_is_failed_by_chance_in_at_most_one_of_forty() {
+    let report = template();
+    let mut noise = Noise(2026);
+    let limits = [limit(Some("nopm"), 0.02), limit(Some("p99"), 0.02)];
+    let (mut false_alarms, mut found) = (0, 0);
+    for _ in 0..400 {
+        // Exactly at what is allowed, with noise as wide: the worst case of a candidate that may pass.
+        let at_bound = gated(&report, &mut noise, 6, (0.98, 1.02), 0.02);
+        false_alarms += u32::from(gate::judge(&at_bound, &limits, false).unwrap().fails());
+        let worse = gated(&report, &mut noise, 6, (0.9, 1.0), 0.02);
+        found += u32::from(gate::judge(&worse, &limits, false).unwrap().fails());
+    }
+    // 2.5 % of 400 are 10, and three standard errors more are 19. Two measures at the bound take it to both.
+    assert!(false_alarms <= 19, "{false_alarms} of 400");
+    assert!(found >= 380, "a regression of 10 % was found in {found} of 400");
+}
+
+#[test]
+fn measures_that_cannot_be_judged_are_refused() {
+    let found = gated(&template(), &mut Noise(1), 4, (1.0, 1.0), 0.01);
+    let refused =
+        |measure: &str| gate::judge(&found, &[limit(Some(measure), 0.01)], false).unwrap_err().to_string();
+    assert!(refused("p42").contains("they have nopm, p99, host.run_queue"), "{}", refused("p42"));
+    assert!(refused("host.run_queue").contains("nobody can tell which way is better"));
+}
+
+#[test]
+fn junit_is_xml_and_markdown_a_table() {
+    let found = {
+        let mut found = gated(&template(), &mut Noise(3), 6, (0.9, 1.0), 0.005);
+        found.name_a = "branch:a<b>&\"c\" | `x`".into();
+        found.warnings.push("run 7 is left out: <b>it</b> & \u{1}more | @someone".into());
+        found
+    };
+    let limits = [limit(Some("nopm"), 0.03), limit(Some("p99"), 0.05)];
+    let judged = gate::judge(&found, &limits, false).unwrap();
+    let xml = gate::junit(&judged);
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let suites = document.root_element();
+    assert_eq!((suites.tag_name().name(), suites.attribute("failures")), ("testsuites", Some("1")));
+    let cases: Vec<_> = document.descendants().filter(|n| n.has_tag_name("testcase")).collect();
+    assert_eq!(cases.len(), 2);
+    assert_eq!(cases[0].attribute("name"), Some("nopm at 8 users"));
+    let failure = cases[0].children().find(|n| n.has_tag_name("failure")).unwrap();
+    assert!(failure.attribute("message").unwrap().contains("the <nopm>: -"), "{xml}");
+    let base = document.descendants().find(|n| n.attribute("name") == Some("base")).unwrap();
+    assert_eq!(base.attribute("value"), Some("branch:a<b>&\"c\" | `x`"));
+    let markdown = gate::markdown(&judged);
+    let rows: Vec<&str> = markdown.lines().filter(|l| l.starts_with("| ")).collect();
+    assert_eq!(rows.len(), 3, "{markdown}");
+    for row in rows {
+        assert_eq!(row.replace("\\|", "").matches('|').count(), 9, "{row}");
+    }
+    assert!(!markdown.contains("<b>") && markdown.contains("\\@someone"), "{markdown}");
+    insta::assert_snapshot!(format!("{}\n{markdown}\n{xml}", gate::text(&judged, Options::default())));
+    // Skipped is what is neither passed nor failed.
+    let few = gated(&template(), &mut Noise(3), 3, (1.0, 1.0), 0.005);
+    let xml = gate::junit(&gate::judge(&few, &limits, false).unwrap());
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    assert_eq!(document.root_element().attribute("skipped"), Some("2"));
+    assert_eq!(document.descendants().filter(|n| n.has_tag_name("skipped")).count(), 2);
+}
+
+#[test]
+fn what_else_differs_is_red_and_findings_of_a_side_are_told() {
+    let mut report = template();
+    report.findings = common::observed::judged(template()).findings;
+    let a = [run(&report, 1, 10_000.0, 5.0, None), run(&template(), 2, 10_010.0, 5.0, None)];
+    let mut other = template();
+    other.spec_toml = other.spec_toml.replace("8", "16").replace("5 s", "60 s");
+    let b = [run(&other, 3, 12_000.0, 5.0, None)];
+    let found = compared(&a, &b);
+    let plain = compare::render(&found, Options::default());
+    let coloured = compare::render(&found, Options { colour: true });
+    assert_eq!(found.own[0].runs, [1]);
+    assert!(plain.contains("red    A has it in 1 of 2 runs (1):"), "{plain}");
+    let names: Vec<&str> = found.differences.iter().map(|d| d.name.as_str()).collect();
+    assert_eq!(names, ["spec run.duration", "spec run.users"]);
+    assert!(coloured.contains("\x1b[1;31m  spec run.users\x1b[0m"), "{coloured}");
+    assert!(!plain.contains('\x1b') && plain.lines().all(|l| l.chars().count() <= 80), "{plain}");
+    let page = compare::html(&found).unwrap();
+    assert!(page.contains("<tr class=\"matters\"><th scope=\"row\">spec run.users"), "{page}");
+    for outside in ["src=", "href=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside} would load something");
+    }
+}
+
+struct Branch {
+    store: Store,
+    _directory: tempfile::TempDir,
+    path: std::path::PathBuf,
+}
+
+impl Branch {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("k.db");
+        Self { store: Store::open(&path).unwrap(), path, _directory: directory }
+    }
+
+    fn run(&self, shape: Shape, label: Option<&str>) -> RunId {
+        let run = RunId(stored(&self.path, shape, label).run);
+        self.store.enter_history(run, "main", "rack 7").unwrap();
+        run
+    }
+
+    fn load(&self, asked: &history::Asked) -> Result<history::History, String> {
+        let asked =
+            history::Asked { newest: if asked.newest == 0 { 200 } else { asked.newest }, ..asked.clone() };
+        history::load(&self.store, &asked, &mut |_, _| {}).map_err(|error| error.to_string())
+    }
+}
+
+/// Ten entries at one level and ten at another, with a longer ramp-up from there on.
+fn stepped() -> Branch {
+    let branch = Branch::new();
+    for number in 0..20 {
+        let shape = Shape { seed: 100 + number, ..SHORT };
+        let shape = if number < 10 { shape } else { Shape { new_orders: 30, ramp_up: 1, ..shape } };
+        branch.run(shape, (number == 12).then_some("tag <x>"));
+    }
+    branch
+}
+
+#[test]
+fn a_change_of_the_level_is_found_with_what_changed_at_it() {
+    let branch = stepped();
+    let found = branch.load(&history::Asked::default()).unwrap();
+    assert_eq!((found.measure.as_str(), found.entries.len()), ("nopm", 20));
+    assert_eq!(found.changes.len(), 1, "{:?}", found.changes);
+    let change = &found.changes[0];
+    assert_eq!((change.index, change.better), (10, Some(true)));
+    assert!((change.ratio() - 1.5).abs() < 0.1 && change.p < 0.001, "{change:?}");
+    let names: Vec<&str> = change.changed.iter().map(|d| d.name.as_str()).collect();
+    assert_eq!(names, ["spec run.ramp-up"]);
+    let shown = history::text(&found, Options::default());
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    insta::assert_snapshot!(shown);
+    let page = history::html(&found, &|run| (run == 3).then(|| "reports/run-3.html".into())).unwrap();
+    assert_eq!(page.matches("<circle").count(), 20);
+    assert!(
+        page.contains("<a href=\"reports/run-3.html\">3</a>") && page.contains("tag &lt;x&gt;"),
+        "{page}"
+    );
+    assert!(page.contains("class=\"change good\"") && page.contains("spec run.ramp-up"));
+    for outside in ["src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside} would load something");
+    }
+    // p99 has another level of its own accord; the measure decides.
+    let p99 = branch.load(&history::Asked { measure: Some("P95".into()), ..Default::default() }).unwrap();
+    assert_eq!((p99.unit.as_str(), p99.better), ("ms", Some(Better::Lower)));
+    let newest = branch.load(&history::Asked { newest: 5, ..Default::default() }).unwrap();
+    assert_eq!((newest.entries.len(), newest.changes.len()), (5, 0));
+    assert!(newest.told[0].starts_with("15 older runs"), "{:?}", newest.told);
+    assert!(history::text(&newest, Options::default()).contains("too few to find a change in"));
+}
+
+#[test]
+fn the_runs_of_a_group_are_one_entry_without_those_that_are_void() {
+    let branch = Branch::new();
+    let single = branch.run(SHORT, None);
+    let group = NewGroup {
+        kind: GroupKind::Repeat,
+        name: None,
+        created: jiff::Timestamp::from_millisecond(0).unwrap(),
+        body: serde_json::json!({}),
+    };
+    let group: GroupId = branch.store.begin_group(&group).unwrap();
+    let mut values = Vec::new();
+    for place in 0..4 {
+        let shape = Shape { new_orders: 20 + 5 * u64::from(place), seed: 5, ..SHORT };
+        let run = branch.run(shape, None);
+        let slot = Slot { place, block: place, treatment: String::new() };
+        branch.store.enter_group(group, run, &slot).unwrap();
+        values.push(Report::load(&branch.store, run).unwrap().points[0].headline_per_minute.unwrap());
+    }
+    branch.store.set_void(RunId(5), Some("steal of 12 %")).unwrap();
+    // Killed in the middle.
+    branch.run(Shape { finished: false, ..SHORT }, None);
+    let found = branch.load(&history::Asked::default()).unwrap();
+    let runs: Vec<&[i64]> = found.entries.iter().map(|entry| entry.runs.as_slice()).collect();
+    assert_eq!(runs, [&[single.0][..], &[2, 3, 4]]);
+    assert_eq!(found.entries[1].group, Some(1));
+    assert_eq!((found.entries[1].value, found.entries[1].range), (values[1], (values[0], values[2])));
+    assert_eq!(found.told[0], "run 5 is left out: steal of 12 %");
+    assert!(found.told[1].starts_with("run 6 is left out: it is partial"), "{:?}", found.told);
+}
+
+#[test]
+fn what_a_history_does_not_have_is_said() {
+    let branch = Branch::new();
+    let asked = |branch: Option<&str>, testbed: Option<&str>, measure: Option<&str>| history::Asked {
+        branch: branch.map(Into::into),
+        testbed: testbed.map(Into::into),
+        measure: measure.map(Into::into),
+        ..Default::default()
+    };
+    assert!(branch.load(&asked(None, None, None)).unwrap_err().contains("no run stands on a branch yet"));
+    branch.run(SHORT, None);
+    assert!(branch.load(&asked(Some("x"), None, None)).unwrap_err().contains("there are main"));
+    assert!(branch.load(&asked(None, Some("x"), None)).unwrap_err().contains("it has some on rack 7"));
+    assert!(
+        branch.load(&asked(None, None, Some("p42"))).unwrap_err().contains("they have nopm, transactions")
+    );
+    // Nobody watched these runs.
+    assert!(branch.load(&asked(None, None, Some("server-cpu"))).unwrap_err().contains("is not known"));
+    let workload = history::Asked { workload: Some("pgbench".into()), ..Default::default() };
+    assert!(branch.load(&workload).unwrap_err().contains("it has some of tproc-c"));
+}

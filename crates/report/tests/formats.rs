@@ -378,8 +378,11 @@ fn several_runs_get_an_interval_and_a_verdict() {
     let shown = |x: &[&Report], y: &[&Report]| compare::text(&compare::compare(x, y).unwrap());
     let (better, worse) =
         (shown(&a, &b).replace("\n         ", " "), shown(&b, &a).replace("\n         ", " "));
-    assert!(better.contains("B has the higher NOPM") && better.contains("which is better"), "{better}");
-    assert!(worse.contains("B has the lower NOPM") && worse.contains("which is worse"), "{worse}");
+    assert!(
+        better.contains("changed, for the better: NOPM of B is") && better.contains("higher"),
+        "{better}"
+    );
+    assert!(worse.contains("changed, for the worse: NOPM of B is") && worse.contains("lower"), "{worse}");
     insta::assert_snapshot!(shown(&a, &b));
     assert_eq!(verdict(&a[..3], &b), compare::Verdict::NotTestable);
     // The same run again adds nothing, and no run can stand on both sides.

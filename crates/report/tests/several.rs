@@ -229,7 +229,7 @@ fn what_else_differs_is_red_and_findings_of_a_side_are_told() {
     assert!(coloured.contains("\x1b[1;31m  spec run.users\x1b[0m"), "{coloured}");
     assert!(!plain.contains('\x1b') && plain.lines().all(|l| l.chars().count() <= 80), "{plain}");
     let page = compare::html(&found).unwrap();
-    assert!(page.contains("<tr class=\"matters\"><th scope=\"row\">spec run.users"), "{page}");
+    assert!(page.contains("<tr class=\"matters\"><th scope=\"row\">spec run.users"));
     for outside in ["src=", "href=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside} would load something");
     }
@@ -288,10 +288,7 @@ fn a_change_of_the_level_is_found_with_what_changed_at_it() {
     insta::assert_snapshot!(shown);
     let page = history::html(&found, &|run| (run == 3).then(|| "reports/run-3.html".into())).unwrap();
     assert_eq!(page.matches("<circle").count(), 20);
-    assert!(
-        page.contains("<a href=\"reports/run-3.html\">3</a>") && page.contains("tag &lt;x&gt;"),
-        "{page}"
-    );
+    assert!(page.contains("<a href=\"reports&#x2f;run-3.html\">3</a>") && page.contains("tag &lt;x&gt;"));
     assert!(page.contains("class=\"change good\"") && page.contains("spec run.ramp-up"));
     for outside in ["src=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside} would load something");

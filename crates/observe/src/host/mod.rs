@@ -113,6 +113,16 @@ mod tests {
     }
 
     #[test]
+    fn a_testbed_is_named_by_host_and_processor() {
+        let mut host = Host::read();
+        host.name = Some("Rack-7.example".into());
+        host.cpu.model = Some("Intel(R) Xeon(R) CPU @ 2.20GHz".into());
+        assert_eq!(host.testbed(), "rack-7-example-intel-r-xeon-r-cpu-2-20ghz");
+        (host.name, host.cpu.model) = (None, Some("(@)".into()));
+        assert_eq!(host.testbed(), "unknown");
+    }
+
+    #[test]
     fn a_cgroup_quota_is_a_number_of_cores() {
         assert_eq!(cpu_limit("150000 100000"), Some(1.5));
         assert_eq!(cpu_limit("max 100000"), None);

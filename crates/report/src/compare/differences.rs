@@ -14,6 +14,9 @@ const FIRST: [&str; 3] = ["spec load.users", "spec load.duration", "spec load.ra
 const ASIDE: [&str; 7] =
     ["notes", "target", "spec target", "spec label", "seed", "spec load.seed", "seed of the data"];
 
+/// Values of one side that are named, at most.
+const NAMED: usize = 3;
+
 /// One fact that is not the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
@@ -30,11 +33,16 @@ pub struct Difference {
 impl Difference {
     /// The values of one side in words: how many runs have each where they are several.
     pub fn words(values: &[(String, usize)]) -> String {
+        let runs = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
         match values {
             [(value, _)] => value.clone(),
             several => {
-                let each = several.iter().map(|(value, runs)| format!("{value} ({runs} of the runs)"));
-                each.collect::<Vec<_>>().join(", ")
+                let mut each: Vec<String> =
+                    several.iter().take(NAMED).map(|(value, n)| format!("{value} ({})", runs(*n))).collect();
+                if several.len() > NAMED {
+                    each.push(format!("and {} more", several.len() - NAMED));
+                }
+                each.join(", ")
             }
         }
     }
@@ -144,7 +152,7 @@ mod tests {
         );
         let found = differences(&a, &b);
         assert_eq!(Difference::words(&found[0].a), "1GB");
-        assert_eq!(Difference::words(&found[0].b), "1GB (1 of the runs), 2GB (1 of the runs)");
+        assert_eq!(Difference::words(&found[0].b), "1GB (1 run), 2GB (1 run)");
         let c = [run(8, 3, "2GB", 0.1)];
         let first: Vec<_> = names(&a, &c).into_iter().map(|(name, _)| name).collect();
         assert_eq!(first[..2], ["spec load.users", "database.settings.shared_buffers"]);

@@ -234,27 +234,28 @@ pub(super) fn judge(figure: &ComparedFigure, noise: f64, sides: (usize, usize)) 
             "not testable: the runs do not vary at all or a figure is missing".into(),
         );
     };
-    let range = format!("{} to {} (95 %)", percent(change.ratio.low), percent(change.ratio.high));
-    let chance = format!("p = {}", chance(change.p));
+    let range = format!("95 %: {} to {}", percent(change.ratio.low), percent(change.ratio.high));
+    let chance = chance(change.p);
     let verdict = Verdict::from(change.verdict);
     let words = match verdict {
         Verdict::NotTestable => too_few(a, b),
-        Verdict::NoChange => format!("no change in {name} shown: {range}, {chance}"),
+        Verdict::NoChange => format!("no change in {name} shown ({range}; {chance})"),
         Verdict::WithinNoise => format!(
-            "within noise: {name} of B differs by {}, {range}, {chance}, which is less than the {} that matters",
+            "within noise: {name} of B differs by {} ({range}; {chance}), which is less than the {} that matters",
             percent(change.ratio.ratio),
             share(noise)
         ),
         Verdict::Changed => {
             let higher = change.ratio.ratio > 1.0;
             let way = if higher { "higher" } else { "lower" };
-            let good = figure.better.map_or("", |better| {
-                if (better == Better::Higher) == higher { ", which is better" } else { ", which is worse" }
-            });
-            format!(
-                "changed: B has the {way} {name} by {}, {range}, {chance}{good}",
-                percent(change.ratio.ratio)
-            )
+            let good = match figure.better {
+                Some(better) if (better == Better::Higher) == higher => ", for the better",
+                Some(_) => ", for the worse",
+                None => "",
+            };
+            let by = percent(change.ratio.ratio);
+            let by = by.trim_start_matches(['+', '-']);
+            format!("changed{good}: {name} of B is {by} {way} ({range}; {chance})")
         }
     };
     (verdict, words)
@@ -282,13 +283,13 @@ pub(crate) fn share(part: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A probability with as many digits as it deserves.
+/// A probability with as many digits as it deserves: "p = 0.0286".
 pub(crate) fn chance(p: f64) -> String {
     if p < 0.0001 {
-        "<0.0001".into()
+        "p < 0.0001".into()
     } else if p < 0.1 {
-        format!("{p:.4}")
+        format!("p = {p:.4}")
     } else {
-        format!("{p:.2}")
+        format!("p = {p:.2}")
     }
 }

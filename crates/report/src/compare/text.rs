@@ -147,7 +147,7 @@ impl Page {
         let name = painted(self.colour, colour, &format!("  {}", printable(&difference.name)));
         self.line(&name);
         for (side, values) in [("A", &difference.a), ("B", &difference.b)] {
-            self.line(&format!("      {side}: {}", printable(&Difference::words(values))));
+            self.lines("", broken(&format!("      {side}: "), &Difference::words(values)));
         }
     }
 }
@@ -212,7 +212,10 @@ mod tests {
 
     #[test]
     fn chances_and_shares_read_well() {
-        assert_eq!([chance(0.000_01), chance(0.0286), chance(0.41)], ["<0.0001", "0.0286", "0.41"]);
+        assert_eq!(
+            [chance(0.000_01), chance(0.0286), chance(0.41)],
+            ["p < 0.0001", "p = 0.0286", "p = 0.41"]
+        );
         assert_eq!([share(0.01), share(0.005), share(0.12)], ["1 %", "0.5 %", "12 %"]);
     }
 }

@@ -37,7 +37,7 @@ pub fn render(history: &History, options: Options) -> String {
             };
             let lead = "── changed: ";
             let words = format!(
-                "{} ({} → {}, p = {}); {}",
+                "{} ({} → {}, {}); {}",
                 change.words(),
                 significant(change.before),
                 significant(change.after),

@@ -1,0 +1,125 @@
+//! Runs on branches, as a CI job makes, judges and shows them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use support::{Place, text};
+
+/// A script that spends its time asleep, so that its pace does not depend on the machine.
+fn nap(place: &Place, name: &str, milliseconds: u32) {
+    place.write(name, format!("\\sleep {milliseconds} ms\nselect 1;\n"));
+}
+
+fn run(place: &Place, script: &str, more: &[&str]) {
+    let target = format!("sqlite:{}", place.path("nap.db").display());
+    let args = [
+        "run",
+        "script",
+        script,
+        "--target",
+        &target,
+        "--users",
+        "1",
+        "--transactions",
+        "20",
+        "--no-observe",
+        "-q",
+    ];
+    place.expect(0, &[&args[..], more].concat());
+}
+
+#[test]
+fn a_branch_is_kept_shown_gated_and_compared() {
+    let place = Place::new();
+    nap(&place, "fast.sql", 4);
+    nap(&place, "slow.sql", 8);
+    for _ in 0..4 {
+        run(&place, "fast.sql", &["--branch", "main", "--testbed", "rack 7"]);
+    }
+    // As a CI server says it.
+    let target = format!("sqlite:{}", place.path("nap.db").display());
+    for _ in 0..4 {
+        let args = ["run", "script", "slow.sql", "--target", &target, "--users", "1", "--transactions", "20"];
+        let mut command = place.command(&[&args[..], &["--no-observe", "-q", "--label", "slow"]].concat());
+        let output =
+            command.env("KELVIN_BRANCH", "feature/x").env("KELVIN_TESTBED", "rack 7").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+    run(&place, "fast.sql", &["--branch", "main"]);
+
+    let shown = place.expect(0, &["history", "main", "--testbed", "rack 7"]);
+    assert!(shown.starts_with("tps of script on branch main, testbed rack 7\n"), "{shown}");
+    assert!(shown.contains("4 entries: too few to find a change in"), "{shown}");
+    place.expect(0, &["history", "feature/x", "-m", "mean", "--html", "trend.html"]);
+    let page = std::fs::read_to_string(place.path("trend.html")).unwrap();
+    assert!(page.contains("href=\"reports&#x2f;run-6.html\""), "the runs' own pages are beside the store");
+    // The testbed of the last run was not named: host and processor name it.
+    let json: serde_json::Value =
+        serde_json::from_str(&place.expect(0, &["history", "main", "--json"])).unwrap();
+    assert_ne!(json["testbed"], "rack 7");
+    assert_eq!(json["entries"][0]["runs"], serde_json::json!([9]));
+
+    let gate = |code, more: &[&str]| {
+        place.expect(
+            code,
+            &[&["gate", "--against", "branch:main@rack 7", "--max-regression", "10%"], more].concat(),
+        )
+    };
+    let measures = ["--measure", "tps", "--measure", "mean:20%"];
+    let failed = gate(1, &[&["branch:feature/x", "--junit", "gate.xml"], &measures[..]].concat());
+    assert!(failed.contains("gate failed: 2 measures of 2 regressed"), "{failed}");
+    assert!(std::fs::read_to_string(place.path("gate.xml")).unwrap().contains("failures=\"2\""));
+    let markdown = gate(0, &["label:slow", "--measure", "tps:90%", "--markdown", "-"]);
+    assert!(markdown.starts_with("### ✅ Kelvin gate passed"), "{markdown}");
+    // The newest run alone.
+    assert!(gate(5, &[]).contains("gate not judged"));
+    assert!(gate(5, &["--strict", "--measure", "p99"]).contains("gate not judged"));
+    // The candidate's own runs are not its base.
+    let own = place.run(&["gate", "--against", "branch:main@rack 7", "--max-regression", "3%", "1..4"]);
+    assert_eq!(own.status.code(), Some(2));
+    assert!(text(&own.stderr).contains("it stands on the other side"), "{}", text(&own.stderr));
+
+    let compared =
+        place.expect(0, &["compare", "branch:main@rack 7", "label:slow", "--html", "compare.html"]);
+    assert!(compared.contains("verdict: changed, for the worse: tps of B is"), "{compared}");
+    assert!(compared.contains("what differs between A and B\n  spec script."), "{compared}");
+    let json = place.expect(0, &["compare", "1", "5", "label:slow", "--json"]);
+    let verdicts: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(verdicts.len(), 2);
+    assert_eq!(verdicts[0]["points"][0]["verdict"], "not-testable");
+}
+
+#[test]
+fn bad_names_and_limits_end_with_what_to_write() {
+    let place = Place::new();
+    nap(&place, "nap.sql", 1);
+    run(&place, "nap.sql", &["--branch", "main"]);
+    for (line, help) in [
+        ("compare 1", "2 values required"),
+        ("compare 1 2..", "such as 12..17"),
+        ("compare 1 7", "no run \"7\""),
+        ("compare 1 group:3", "no runs have been grouped yet"),
+        ("compare 1 1", "run 1 is on both sides"),
+        ("compare 1 last --noise 1", "such as 3%"),
+        ("compare 1 2 3 --html x.html", "two sides"),
+        ("history dev", "there are main"),
+        ("history --measure p42", "they have tps"),
+        ("history --last 0", "at least 1"),
+        ("gate --against branch:main", "--max-regression"),
+        ("gate --against branch:dev --max-regression 3%", "there are main"),
+        ("gate --against 1 --max-regression 3", "such as 3%"),
+        ("gate --against 1 --max-regression 100%", "allow everything"),
+        ("gate --against 1 --max-regression 3% --measure tps --measure tps:4%", "stands twice"),
+        ("gate --against 1 --max-regression 3% --measure :4%", "needs a measure"),
+        ("run script nap.sql --testbed x", "give --branch NAME"),
+        ("run script nap.sql --branch a@b", "separates"),
+        ("run script nap.sql --branch main --label group:1", "several runs"),
+    ] {
+        let output = place.run(&line.split(' ').collect::<Vec<_>>());
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+        assert!(stderr.contains(help), "{line}: {stderr}");
+    }
+}

@@ -32,15 +32,15 @@ fn run(place: &Place, script: &str, more: &[&str]) {
 #[test]
 fn a_branch_is_kept_shown_gated_and_compared() {
     let place = Place::new();
-    nap(&place, "fast.sql", 4);
-    nap(&place, "slow.sql", 8);
+    nap(&place, "fast.sql", 6);
+    nap(&place, "slow.sql", 60);
     for _ in 0..4 {
         run(&place, "fast.sql", &["--branch", "main", "--testbed", "rack 7"]);
     }
     // As a CI server says it.
     let target = format!("sqlite:{}", place.path("nap.db").display());
     for _ in 0..4 {
-        let args = ["run", "script", "slow.sql", "--target", &target, "--users", "1", "--transactions", "20"];
+        let args = ["run", "script", "slow.sql", "--target", &target, "--users", "1", "--transactions", "10"];
         let mut command = place.command(&[&args[..], &["--no-observe", "-q", "--label", "slow"]].concat());
         let output =
             command.env("KELVIN_BRANCH", "feature/x").env("KELVIN_TESTBED", "rack 7").output().unwrap();
@@ -70,7 +70,7 @@ fn a_branch_is_kept_shown_gated_and_compared() {
     let failed = gate(1, &[&["branch:feature/x", "--junit", "gate.xml"], &measures[..]].concat());
     assert!(failed.contains("gate failed: 2 measures of 2 regressed"), "{failed}");
     assert!(std::fs::read_to_string(place.path("gate.xml")).unwrap().contains("failures=\"2\""));
-    let markdown = gate(0, &["label:slow", "--measure", "tps:90%", "--markdown", "-"]);
+    let markdown = gate(0, &["label:slow", "--measure", "tps:99.9%", "--markdown", "-"]);
     assert!(markdown.starts_with("### ✅ Kelvin gate passed"), "{markdown}");
     // The newest run alone.
     assert!(gate(5, &[]).contains("gate not judged"));
@@ -115,6 +115,7 @@ fn bad_names_and_limits_end_with_what_to_write() {
         ("gate --against 1 --max-regression 3% --measure :4%", "needs a measure"),
         ("run script nap.sql --testbed x", "give --branch NAME"),
         ("run script nap.sql --branch a@b", "separates"),
+        ("squeeze script nap.sql --branch main", "enters no history"),
         ("run script nap.sql --branch main --label group:1", "several runs"),
     ] {
         let output = place.run(&line.split(' ').collect::<Vec<_>>());

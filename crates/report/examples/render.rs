@@ -7,7 +7,9 @@ mod common;
 
 use common::pgbench::{self, Plan};
 use common::{GOOD, Shape, stored};
-use kelvin_report::{html, text};
+use kelvin_report::compare::{self, Run, Side};
+use kelvin_report::{history, html, text};
+use kelvin_store::{RunId, Store};
 
 fn main() {
     let dir =
@@ -52,5 +54,34 @@ fn main() {
         std::fs::write(dir.join(format!("{name}.txt")), text::render(&report, text::Options::default()))
             .unwrap();
     }
+    several(&dir);
     println!("store: {} bytes", std::fs::metadata(store).unwrap().len());
+}
+
+/// A branch that became slower and then faster, and a comparison of before and after.
+fn several(dir: &std::path::Path) {
+    let path = dir.join("branch.db");
+    let store = Store::open(&path).unwrap();
+    for number in 0..36 {
+        let shape = Shape { seconds: 10, ramp_up: 1, seed: 1000 + number, ..GOOD };
+        let shape = match number {
+            0..14 => shape,
+            14..27 => Shape { new_orders: 180, ramp_up: 2, ..shape },
+            _ => Shape { new_orders: 210, ramp_up: 2, ..shape },
+        };
+        let run = RunId(stored(&path, shape, (number % 9 == 0).then_some("nightly")).run);
+        store.enter_history(run, "main", "rack-7").unwrap();
+    }
+    let asked = history::Asked { newest: 200, ..Default::default() };
+    let found = history::load(&store, &asked, &mut |_, _| {}).unwrap();
+    std::fs::write(dir.join("history.html"), history::html(&found, &|_| None).unwrap()).unwrap();
+    std::fs::write(dir.join("history.txt"), history::text(&found, text::Options { colour: true })).unwrap();
+    let runs = |from: i64| {
+        (from..from + 6).map(|run| Run::load(&store, RunId(run), &[]).unwrap()).collect::<Vec<_>>()
+    };
+    let (a, b) = (runs(3), runs(20));
+    let (a, b) = (Side::new("3..8", &a, Vec::new()), Side::new("20..25", &b, Vec::new()));
+    let found = compare::sides(&a, &b, compare::NOISE).unwrap();
+    std::fs::write(dir.join("compare.html"), compare::html(&found).unwrap()).unwrap();
+    std::fs::write(dir.join("compare.txt"), compare::render(&found, text::Options { colour: true })).unwrap();
 }

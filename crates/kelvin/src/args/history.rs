@@ -165,6 +165,11 @@ pub(crate) struct HistoryPlace {
 }
 
 impl HistoryPlaceArgs {
+    /// Whether one of the flags is there.
+    pub(crate) fn is_given(&self) -> bool {
+        self.branch.is_some() || self.testbed.is_some()
+    }
+
     /// The flags, then the environment; none without a branch.
     pub(crate) fn place(&self) -> Result<Option<HistoryPlace>> {
         self.place_with(|variable| std::env::var(variable).ok())

@@ -189,6 +189,16 @@ impl RunArgs {
         self.load().map_or(Ok(None), |load| load.history.place())
     }
 
+    /// Refuses flags that would keep the run in the history.
+    pub(crate) fn refuse_history(&self) -> Result<Option<HistoryPlace>> {
+        if self.load().is_some_and(|load| load.history.is_given()) {
+            bail!(
+                "a squeezed run has the figures of a squeezed database and enters no history; leave --branch out"
+            );
+        }
+        Ok(None)
+    }
+
     /// The live view on the whole terminal.
     pub(crate) fn tui(&self) -> bool {
         self.load().is_some_and(|load| load.tui)

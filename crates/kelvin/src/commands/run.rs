@@ -27,7 +27,8 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
         return Ok(Code::Success);
     }
     args.refuse_shell_of_a_file(&spec)?;
-    let history = args.history()?;
+    // The figures of a squeezed database are no part of its history.
+    let history = if squeeze.is_some() { args.refuse_history()? } else { args.history()? };
     let stop = signal::listen()?;
     let mut live: Box<dyn Live> = if args.tui() {
         Box::new(Tui::new(&spec, global.quiet, &stop)?)

@@ -301,7 +301,7 @@ fn needed(figure: &ComparedFigure, bound: f64, confidence: f64) -> Option<usize>
         (b.mean - a.mean, a.sd?.powi(2) + b.sd?.powi(2))
     };
     let distance = (mean - bound.ln()).abs();
-    (FEWEST..=MOST).find(|runs| {
+    (figure.fewest() + 1..=MOST).find(|runs| {
         let degrees = if figure.paired { runs - 1 } else { 2 * (runs - 1) };
         student::quantile(f64::midpoint(1.0, confidence), degrees as f64)
             .is_some_and(|t| t * (spread / *runs as f64).sqrt() < distance)

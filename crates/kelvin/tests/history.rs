@@ -22,7 +22,7 @@ fn run(place: &Place, script: &str, more: &[&str]) {
         "--users",
         "1",
         "--transactions",
-        "20",
+        "10",
         "--no-observe",
         "-q",
     ];
@@ -78,7 +78,7 @@ fn a_branch_is_kept_shown_gated_and_compared() {
     // The candidate's own runs are not its base.
     let own = place.run(&["gate", "--against", "branch:main@rack 7", "--max-regression", "3%", "1..4"]);
     assert_eq!(own.status.code(), Some(2));
-    assert!(text(&own.stderr).contains("it stands on the other side"), "{}", text(&own.stderr));
+    assert!(text(&own.stderr).contains("they stand on the other side"), "{}", text(&own.stderr));
 
     let compared =
         place.expect(0, &["compare", "branch:main@rack 7", "label:slow", "--html", "compare.html"]);

@@ -219,6 +219,6 @@ fn an_earlier_run_is_looked_back_at_and_runs_are_compared_by_what_was_seen() {
     found.findings = judged(seen(GOOD)).findings;
     let shown = compare::text(&found);
     let (finding, differs) =
-        (shown.find("\nred    a requested").unwrap(), shown.find("what differs").unwrap());
+        (shown.find("\nred    a requested").unwrap(), shown.find("that matters differs").unwrap());
     assert!(finding < differs && !shown.contains("huge pages"), "{shown}");
 }

@@ -227,13 +227,13 @@ impl Store {
         newest: Option<usize>,
         selection: &mut Selection,
     ) -> Result<Vec<RunId>> {
-        let (mut taken, mut told) = (Vec::new(), Vec::new());
+        let (mut taken, mut told, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for run in runs.into_iter().rev() {
             if newest.is_some_and(|newest| taken.len() >= newest) {
                 break;
             }
             if without.contains(&run) {
-                told.push(format!("run {run} is left out: it stands on the other side"));
+                others.push(run.to_string());
             } else if let Some(why) = self.why_not(run, summaries)? {
                 told.push(format!("run {run} is left out: {why}"));
             } else {
@@ -243,6 +243,15 @@ impl Store {
         taken.reverse();
         selection.runs.extend(&taken);
         selection.told.extend(told.into_iter().rev());
+        others.reverse();
+        match others.as_slice() {
+            [] => {}
+            [one] => selection.told.push(format!("run {one} is left out: it stands on the other side")),
+            several => {
+                let several = several.join(", ");
+                selection.told.push(format!("runs {several} are left out: they stand on the other side"));
+            }
+        }
         Ok(taken)
     }
 

@@ -72,14 +72,12 @@ pub(crate) fn facts<const N: usize>(
     let mut facts = BTreeMap::new();
     crate::model::flatten("", environment, &mut facts);
     facts.extend(others.into_iter().map(|(name, value)| (name.to_owned(), value)));
-    let mut section = String::new();
-    for line in spec_toml.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
-        if line.starts_with('[') {
-            section = line.trim_matches(['[', ']']).to_owned() + ".";
-        } else if let Some((key, value)) = line.split_once('=') {
-            facts.insert(format!("spec {section}{}", key.trim()), value.trim().to_owned());
-        }
+    // A specification of another version that cannot be read any more has no facts; the run has its figures all the same.
+    let mut of_spec = BTreeMap::new();
+    if let Ok(spec) = toml::from_str(spec_toml) {
+        crate::model::flatten("", &spec, &mut of_spec);
     }
+    facts.extend(of_spec.into_iter().map(|(name, value)| (format!("spec {name}"), value)));
     facts
 }
 

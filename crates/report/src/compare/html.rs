@@ -3,7 +3,7 @@
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 
-use super::text::{shown, titled};
+use super::text::{factor, shown, titled};
 use super::{ComparedPoint, Comparison, Difference, list, share};
 use crate::html::escaped;
 use crate::{Result, Severity};
@@ -25,11 +25,13 @@ pub fn render(comparison: &Comparison) -> Result<String> {
                 .figures
                 .iter()
                 .map(|f| {
-                    let interval = f.interval.map_or_else(String::new, |(l, h)| format!("{l:.3} to {h:.3}"));
+                    let interval = f
+                        .interval
+                        .map_or_else(String::new, |(l, h)| format!("{} to {}", factor(l), factor(h)));
                     let p = f.p.map_or_else(String::new, |p| {
                         if p < 0.001 { "<.001".into() } else { format!("{p:.3}") }
                     });
-                    let ratio = f.ratio.map_or_else(|| crate::figure::NONE.into(), |r| format!("{r:.3}"));
+                    let ratio = f.ratio.map_or_else(|| crate::figure::NONE.into(), factor);
                     (titled(f), shown(f, f.a), shown(f, f.b), ratio, interval, p)
                 })
                 .collect();

@@ -105,8 +105,9 @@ impl Page {
     }
 
     fn figure(&mut self, figure: &ComparedFigure) {
-        let ratio = figure.ratio.map_or_else(|| NONE.into(), |r| format!("{r:.3}"));
-        let interval = figure.interval.map_or_else(String::new, |(l, h)| format!("{l:.3} to {h:.3}"));
+        let ratio = figure.ratio.map_or_else(|| NONE.into(), factor);
+        let interval =
+            figure.interval.map_or_else(String::new, |(l, h)| format!("{} to {}", factor(l), factor(h)));
         let p =
             figure.p.map_or_else(String::new, |p| if p < 0.001 { "<.001".into() } else { format!("{p:.3}") });
         let mut line = String::new();
@@ -135,11 +136,17 @@ impl Page {
         for difference in matter {
             self.difference(colour, difference);
         }
-        if !aside.is_empty() {
-            self.line("and what differs from run to run, or names a place");
+        let (single, several): (Vec<&Difference>, Vec<&Difference>) =
+            aside.into_iter().partition(|d| d.a.len() == 1 && d.b.len() == 1);
+        if !single.is_empty() {
+            self.line("and what is no cause: names, places, readings of the moment, seeds");
         }
-        for difference in aside {
+        for difference in single {
             self.difference("", difference);
+        }
+        if !several.is_empty() {
+            let names: Vec<&str> = several.iter().map(|difference| difference.name.as_str()).collect();
+            self.lines("", broken("varying from run to run: ", &names.join(", ")));
         }
     }
 
@@ -164,6 +171,18 @@ pub(super) fn titled(figure: &ComparedFigure) -> String {
 /// "server CPU a transaction" in the width that the table has.
 fn short(figure: &ComparedFigure) -> String {
     format!("{}, {}", figure.name.replace(" a transaction", "/transaction"), figure.unit)
+}
+
+/// A ratio in five columns.
+pub(super) fn factor(ratio: f64) -> String {
+    let digits = if ratio < 9.9995 {
+        3
+    } else if ratio < 99.995 {
+        2
+    } else {
+        usize::from(ratio < 999.95)
+    };
+    format!("{ratio:.digits$}")
 }
 
 /// A value as the table has it.
@@ -208,6 +227,12 @@ mod tests {
     fn ordinals_are_english() {
         let all = [1, 2, 3, 4, 11, 12, 13, 21, 22, 111].map(ordinal);
         assert_eq!(all, ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "111th"]);
+    }
+
+    #[test]
+    fn ratios_have_five_columns() {
+        let all = [0.9876, 9.9999, 10.278, 99.999, 123.44, 999.99, 0.0].map(factor);
+        assert_eq!(all, ["0.988", "10.00", "10.28", "100.0", "123.4", "1000", "0.000"]);
     }
 
     #[test]

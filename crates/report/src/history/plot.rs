@@ -123,7 +123,7 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
         return Vec::new();
     }
     let power = 10_f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough).unwrap_or(rough);
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough).unwrap_or(rough);
     let first = (low / step).ceil();
     (0..20).map(|i| (first + f64::from(i)) * step).take_while(|tick| *tick <= high).collect()
 }

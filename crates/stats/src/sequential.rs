@@ -57,7 +57,7 @@ impl Boundary {
             let (bound, next) = match &going_on {
                 None => {
                     // All spent is all there is: P(Z > z) is spent, and the region is what lies within.
-                    let bound = bisect(|z| normal::above(z), spend);
+                    let bound = bisect(normal::above, spend);
                     (bound, GoingOn::first(part, bound * part.sqrt()))
                 }
                 Some(region) => {

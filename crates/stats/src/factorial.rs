@@ -471,7 +471,9 @@ fn effect(
     let sum_of_squares = squares(fit, &orthogonal);
     let f = (error.degrees > 0 && error.sum_of_squares > 0.0)
         .then(|| sum_of_squares / degrees as f64 / (error.sum_of_squares / error.degrees as f64));
-    let p = f.and_then(|f| Some(FisherSnedecor::new(degrees as f64, error.degrees as f64).ok()?.sf(f)));
+    let p = f
+        .filter(|f| f.is_finite())
+        .and_then(|f| Some(FisherSnedecor::new(degrees as f64, error.degrees as f64).ok()?.sf(f)));
     let pairs: Vec<Vec<(usize, usize)>> = of
         .iter()
         .map(|levels| (0..*levels).flat_map(|from| (from + 1..*levels).map(move |to| (from, to))).collect())

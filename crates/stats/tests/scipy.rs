@@ -1,5 +1,7 @@
 //! What the crate gives against what SciPy 1.14.1 gives: `fixtures/values_of_scipy.py` made `fixtures/scipy.json`, once.
 
+#![allow(clippy::unwrap_used)]
+
 use kelvin_stats::compare::{Sides, compare};
 use kelvin_stats::factorial::{Analysis, Design, Observation};
 use kelvin_stats::sequential::Boundary;

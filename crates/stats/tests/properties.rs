@@ -114,7 +114,9 @@ proptest! {
     ) {
         let looks: Vec<u32> =
             steps.iter().scan(3, |at, step| { *at += step; Some(*at) }).collect();
-        let found = Boundary::new(&looks, alpha).unwrap();
+        let found = Boundary::normal(&looks, alpha).unwrap();
+        let for_t = Boundary::new(&looks, alpha).unwrap();
+        prop_assert!((0..looks.len()).all(|look| for_t.nominal(look) <= found.nominal(look)));
         let nominal: Vec<f64> = (0..looks.len()).map(|look| found.nominal(look)).collect();
         prop_assert!(nominal.iter().all(|p| (0.0..=alpha * (1.0 + 1e-6)).contains(p)), "{nominal:?}");
         // Bonferroni from the other side: together they are at least alpha.

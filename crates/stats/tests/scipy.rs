@@ -110,7 +110,7 @@ fn the_noncentral_t_and_the_power_from_it() {
 fn bounds_of_looks() {
     for plan in list(&fixture(), "sequential") {
         let looks: Vec<u32> = numbers(&plan["looks"]).into_iter().map(|n| n as u32).collect();
-        let found = Boundary::new(&looks, plan["alpha"].as_f64().unwrap()).unwrap();
+        let found = Boundary::normal(&looks, plan["alpha"].as_f64().unwrap()).unwrap();
         for (look, expected) in plan["bounds"].as_array().unwrap().iter().enumerate() {
             close(found.z(look), expected, 1e-6);
         }

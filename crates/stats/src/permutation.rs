@@ -97,7 +97,9 @@ pub fn two_samples(a: &[f64], b: &[f64]) -> Option<f64> {
     let mut all = scaled(&[a, b].concat());
     let mean = all.iter().sum::<f64>() / (n + m) as f64;
     // Around the common mean the sums of both samples are each other's negative: one of them says it all.
-    all.iter_mut().for_each(|v| *v -= mean);
+    for value in &mut all {
+        *value -= mean;
+    }
     let measured = all[..n].iter().sum::<f64>().abs();
     // The mean itself is rounded, by a part of the values (of 1) and not of their distances from it.
     let rounding = ROUNDING * all.iter().map(|v| v.abs()).sum::<f64>() + 4.0 * f64::EPSILON * n as f64;

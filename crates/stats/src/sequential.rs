@@ -35,9 +35,9 @@ pub struct Boundary {
 }
 
 impl Boundary {
-    /// The boundary for t tests at `looks` (the pairs, or runs a side, there are at each look, ascending; the last is the end) with
-    /// an overall probability `alpha` of a false alarm. None when there are no looks or more than a hundred, they do not
-    /// ascend from 1, or `alpha` is not within (0, 1).
+    /// The boundary for t tests at `looks` (the pairs, or runs a side, there are at each look, ascending; the last is the
+    /// end) with an overall probability `alpha` of a false alarm. None when there are no looks or more than a hundred, they
+    /// do not ascend from 1, or `alpha` is not within (0, 1).
     ///
     /// ```
     /// let boundary = kelvin_stats::sequential::Boundary::new(&[6, 8, 10, 12], 0.05).unwrap();

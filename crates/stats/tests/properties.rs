@@ -93,7 +93,9 @@ proptest! {
             runs.into_iter().map(|(cell, block, value)| Observation { cell, block, value }).collect();
         if complete {
             observations.retain(|o| o.value.is_finite() && o.value.abs() < 1e100);
-            observations.iter_mut().for_each(|o| o.cell = design.cells().first().cloned().unwrap_or_default());
+            for observation in &mut observations {
+                observation.cell = design.cells().first().cloned().unwrap_or_default();
+            }
             observations.extend(design.cells().into_iter().enumerate().map(|(i, cell)| Observation {
                 cell,
                 block: 0,

@@ -84,7 +84,8 @@ impl Boundary {
     }
 
     /// The two-sided p below which look number `look`, counted from 0, may stop and say "changed"; 0 for a look that was
-    /// not planned: it may never stop.
+    /// not planned: it may never stop. Early looks of a long plan have a p so small (10⁻²⁰) that 1 − p is 1 and no interval
+    /// has that confidence: they may not stop either.
     pub fn nominal(&self, look: usize) -> f64 {
         self.bounds.get(look).map_or(0.0, |z| 2.0 * normal::above(*z))
     }

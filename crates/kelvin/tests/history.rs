@@ -83,7 +83,7 @@ fn a_branch_is_kept_shown_gated_and_compared() {
     let compared =
         place.expect(0, &["compare", "branch:main@rack 7", "label:slow", "--html", "compare.html"]);
     assert!(compared.contains("verdict: changed, for the worse: tps of B is"), "{compared}");
-    assert!(compared.contains("what differs between A and B\n  spec script."), "{compared}");
+    assert!(compared.contains("what differs between A and B\n  spec script.scripts.0.text\n"), "{compared}");
     let json = place.expect(0, &["compare", "1", "5", "label:slow", "--json"]);
     let verdicts: Vec<serde_json::Value> =
         json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

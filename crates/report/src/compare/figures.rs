@@ -79,7 +79,7 @@ pub(super) struct Matched<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Point<'a> {
     pub(super) run: i64,
-    pub(super) point: &'a PointReport,
+    pub(super) figures: &'a PointReport,
     pub(super) key: &'a [KeyFigure],
     pub(super) block: Option<(i64, u32)>,
 }
@@ -136,7 +136,7 @@ pub(super) fn figures(report: &Report, points: &Matched<'_>) -> (Vec<ComparedFig
     let (higher, lower) = (Some(Better::Higher), Some(Better::Lower));
     let mut figures = Vec::new();
     let mut add = |name: &str, unit: &str, better, value: &dyn Fn(&PointReport) -> Option<f64>| {
-        figures.push(figure(&name.to_lowercase(), name, unit, better, points, |p| value(p.point)));
+        figures.push(figure(&name.to_lowercase(), name, unit, better, points, |p| value(p.figures)));
     };
     if report.open_loop {
         add(RESPONSE, "us", lower, &|p| p.response_all.as_ref()?.p99_us);
@@ -145,7 +145,7 @@ pub(super) fn figures(report: &Report, points: &Matched<'_>) -> (Vec<ComparedFig
     if report.has_total() {
         add(report.total_name(), unit, higher, &|p| p.transactions(per));
     }
-    let first = points.a.first().map(|p| p.point);
+    let first = points.a.first().map(|p| p.figures);
     let kinds: &[LatencyRow] = first.map_or(&[], |p| if report.open_loop { &p.response } else { &p.latency });
     for (kind, row) in kinds.iter().enumerate() {
         for (percentile, pick) in PICKS {

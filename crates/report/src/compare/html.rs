@@ -78,7 +78,7 @@ fn forest(point: &ComparedPoint, noise: f64) -> String {
         return String::new();
     }
     let height = TOP + ROW * rows.len() as f64 + 40.0;
-    let x = |ratio: f64| LEFT + (ratio.ln() / widest + 1.0) / 2.0 * (WIDTH - LEFT - RIGHT);
+    let x = |ratio: f64| LEFT + f64::midpoint(ratio.ln() / widest, 1.0) * (WIDTH - LEFT - RIGHT);
     let bottom = height - 34.0;
     let mut out = format!(
         "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"ratios with their intervals; the table \
@@ -126,7 +126,7 @@ fn forest(point: &ComparedPoint, noise: f64) -> String {
     let _ = write!(
         out,
         "<g class=\"axes\"><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">B/A, logarithmic</text></g></svg>",
-        (LEFT + WIDTH - RIGHT) / 2.0,
+        f64::midpoint(LEFT, WIDTH - RIGHT),
         height - 3.0
     );
     out

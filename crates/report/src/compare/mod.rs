@@ -229,13 +229,13 @@ fn compared(
     };
     let within = match (&points.a[..], &points.b[..]) {
         ([x], [y]) => {
-            let half = |p: &Point<'_>| Some(p.point.within_run?.half_width_percent);
+            let half = |p: &Point<'_>| Some(p.figures.within_run?.half_width_percent);
             half(x).zip(half(y))
         }
         _ => None,
     };
     let of_first = |side: &[Point<'_>]| {
-        side.first().map_or((0, None), |p: &Point<'_>| (p.point.users, p.point.asked_per_second()))
+        side.first().map_or((0, None), |p: &Point<'_>| (p.figures.users, p.figures.asked_per_second()))
     };
     let ((users_a, asked_a), (users_b, asked_b)) = (of_first(&points.a), of_first(&points.b));
     let compared = ComparedPoint {
@@ -261,7 +261,7 @@ fn of<'a>(side: &Side<'a>, by_users: bool, wanted: Load) -> Vec<Point<'a>> {
         let point: Option<&'a PointReport> = place.and_then(|place| run.report.points.get(place));
         if let Some(point) = point {
             let key = run.key.get(&point.point).map_or(&[][..], Vec::as_slice);
-            found.push(Point { run: run.report.run, point, key, block: run.block });
+            found.push(Point { run: run.report.run, figures: point, key, block: run.block });
         }
     }
     found

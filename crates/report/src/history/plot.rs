@@ -51,12 +51,12 @@ pub(super) fn svg(history: &History) -> String {
             HEIGHT - BOTTOM + 18.0
         );
     }
-    let beside = (TOP + HEIGHT - BOTTOM) / 2.0;
+    let beside = f64::midpoint(TOP, HEIGHT - BOTTOM);
     let _ = write!(
         out,
         "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">run, in order of time</text><text x=\"14\" \
          y=\"{beside:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {beside:.1})\">{}, {}</text></g>",
-        (LEFT + WIDTH - RIGHT) / 2.0,
+        f64::midpoint(LEFT, WIDTH - RIGHT),
         HEIGHT - 10.0,
         escaped(&history.name),
         escaped(&history.unit)
@@ -123,7 +123,8 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
         return Vec::new();
     }
     let power = 10_f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough).unwrap_or(rough);
+    let step =
+        [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough).unwrap_or(rough);
     let first = (low / step).ceil();
     (0..20).map(|i| (first + f64::from(i)) * step).take_while(|tick| *tick <= high).collect()
 }

@@ -223,7 +223,7 @@ fn what_else_differs_is_red_and_findings_of_a_side_are_told() {
     let plain = compare::render(&found, Options::default());
     let coloured = compare::render(&found, Options { colour: true });
     assert_eq!(found.own[0].runs, [1]);
-    assert!(plain.contains("red    A has it in 1 of 2 runs (1):"), "{plain}");
+    assert!(plain.contains("red    A, 1 of 2 runs (1):"), "{plain}");
     let names: Vec<&str> = found.differences.iter().map(|d| d.name.as_str()).collect();
     assert_eq!(names, ["spec run.duration", "spec run.users"]);
     assert!(coloured.contains("\x1b[1;31m  spec run.users\x1b[0m"), "{coloured}");

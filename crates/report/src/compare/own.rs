@@ -26,10 +26,11 @@ impl OwnFinding {
     pub fn words(&self) -> String {
         let of = match (self.runs.len(), self.of) {
             (1, 1) => format!("run {}", list(&self.runs)),
+            (2, 2) => "both runs".into(),
             (n, of) if n == of => format!("all {of} runs"),
             (n, of) => format!("{n} of {of} runs ({})", list(&self.runs)),
         };
-        format!("{} has it in {of}: {} ({})", self.side, self.title, self.id)
+        format!("{}, {of}: {} ({})", self.side, self.title, self.id)
     }
 }
 

@@ -202,7 +202,7 @@ pub(super) fn load(point: &ComparedPoint) -> String {
         ((Some(a), Some(b)), _) => format!("{}/s in A, {}/s in B", rate(Some(a)), rate(Some(b))),
         (_, (1, 1)) => "1 user".into(),
         (_, (a, b)) if a == b => format!("{a} users"),
-        (_, (a, b)) => format!("{a} users in A, {b} in B"),
+        (_, (a, b)) => format!("{a} user{} in A, {b} in B", if a == 1 { "" } else { "s" }),
     };
     point.occurrence.map_or(load.clone(), |n| format!("{load}, {}", ordinal(n)))
 }

@@ -9,7 +9,9 @@ mod observe;
 mod pace;
 mod parse;
 mod pgbench;
+mod reset;
 mod script;
+mod snapshot;
 mod squeeze;
 mod tproc_c;
 mod words;
@@ -24,6 +26,7 @@ use kelvin_lab::Spec;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
+pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};
 pub(crate) use squeeze::SqueezeArgs;
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
@@ -94,6 +97,9 @@ pub(crate) enum Command {
     /// KELVIN_SERVERS names another directory. Remove that directory, with the server stopped, to remove the data.
     #[command(subcommand)]
     Server(ServerCommand),
+    /// Keep a database as it is, and bring it back
+    #[command(subcommand)]
+    Snapshot(SnapshotCommand),
     /// Measure this machine before a load: processor, memory, clock, network, disk, and a database's settings
     Doctor(DoctorArgs),
     /// Watch this machine, and a database's part of it, without a load

@@ -69,9 +69,10 @@ impl Contents {
     }
 }
 
-/// The name of a snapshot of exactly these contents: of other contents the name is another.
-pub fn new_name(contents: &Contents) -> String {
-    let text = format!("{}\0{}\0{}\0{}", contents.workload, contents.data, contents.engine, contents.fresh);
+/// The name of a snapshot of exactly these contents, kept in this way: of others the name is another.
+pub fn new_name(contents: &Contents, way: Way) -> String {
+    let Contents { workload, data, engine, fresh } = contents;
+    let text = format!("{workload}\0{data}\0{engine}\0{fresh}\0{way}");
     format!("{}-{}", contents.workload, hex(&text, 4))
 }
 
@@ -175,9 +176,10 @@ pub(super) mod tests {
             Contents { fresh: false, ..one.clone() },
         ]
         .iter()
-        .map(new_name)
+        .map(|contents| new_name(contents, Way::Template))
         .collect();
         assert_eq!(names.len(), 4);
+        assert!(!names.contains(&new_name(&one, Way::Dump)), "two keepers, two snapshots");
         assert!(names.iter().all(|name| crate::snapshot::check_name(name).is_ok()), "{names:?}");
         let other = Contents { data: "2 warehouses, seed 1".into(), ..one.clone() };
         assert_eq!(

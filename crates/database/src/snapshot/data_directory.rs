@@ -8,10 +8,11 @@ use std::process::Command;
 
 use super::about::{About, Contents, Seal, Way};
 use super::sqlite::list;
-use super::{Job, Keeper, Restored, files, program};
+use super::{Job, Keeper, Restored, files, program, sessions};
 use crate::managed::account::Account;
-use crate::managed::{Manager, directory_size, installed, running};
-use crate::{Error, ErrorClass, Result};
+use crate::managed::{Manager, directory_size, running};
+use crate::postgres::PostgresEngine;
+use crate::{Engine, Error, ErrorClass, Result};
 
 /// What a snapshot does not hold: what tells of a running server, and settings, which are not data. A study that
 /// changes a setting would find it changed back by the reset between its runs.
@@ -74,6 +75,11 @@ impl DataDirectories {
         job: &mut Job<'_>,
         work: impl FnOnce(&Self, &mut Job<'_>) -> Result<T>,
     ) -> Result<T> {
+        if running(&self.data()).is_some() {
+            let instance = self.manager.up(Some(self.major), &mut |_| ())?;
+            let mut session = PostgresEngine::new(instance.config()).connect()?;
+            sessions::must_be_alone(session.as_mut(), None)?;
+        }
         self.manager.down(Some(self.major))?;
         let outcome = {
             let _lock = self.manager.lock(self.major, &mut |_| ())?;
@@ -107,12 +113,16 @@ impl DataDirectories {
 
     /// A line of what `pg_controldata` says about a data directory.
     fn control(&self, data: &Path, name: &str) -> Result<String> {
-        let installation = installed()
-            .into_iter()
-            .find(|one| one.major == self.major)
-            .ok_or_else(|| Error::usage(format!("no PostgreSQL {} server is installed here", self.major)))?;
+        const PROGRAM: &str = "pg_controldata";
+        let directory = program::directory(self.major, self.major, &[PROGRAM]).ok_or_else(|| {
+            Error::usage(format!(
+                "a copy of the files needs {PROGRAM} of PostgreSQL {}, which is not here",
+                self.major
+            ))
+            .with_help("choose another way: --reset template")
+        })?;
         let account = Account::for_data(&self.data())?;
-        let mut command = account.command(&installation.directory.join("pg_controldata"), Path::new("/"));
+        let mut command = account.command(&directory.join(PROGRAM), Path::new("/"));
         let said = command
             .arg("-D")
             .arg(data)

@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 use super::about::{About, Contents, Way, hex};
 use super::sqlite::{list, remove_both};
 use super::{Job, Keeper, Restored, files, program};
-use crate::managed::installed;
 use crate::postgres::{Config, Host, PostgresEngine};
 use crate::{Engine, Error, Result};
 
@@ -160,20 +159,7 @@ impl Keeper for Dumps {
 /// The directory of `pg_dump` and `pg_restore` that can serve a server of this major version; the nearest version
 /// that is not older.
 pub fn programs(major: u32) -> Option<PathBuf> {
-    let complete =
-        |directory: &PathBuf| ["pg_dump", "pg_restore"].iter().all(|name| directory.join(name).is_file());
-    let servers =
-        installed().into_iter().filter(|one| one.major >= major).map(|one| (one.major, one.directory));
-    // Clients can be installed without a server.
-    let clients = (major..major + 8).flat_map(|version| {
-        [format!("/usr/lib/postgresql/{version}/bin"), format!("/usr/pgsql-{version}/bin")]
-            .map(|directory| (version, PathBuf::from(directory)))
-    });
-    servers
-        .chain(clients)
-        .filter(|(_, directory)| complete(directory))
-        .min_by_key(|(version, _)| *version)
-        .map(|(_, d)| d)
+    program::directory(major, major + 8, &["pg_dump", "pg_restore"])
 }
 
 /// As libpq reads it: a name alone could be taken for a connection string.

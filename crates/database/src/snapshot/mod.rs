@@ -12,6 +12,7 @@ mod dump;
 mod facts;
 mod files;
 mod program;
+mod sessions;
 mod sqlite;
 mod template;
 mod watched;
@@ -117,6 +118,12 @@ fn must_fit(needed: u64, free: Option<u64>, place: &str) -> Result<()> {
         .with_help("make room; `kelvin snapshot list` shows what snapshots take")),
         _ => Ok(()),
     }
+}
+
+/// Text as SQL.
+fn literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
 }
 
 #[cfg(test)]

@@ -5,11 +5,10 @@
 //! by the next checkpoint as was copied. On 18 the server clones the files where the file system can.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use super::about::{About, Contents, Way, hex};
 use super::watched::watched;
-use super::{Job, Keeper, Restored, files};
+use super::{Job, Keeper, Restored, files, literal, sessions};
 use crate::managed::directory_size;
 use crate::postgres::{Config, PostgresEngine};
 use crate::session::quote;
@@ -17,9 +16,6 @@ use crate::{Engine, Error, ErrorClass, Result, Session};
 
 /// How the names of the databases begin that hold a snapshot.
 const SNAPSHOT: &str = "kelvin_snapshot_";
-
-/// How long sessions that are ending may take.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Held by whoever saves or restores on this server.
 const LOCK: i64 = 0x006b_656c_7669_6e53;
@@ -90,37 +86,6 @@ impl Templates {
         }
         Err(Error::new(ErrorClass::LockNotAvailable, "another kelvin saves or restores on this server")
             .with_help("wait until it has ended"))
-    }
-
-    /// Refuses while others are in the database, after those had a moment that are just leaving.
-    fn must_be_alone(&self, session: &mut dyn Session) -> Result<()> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let others = self.others(session)?;
-            if others.is_empty() {
-                return Ok(());
-            }
-            if Instant::now() >= until {
-                return Err(in_use(&self.config.database, &others));
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// Who is in the database. The server itself ends its own workers before it copies.
-    fn others(&self, session: &mut dyn Session) -> Result<Vec<String>> {
-        let rows = session.query(&format!(
-            "SELECT pid::bigint, coalesce(nullif(application_name, ''), backend_type, 'unknown'), \
-             coalesce(usename::text, '') FROM pg_stat_activity WHERE datname = {} \
-             AND coalesce(backend_type, 'client backend') NOT LIKE 'autovacuum%' ORDER BY pid",
-            literal(&self.config.database)
-        ))?;
-        (0..rows.len())
-            .map(|row| {
-                let (pid, application, user) = (rows.int(row, 0)?, rows.text(row, 1)?, rows.text(row, 2)?);
-                Ok(format!("process {pid} ({application}, user {user})"))
-            })
-            .collect()
     }
 
     /// Runs what copies a database, telling how much of it is there, and cancelling it when asked to stop.
@@ -267,7 +232,7 @@ impl Keeper for Templates {
         if there.int(0, 0)? > 0 {
             return Err(super::exists_already(name));
         }
-        self.must_be_alone(session)?;
+        sessions::must_be_alone(session, Some(&self.config.database))?;
         self.clear(session)?;
         let bytes = size(session, &self.config.database)?;
         self.must_fit(session, bytes)?;
@@ -296,7 +261,7 @@ impl Keeper for Templates {
         let session = session.as_mut();
         Self::lock(session)?;
         let from = self.database_of(&about.name);
-        self.must_be_alone(session)?;
+        sessions::must_be_alone(session, Some(&self.config.database))?;
         self.clear(session)?;
         self.must_fit(session, about.bytes)?;
         job.go_on("the database is as it was")?;
@@ -334,19 +299,6 @@ impl Keeper for Templates {
     }
 }
 
-fn in_use(database: &str, others: &[String]) -> Error {
-    Error::new(
-        ErrorClass::LockNotAvailable,
-        format!("the database {database:?} is in use by {}; nothing was changed", others.join(", ")),
-    )
-    .with_help("end these sessions, then try again: kelvin ends nobody else's")
-}
-
-fn literal(text: &str) -> String {
-    let quoted = text.replace('\'', "''");
-    if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
-}
-
 fn size(session: &mut dyn Session, database: &str) -> Result<u64> {
     let size = session.query(&format!("SELECT pg_database_size({})", literal(database)))?.int(0, 0)?;
     u64::try_from(size).map_err(|_| Error::protocol("the server tells a negative size"))
@@ -376,14 +328,5 @@ mod tests {
                 "{name}"
             );
         }
-    }
-
-    #[test]
-    fn who_is_in_the_way_is_told() {
-        let error = in_use("shop", &["process 12 (psql, user me)".into()]);
-        assert_eq!(
-            error.message(),
-            "the database \"shop\" is in use by process 12 (psql, user me); nothing was changed"
-        );
     }
 }

@@ -228,7 +228,7 @@ fn find(
     around: &mut dyn Surroundings,
 ) -> Result<Option<About>, ResetError> {
     let all = keeper.list()?;
-    let name = task.reset.snapshot.clone().unwrap_or_else(|| new_name(wanted));
+    let name = task.reset.snapshot.clone().unwrap_or_else(|| new_name(wanted, keeper.way()));
     let found = all.iter().find(|about| about.name == name);
     match (found, &task.reset.snapshot) {
         (Some(about), _) => match about.contents.difference(wanted) {
@@ -268,9 +268,13 @@ fn save(
         ),
     }
     go_on(task, "nothing was saved")?;
-    around.tell(&format!("saving the data as the snapshot {} ({})", new_name(wanted), keeper.way()));
+    around.tell(&format!(
+        "saving the data as the snapshot {} ({})",
+        new_name(wanted, keeper.way()),
+        keeper.way()
+    ));
     steps::ready_for_a_snapshot(task.engine)?;
-    let name = new_name(wanted);
+    let name = new_name(wanted, keeper.way());
     with_job(task, around, |job| keeper.save(&name, wanted, job))
 }
 

@@ -78,7 +78,8 @@ pub fn new_name(contents: &Contents, way: Way) -> String {
 
 /// The first `bytes` bytes of the text's SHA-256 as hexadecimal digits.
 pub(super) fn hex(text: &str, bytes: usize) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(bytes).fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
 }
 
 /// By which files that were changed after they were saved are known.

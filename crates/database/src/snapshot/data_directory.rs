@@ -137,7 +137,7 @@ impl DataDirectories {
     }
 
     /// Bytes that a copy takes: the log but for one segment stays.
-    fn bytes(&self, data: &Path) -> u64 {
+    fn bytes(data: &Path) -> u64 {
         directory_size(data).saturating_sub(directory_size(&data.join("pg_wal"))) + (16 << 20)
     }
 
@@ -161,7 +161,7 @@ impl DataDirectories {
             .filter(|entry| !NOT_DATA.iter().any(|name| entry.file_name() == *name))
             .map(|entry| entry.path())
             .collect();
-        let total = self.bytes(from);
+        let total = Self::bytes(from);
         let mut copy = copy_command(&account, to);
         copy.args(&names);
         let mut each = |job: &mut Job<'_>| {
@@ -246,7 +246,7 @@ impl Keeper for DataDirectories {
             return Err(super::exists_already(name));
         }
         job.go_on("nothing was saved")?;
-        self.must_fit(self.bytes(&self.data()))?;
+        self.must_fit(Self::bytes(&self.data()))?;
         let to = self.copy_of(name);
         let copied = self.at_rest(job, |this, job| {
             let copied = this.copy(&this.data(), &to, "MB saved", job);

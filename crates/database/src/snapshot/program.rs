@@ -56,7 +56,7 @@ pub(super) fn run(
                 let _ = child.kill();
             }
             looks += 1;
-            if looks % 20 == 0 {
+            if looks.is_multiple_of(20) {
                 each(job);
             }
             std::thread::sleep(std::time::Duration::from_millis(10));

@@ -108,7 +108,7 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<Way>, global: &Global) 
             "there is a snapshot {name} already; give another name, or remove it first: kelvin snapshot drop {name}"
         );
     }
-    let found = found(engine)?;
+    let found = found(engine);
     let data = found.as_ref().map(|chosen| chosen.get().data(engine)).transpose()?.flatten();
     // Nothing is built here: what cannot be kept is refused.
     let kept = data.clone().map(|data| kelvin_workload::Data { can_be_built: false, ..data });
@@ -214,15 +214,15 @@ fn named(place: &Place, name: &str) -> Result<(About, Box<dyn Keeper>)> {
 }
 
 /// The workload whose complete data the database holds, if any.
-fn found(engine: &dyn Engine) -> Result<Option<Chosen>> {
+fn found(engine: &dyn Engine) -> Option<Chosen> {
     for workload in [WorkloadName::TprocC, WorkloadName::Pgbench] {
         // Not every engine carries every workload, and other people's tables may have the same names.
         let Ok(chosen) = Chosen::on(engine, &mut Spec::new(workload)) else { continue };
         if chosen.get().is_built(engine).unwrap_or(false) {
-            return Ok(Some(chosen));
+            return Some(chosen);
         }
     }
-    Ok(None)
+    None
 }
 
 fn with_job<T>(

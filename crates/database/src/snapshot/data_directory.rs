@@ -205,29 +205,20 @@ impl DataDirectories {
         let mut copy = copy_command(&account, new);
         copy.args(KEPT.iter().map(|name| data.join(name)).filter(|path| path.exists()));
         program::run(copy, "cp", job, &mut |_| ())?;
-        let old = data.with_file_name("data.outgoing");
-        remove(&old)?;
-        let failed = |error: std::io::Error| files::io_error("replace", &data, &error);
-        std::fs::rename(&data, &old).map_err(failed)?;
-        if let Err(error) = std::fs::rename(new, &data) {
-            // Nothing is between the two but a removal of `new` by somebody else.
-            std::fs::rename(&old, &data).map_err(failed)?;
-            return Err(failed(error));
-        }
+        // One step: there is never a moment without a data directory, in whose place a start would make an empty one.
+        rustix::fs::renameat_with(
+            rustix::fs::CWD,
+            new,
+            rustix::fs::CWD,
+            &data,
+            rustix::fs::RenameFlags::EXCHANGE,
+        )
+        .map_err(|error| files::io_error("exchange", &data, &error.into()))?;
         if let Some(directory) = data.parent() {
             files::sync_directory(directory)?;
         }
-        remove(&old)
-    }
-
-    /// After a kill between the swap's two renames the old directory is under its other name, complete.
-    fn mend(&self) -> Result<()> {
-        let data = self.data();
-        let old = data.with_file_name("data.outgoing");
-        if !data.exists() && old.join("PG_VERSION").exists() {
-            std::fs::rename(&old, &data).map_err(|error| files::io_error("put back", &data, &error))?;
-        }
-        Ok(())
+        // Under this name is now what was there before.
+        remove(new)
     }
 }
 
@@ -265,7 +256,6 @@ impl Keeper for DataDirectories {
 
     fn restore(&self, about: &About, job: &mut Job<'_>) -> Result<Restored> {
         super::check_name(&about.name)?;
-        self.mend()?;
         about.must_be_sealed(self.seal(&about.name)?)?;
         self.must_fit(about.bytes)?;
         job.go_on("the server's data are as they were")?;

@@ -58,7 +58,7 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
             "there is no snapshot second of this database; there is first",
         ),
         (["snapshot", "save", "../up", target], "cannot be the name of a snapshot"),
-        (["snapshot", "list", "--target", "sqlite"], "name one with --target sqlite:FILE"),
+        (["snapshot", "list", "--target", "sqlite"], "give one with --target sqlite:FILE"),
     ] {
         let told = place.run(&args);
         assert_eq!(told.status.code(), Some(2), "{args:?}");

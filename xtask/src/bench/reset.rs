@@ -35,6 +35,10 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
     println!("|---|---|---|---|---|");
     for way in ways {
         let (mut took, mut copied) = (Vec::new(), Vec::new());
+        if way != "template-wal" {
+            // Copies of the files would hold the snapshots of the rows before as well.
+            drop_all(&bench, &url)?;
+        }
         for round in 0..=options.rounds {
             interrupt::check()?;
             let reset = if way == "template-wal" { "none" } else { way };
@@ -107,6 +111,15 @@ fn through_the_log(bench: &Bench) -> Result<f64> {
     run("drop database outgoing")?;
     run("checkpoint")?;
     Ok(since.elapsed().as_secs_f64())
+}
+
+/// Removes every snapshot.
+fn drop_all(bench: &Bench, url: &str) -> Result<()> {
+    let listed = bench.kelvin(&["snapshot", "list", "--target", url])?.stdout;
+    for name in listed.lines().skip(1).filter_map(|line| line.split_whitespace().next()) {
+        bench.kelvin(&["snapshot", "drop", name, "--yes", "--target", url])?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

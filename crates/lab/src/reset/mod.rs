@@ -109,9 +109,9 @@ pub fn reset(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<Vec<Strin
     if !task.reset.rest().is_zero() {
         let limit = task.reset.rest().duration();
         let since = Instant::now();
-        let rested = rest::rest(limit, &|| task.stop.requested(), &mut |what| {
+        let rested = rest::rest(limit, &|| task.stop.requested(), &mut || {
             let passed = since.elapsed().as_secs().min(limit.as_secs());
-            around.progress(&format!("s of rest at the most ({what})"), passed, limit.as_secs());
+            around.progress("seconds of rest, until the machine is quiet", passed, limit.as_secs());
         });
         around.end();
         notes.push(rested.words());

@@ -181,9 +181,7 @@ impl DataDirectories {
         copy.arg(from.join("PG_VERSION"));
         program::run(copy, "cp", job, &mut each)?;
         // What is still to be written back would be written while the next run is measured.
-        let directory = std::fs::File::open(to).map_err(|error| files::io_error("open", to, &error))?;
-        rustix::fs::syncfs(&directory)
-            .map_err(|error| files::io_error("bring to the disk", to, &error.into()))
+        files::sync_tree(to)
     }
 
     fn words(&self) -> &'static str {

@@ -144,6 +144,25 @@ pub(super) fn sync_directory(directory: &Path) -> Result<()> {
         .map_err(|error| io_error("bring to the disk", directory, &error))
 }
 
+/// Brings every file below a directory to the disk, and no other: a call for the whole file system would wait for what
+/// everybody else on the machine has written.
+pub(super) fn sync_tree(directory: &Path) -> Result<()> {
+    let failed = |error: io::Error| io_error("bring to the disk", directory, &error);
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let kind = entry.file_type().map_err(failed)?;
+        if kind.is_dir() {
+            sync_tree(&entry.path())?;
+        } else if kind.is_file() {
+            let flags = OFlags::NOFOLLOW.bits() as i32;
+            let file =
+                OpenOptions::new().read(true).custom_flags(flags).open(entry.path()).map_err(failed)?;
+            file.sync_all().map_err(failed)?;
+        }
+    }
+    sync_directory(directory)
+}
+
 /// Writes a small file completely or not at all.
 pub(super) fn write_whole(path: &Path, text: &str) -> Result<()> {
     let mut unfinished = path.as_os_str().to_owned();

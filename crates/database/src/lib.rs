@@ -10,6 +10,7 @@ pub mod managed;
 pub mod postgres;
 mod rows;
 mod session;
+pub mod snapshot;
 pub mod sqlite;
 pub mod target;
 mod value;

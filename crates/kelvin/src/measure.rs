@@ -162,7 +162,9 @@ fn prepare(
 ) -> Result<Arc<dyn Workload>> {
     let engine = &*opened.engine;
     let mut chosen = Chosen::on(engine, spec)?;
-    if !chosen.get().is_built(engine)? {
+    if !spec.reset.is_nothing() {
+        notes.extend(commands::snapshot::reset(spec, opened, &chosen, live, stop)?);
+    } else if !chosen.get().is_built(engine)? {
         if spec.build == Build::Never {
             commands::must_be_built(chosen.get(), engine)?;
         }

@@ -7,9 +7,10 @@ use anyhow::{Context, Result, bail};
 use kelvin_database::Engine;
 use kelvin_database::managed::Manager;
 use kelvin_database::postgres::password::{self, Password};
-use kelvin_database::postgres::{Config, PostgresEngine};
+use kelvin_database::postgres::{Config, Host, PostgresEngine};
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::target::Target;
+use kelvin_lab::reset::Place;
 use kelvin_lab::spec::TargetName;
 
 use crate::place;
@@ -18,6 +19,8 @@ use crate::place;
 pub(crate) struct Opened {
     /// The engine.
     pub(crate) engine: Arc<dyn Engine>,
+    /// Where it is, as far as its snapshots are concerned.
+    pub(crate) place: Place,
     /// The directory of a database that ends with this process; removed when dropped.
     _scratch: Option<tempfile::TempDir>,
 }
@@ -35,27 +38,58 @@ pub(crate) enum Purpose {
 
 /// Opens the target and makes sure that it answers, asking for a password if it wants one.
 pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&str)) -> Result<Opened> {
-    let (engine, scratch): (Arc<dyn Engine>, _) = match target.target()? {
+    let (engine, place, scratch): (Arc<dyn Engine>, _, _) = match target.target()? {
         Target::Sqlite { path: Some(path) } if purpose == Purpose::Existing && !path.exists() => {
             bail!("there is no file {}", path.display())
         }
-        Target::Sqlite { path: Some(path) } => (Arc::new(SqliteEngine::open(path)?), None),
+        Target::Sqlite { path: Some(path) } => {
+            let engine = SqliteEngine::open(path)?;
+            let place = Place::Sqlite(engine.path().to_owned());
+            (Arc::new(engine), place, None)
+        }
         Target::Sqlite { path: None } if purpose != Purpose::Run => {
             bail!("without a file, SQLite's data ends with this command; give one with --target sqlite:FILE")
         }
         Target::Sqlite { path: None } => {
             let scratch = place::scratch()?;
             let engine = SqliteEngine::open(scratch.path().join("temporary.db"))?;
-            (Arc::new(engine), Some(scratch))
+            (Arc::new(engine), Place::Temporary, Some(scratch))
         }
-        Target::Postgres(config) => (Arc::new(PostgresEngine::new(with_password(*config)?)), None),
+        Target::Postgres(config) => {
+            let config = with_password(*config)?;
+            // Found by its address, too, so that a study may name the server either way.
+            let managed = managed(&config);
+            let place = Place::Postgres { config: Box::new(config.clone()), managed, dumps: place::dumps()? };
+            (Arc::new(PostgresEngine::new(config)), place, None)
+        }
         Target::ManagedPostgres { version } => {
-            let instance = Manager::new(place::servers()?).up(version, tell)?;
-            (Arc::new(PostgresEngine::new(instance.config())), None)
+            let manager = Manager::new(place::servers()?);
+            let instance = manager.up(version, tell)?;
+            let place = Place::Postgres {
+                config: Box::new(instance.config()),
+                managed: Some((manager, instance.major())),
+                dumps: place::dumps()?,
+            };
+            (Arc::new(PostgresEngine::new(instance.config())), place, None)
         }
     };
     engine.connect().with_context(|| format!("cannot use {}", engine.describe()))?;
-    Ok(Opened { engine, _scratch: scratch })
+    Ok(Opened { engine, place, _scratch: scratch })
+}
+
+/// The managed server whose socket this is, if it is one's.
+fn managed(config: &Config) -> Option<(Manager, u32)> {
+    let Host::Unix(directory) = &config.host else { return None };
+    let manager = Manager::new(place::servers().ok()?);
+    // Looking at every server of ours takes time, which nobody else's needs to cost.
+    if !directory.starts_with(manager.base_dir()) && !directory.starts_with("/tmp") {
+        return None;
+    }
+    let same = |status: &kelvin_database::managed::Status| {
+        status.pid.is_some() && &status.socket_directory == directory && status.port == config.port
+    };
+    let major = manager.status().ok()?.into_iter().find(same)?.major;
+    Some((manager, major))
 }
 
 /// When the server wants a password that nobody has told us, looks where libpq does, then asks the person at

@@ -39,6 +39,11 @@ pub(crate) fn servers() -> Result<PathBuf> {
     if rustix::process::geteuid().is_root() { Ok("/var/lib/kelvin".into()) } else { data_directory() }
 }
 
+/// Where dumps of databases are kept that have no room for snapshots beside them.
+pub(crate) fn dumps() -> Result<PathBuf> {
+    Ok(data_directory()?.join("snapshots"))
+}
+
 /// A directory for a database that lives as long as one run. `/var/tmp` before `/tmp`, which is memory on many
 /// systems: a benchmark on it would measure no disk.
 pub(crate) fn scratch() -> Result<tempfile::TempDir> {

@@ -8,6 +8,7 @@ pub mod driver;
 pub mod environment;
 pub mod find_max;
 pub mod observation;
+pub mod reset;
 pub mod run;
 mod series;
 pub mod spec;

@@ -58,6 +58,17 @@ pub struct Next {
     pub thinking: Duration,
 }
 
+/// The data of a workload: what decides it, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Data {
+    /// Everything that decides the rows, in words: data of the same words are the same data.
+    pub words: String,
+    /// Whether [`Workload::build`] makes exactly these again.
+    pub can_be_built: bool,
+    /// Names of the tables, partitions aside.
+    pub tables: Vec<&'static str>,
+}
+
 /// A load that can be put on a database.
 pub trait Workload: Send + Sync {
     /// Its name on the command line, such as "tproc-c".
@@ -88,6 +99,16 @@ pub trait Workload: Send + Sync {
 
     /// Whether complete data of the asked size is there; `false` when there is nothing or a part.
     fn is_built(&self, engine: &dyn Engine) -> Result<bool>;
+
+    /// The data that this workload drives here, or would build; none when they are the user's own.
+    fn data(&self, _engine: &dyn Engine) -> Result<Option<Data>> {
+        Ok(None)
+    }
+
+    /// Whether the data are as the build left them: no run has changed them. Asked of complete data only.
+    fn is_fresh(&self, _session: &mut dyn Session) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Makes the tables and loads them; goes on where an earlier build stopped.
     fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()>;

@@ -6,6 +6,7 @@ mod load;
 mod observe;
 mod options;
 mod process;
+mod reset;
 mod server;
 mod server_cpu;
 mod table;
@@ -24,10 +25,11 @@ Benchmarks:
   driver  Kelvin beside pgbench, and its figures beside the truth
   load    loading 10 warehouses into PostgreSQL and into SQLite
   observe what watching costs, and how many findings a healthy run has
+  reset   resetting 10 warehouses on PostgreSQL in each way
   users   virtual users on threads beside event loops
 
 Options:
-  ROW…         only these rows of `driver`, `observe` or `users`
+  ROW…         only these rows of `driver`, `observe`, `reset` or `users`
   --rounds N   how often each is run; medians are printed [default: 5; 10 for observe]
   --seconds N  length of a run [default: 5 for driver, 3 for users, 15 for observe]
 ";
@@ -37,6 +39,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
         ["driver", rest @ ..] => driver::driver(&Options::parse(rest, 5, 5)?),
         ["observe", rest @ ..] => observe::observe(&Options::parse(rest, 10, 15)?),
+        ["reset", rest @ ..] => reset::reset(&Options::parse(rest, 5, 5)?),
         ["users", rest @ ..] => users::users(&Options::parse(rest, 5, 3)?),
         ["load"] => load::load(),
         [] | ["help" | "--help" | "-h"] => {

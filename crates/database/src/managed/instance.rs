@@ -390,7 +390,7 @@ pub(super) fn status(base: &Path, major: u32) -> Status {
 }
 
 /// Bytes of the files below `directory`; what cannot be read, or vanishes meanwhile, counts nothing.
-fn size(directory: &Path) -> u64 {
+pub(crate) fn size(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries
         .map(|entry| match entry.metadata() {

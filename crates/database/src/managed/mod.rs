@@ -4,7 +4,7 @@
 //! An instance has its own data directory and unix socket and listens on no network. Its socket's directory
 //! can only be entered by the user it runs as (and by root), so its `trust` authentication trusts nobody else.
 
-mod account;
+pub(crate) mod account;
 mod binaries;
 mod instance;
 mod postmaster;
@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 
 pub use binaries::{Installation, installed};
+pub(crate) use instance::size as directory_size;
 pub use instance::{Instance, Status};
+pub(crate) use postmaster::running;
 
 use crate::{Error, Result};
 
@@ -122,7 +124,7 @@ impl Manager {
     }
 
     /// Keeps other kelvins from starting or stopping the same instance; released when dropped.
-    fn lock(&self, major: u32, progress: &mut dyn FnMut(&str)) -> Result<std::fs::File> {
+    pub(crate) fn lock(&self, major: u32, progress: &mut dyn FnMut(&str)) -> Result<std::fs::File> {
         let path = self.base.join(format!("postgres-{major}.lock"));
         let failed =
             |error: std::io::Error| Error::usage(format!("{} cannot be locked: {error}", path.display()));

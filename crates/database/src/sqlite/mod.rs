@@ -13,3 +13,4 @@ mod session;
 mod turns;
 
 pub use engine::{BUSY_LIMIT, SqliteEngine};
+pub(crate) use error::translate;

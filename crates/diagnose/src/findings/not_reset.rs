@@ -13,7 +13,11 @@ pub(super) const ABOUT: About =
 const GROWTH: f64 = 0.002;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
-    let Some(earlier) = evidence.earlier.as_deref().filter(|_| !evidence.built()) else { return Vec::new() };
+    // What differs after a reset differs because the earlier run had other data, not because it had changed these.
+    if evidence.built() || was_reset(evidence) {
+        return Vec::new();
+    }
+    let Some(earlier) = evidence.earlier.as_deref() else { return Vec::new() };
     let mut facts = Vec::new();
     if let (Some(before), Some(now)) = (size(earlier), size(evidence))
         && now > before * (1.0 + GROWTH)
@@ -56,10 +60,16 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         threshold: "0.2 % more bytes, or 2 % more rows of a table, than when the earlier run on the same target began, and no \
                     build in between"
             .into(),
-        next: "For runs that are to be compared, drop and build the data (or restore it) before each: `kelvin drop`, then \
-               `kelvin build`."
+        next: "For runs that are to be compared, give each the same data: `--reset auto` builds them once and restores them before \
+               every run."
             .into(),
     }]
+}
+
+/// Whether the data were brought back before the run: a run that asks for it ends when that fails.
+fn was_reset(evidence: &Evidence) -> bool {
+    let how = evidence.context.spec("/reset/how").and_then(serde_json::Value::as_str);
+    how.is_some_and(|how| how != "none")
 }
 
 fn size(of: &Evidence) -> Option<f64> {
@@ -91,6 +101,9 @@ mod tests {
         assert_eq!(found(sized(110_000_000), Some(sized(100_000_000))), 1);
         assert_eq!(found(sized(100_000_000), Some(sized(100_100_000))), 0, "built again");
         assert_eq!(found(Scene::healthy(), Some(sized(100_000_000))), 0);
+        let reset = |how: &str| Scene { spec: json!({ "reset": { "how": how } }), ..sized(110_000_000) };
+        assert_eq!(found(reset("auto"), Some(sized(100_000_000))), 0);
+        assert_eq!(found(reset("none"), Some(sized(100_000_000))), 1);
         let built = Event::Phase { point: 0, phase: Phase::Build, at: 0, users: 0, planned: None };
         let built = Scene { more: vec![built], ..sized(110_000_000) };
         assert_eq!(found(built, Some(sized(100_000_000))), 0);

@@ -12,6 +12,7 @@ use kelvin_lab::spec::{Build, Span, TargetName, Users};
 use super::history::HistoryPlaceArgs;
 use super::observation::ObservationArgs;
 use super::pace::PaceArgs;
+use super::reset::ResetArgs;
 use super::set;
 
 /// The database.
@@ -48,6 +49,9 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     observation: ObservationArgs,
+
+    #[command(flatten)]
+    reset: ResetArgs,
 
     /// Decides every random value of the run [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
@@ -113,6 +117,7 @@ impl LoadArgs {
             if self.duration.is_some() { None } else { self.transactions.or(spec.load.transactions) };
         self.pace.apply(spec);
         self.observation.apply(spec);
+        self.reset.apply(spec);
         spec.label = self.label.clone().or(spec.label.take());
         spec.check |= self.check;
         if self.no_build {

@@ -10,7 +10,9 @@ mod observe;
 mod pace;
 mod parse;
 mod pgbench;
+mod reset;
 mod script;
+mod snapshot;
 mod squeeze;
 mod tproc_c;
 mod words;
@@ -26,6 +28,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryPlace};
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
+pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};
 pub(crate) use squeeze::SqueezeArgs;
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
@@ -101,6 +104,9 @@ pub(crate) enum Command {
     /// KELVIN_SERVERS names another directory. Remove that directory, with the server stopped, to remove the data.
     #[command(subcommand)]
     Server(ServerCommand),
+    /// Keep a database as it is, and bring it back
+    #[command(subcommand)]
+    Snapshot(SnapshotCommand),
     /// Measure this machine before a load: processor, memory, clock, network, disk, and a database's settings
     Doctor(DoctorArgs),
     /// Watch this machine, and a database's part of it, without a load

@@ -1,12 +1,10 @@
 //! `kelvin drop`: remove a workload's tables.
 
-use std::io::{BufRead, IsTerminal, Write};
-
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use super::workload::Chosen;
 use crate::args::{DropArgs, Global};
-use crate::exit::{Code, Stopped};
+use crate::exit::Code;
 use crate::open::{self, Purpose};
 
 /// Asks, then removes.
@@ -19,16 +17,7 @@ pub(crate) fn drop_data(args: &DropArgs, global: &Global) -> Result<Code> {
     let workload = chosen.get();
     if !args.yes {
         let question = format!("remove all {} tables from {}", workload.name(), opened.engine.describe());
-        if !std::io::stdin().is_terminal() {
-            bail!("would {question}; say --yes to do it without being asked");
-        }
-        eprint!("{question}? [y/N] ");
-        std::io::stderr().flush()?;
-        let mut answer = String::new();
-        std::io::stdin().lock().read_line(&mut answer)?;
-        if !matches!(answer.trim(), "y" | "Y" | "yes") {
-            return Err(Stopped("nothing was removed".into()).into());
-        }
+        super::confirm(&question)?;
     }
     workload.drop_data(&*opened.engine)?;
     if !global.quiet {

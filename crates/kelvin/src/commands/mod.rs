@@ -15,8 +15,11 @@ mod runs;
 mod select;
 mod server;
 mod show;
+pub(crate) mod snapshot;
 pub(crate) mod squeeze;
 mod workload;
+
+use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::{Result, bail};
 use kelvin_database::Engine;
@@ -25,7 +28,7 @@ use kelvin_workload::Workload;
 pub(crate) use workload::Chosen;
 
 use crate::args::{Cli, Command};
-use crate::exit::Code;
+use crate::exit::{Code, Stopped};
 
 /// Runs what was asked for.
 pub(crate) fn run(cli: Cli) -> Result<Code> {
@@ -43,6 +46,7 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
         Command::History(args) => history::history(&args, global),
         Command::Gate(args) => gate::gate(&args, global),
         Command::Server(command) => server::server(&command, global),
+        Command::Snapshot(command) => snapshot::snapshot(&command, global),
         Command::Doctor(args) => doctor::doctor(&args, global),
         Command::Observe(args) => observe::observe(&args, global),
         Command::Completions { shell } => completions::completions(shell),
@@ -57,6 +61,21 @@ pub(crate) fn must_be_built(workload: &dyn Workload, engine: &dyn Engine) -> Res
         bail!(
             "{target} holds no complete {name} data of this kind; make it with `kelvin build`, or leave --no-build out"
         );
+    }
+    Ok(())
+}
+
+/// Asks the person at the terminal whether to do what `doing` says; anything but yes is an error.
+fn confirm(doing: &str) -> Result<()> {
+    if !std::io::stdin().is_terminal() {
+        bail!("would {doing}; say --yes to do it without being asked");
+    }
+    eprint!("{doing}? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        return Err(Stopped("nothing was removed".into()).into());
     }
     Ok(())
 }

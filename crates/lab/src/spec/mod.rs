@@ -3,6 +3,7 @@
 
 mod observe;
 mod rate;
+mod reset;
 mod script;
 mod slo;
 mod span;
@@ -21,6 +22,7 @@ use crate::find_max::Search;
 
 pub use observe::Observe;
 pub use rate::Rates;
+pub use reset::{Reset, ResetHow, Step};
 pub use script::ScriptOptions;
 pub use slo::{Slo, SloFigures, Verdict};
 pub use span::Span;
@@ -53,6 +55,9 @@ pub struct Spec {
     /// What is watched beside the load.
     #[serde(default)]
     pub observe: Observe,
+    /// What is done to the database before the load.
+    #[serde(default)]
+    pub reset: Reset,
     /// What TPROC-C leaves to choose.
     #[serde(default)]
     pub tproc_c: tproc_c::Options,
@@ -76,6 +81,8 @@ struct Shown<'a> {
     check: bool,
     load: &'a Load,
     observe: &'a Observe,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reset: Option<&'a Reset>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tproc_c: Option<&'a tproc_c::Options>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -321,6 +328,7 @@ impl Spec {
             check: false,
             load: Load::default(),
             observe: Observe::default(),
+            reset: Reset::default(),
             tproc_c: tproc_c::Options::default(),
             pgbench: pgbench::Options::default(),
             script: ScriptOptions::default(),
@@ -366,6 +374,7 @@ impl Spec {
     pub fn validate(&self) -> Result<(), SpecError> {
         self.load.validate().map_err(SpecError::Contradiction)?;
         self.observe.validate().map_err(SpecError::Contradiction)?;
+        self.reset.validate().map_err(SpecError::Contradiction)?;
         if self.load.is_open_loop() && self.tproc_c.keying_and_thinking {
             return Err(SpecError::Contradiction(
                 "[tproc-c] keying and thinking belong to a closed loop; with a rate, transactions start when they \
@@ -399,6 +408,7 @@ impl Spec {
             check: self.check,
             load: &self.load,
             observe: &self.observe,
+            reset: Some(&self.reset).filter(|reset| **reset != Reset::default()),
             tproc_c: of(WorkloadName::TprocC).then_some(&self.tproc_c),
             pgbench: of(WorkloadName::Pgbench).then_some(&self.pgbench),
             script: of(WorkloadName::Script).then_some(&self.script),

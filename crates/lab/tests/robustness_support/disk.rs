@@ -29,6 +29,11 @@ impl Disk {
         Self { directory }
     }
 
+    /// Where it is mounted.
+    pub fn place(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// A new directory on it that the server may use.
     pub fn make(&self, name: &str) -> PathBuf {
         let path = self.directory.path().join(name);

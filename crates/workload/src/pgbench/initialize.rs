@@ -6,7 +6,8 @@ use super::options::Options;
 use crate::{Progress, Stop};
 
 /// In the order in which they can be dropped whatever keys there are.
-const TABLES: [&str; 4] = ["pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches"];
+pub(super) const TABLES: [&str; 4] =
+    ["pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches"];
 const ACCOUNTS: i64 = 100_000;
 const TELLERS: i64 = 10;
 /// Progress is told, and a stop heard, after this many accounts.

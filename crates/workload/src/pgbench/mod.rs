@@ -21,7 +21,7 @@ use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 use kelvin_measure::event::{AuditLine, CheckLine};
 use kelvin_measure::{Clock, Random};
 
-use crate::{Kind, Per, Progress, Stop, VirtualUser, Workload};
+use crate::{Data, Kind, Per, Progress, Stop, VirtualUser, Workload};
 use builtin::Builtin;
 use expression::Names as _;
 use initialize::Found;
@@ -246,6 +246,35 @@ impl Workload for Pgbench {
             Found::Complete { scale } if scale == i64::from(self.options.scale()) => Ok(true),
             Found::Complete { scale } => Err(initialize::other_scale(scale, self.options.scale())),
         }
+    }
+
+    fn data(&self, _engine: &dyn Engine) -> Result<Option<Data>> {
+        if self.builtins.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let options = &self.options;
+        let mut words = format!("scale {}", options.scale());
+        if options.fillfactor != 100 {
+            words.push_str(&format!(", fillfactor {}", options.fillfactor));
+        }
+        for (asked, word) in
+            [(options.foreign_keys, ", foreign keys"), (options.unlogged_tables, ", unlogged tables")]
+        {
+            if asked {
+                words.push_str(word);
+            }
+        }
+        Ok(Some(Data { words, can_be_built: true, tables: initialize::TABLES.to_vec() }))
+    }
+
+    /// Every built-in script that writes adds to the history; of other scripts the small balances may tell.
+    fn is_fresh(&self, session: &mut dyn Session) -> Result<bool> {
+        let rows = session.query(
+            "select (select count(*) from (select from pgbench_history limit 1) as one) + \
+             (select count(*) from pgbench_branches where bbalance <> 0) + \
+             (select count(*) from pgbench_tellers where tbalance <> 0)",
+        )?;
+        Ok(rows.int(0, 0)? == 0)
     }
 
     fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {

@@ -4,6 +4,7 @@ mod audit;
 mod calls;
 mod check;
 mod data;
+mod fresh;
 mod hammerdb;
 mod inputs;
 mod load;

@@ -4,8 +4,8 @@ use kelvin_database::{Engine, Result, Session};
 use kelvin_measure::Clock;
 use kelvin_measure::event::{AuditLine, CheckLine};
 
-use super::{TprocC, audit, calls, user};
-use crate::{Kind, Progress, Stop, VirtualUser, Workload};
+use super::{TprocC, audit, calls, fresh, user};
+use crate::{Data, Kind, Progress, Stop, VirtualUser, Workload};
 
 /// The transaction types, in the order of [`super::Mix`].
 pub(super) static KINDS: [Kind; 5] = [
@@ -49,6 +49,14 @@ impl Workload for TprocC {
 
     fn is_built(&self, engine: &dyn Engine) -> Result<bool> {
         TprocC::is_built(self, engine)
+    }
+
+    fn data(&self, engine: &dyn Engine) -> Result<Option<Data>> {
+        fresh::data(&self.options, engine).map(Some)
+    }
+
+    fn is_fresh(&self, session: &mut dyn Session) -> Result<bool> {
+        fresh::is_fresh(session)
     }
 
     fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {

@@ -1,0 +1,197 @@
+//! SQLite: copies of the file, kept in a directory beside it, so that they can share its blocks.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::about::{About, Contents, Way};
+use super::watched::watched;
+use super::{Job, Keeper, Restored, files};
+use crate::{Error, ErrorClass, Result};
+
+/// How long another connection may take to go away.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The snapshots of one file.
+#[derive(Debug, Clone)]
+pub struct SqliteFiles {
+    file: PathBuf,
+    directory: PathBuf,
+}
+
+impl SqliteFiles {
+    /// Of the database in this file.
+    ///
+    /// # Errors
+    /// When the path cannot be made absolute.
+    pub fn of(file: &Path) -> Result<Self> {
+        let file = std::path::absolute(file).map_err(|error| files::io_error("use", file, &error))?;
+        let mut directory = file.clone().into_os_string();
+        directory.push(".snapshots");
+        Ok(Self { file, directory: directory.into() })
+    }
+
+    fn data(&self, name: &str) -> PathBuf {
+        self.directory.join(format!("{name}.db"))
+    }
+
+    fn description(&self, name: &str) -> PathBuf {
+        self.directory.join(format!("{name}.toml"))
+    }
+
+    fn target(&self) -> String {
+        format!("sqlite:{}", self.file.display())
+    }
+
+    /// Takes the database for this process alone, with everything that its log holds in the file.
+    fn alone(&self) -> Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let taken = (|| -> rusqlite::Result<Connection> {
+            let connection = Connection::open_with_flags(&self.file, flags)?;
+            connection.busy_timeout(PATIENCE)?;
+            // Set before the first look at the file: it is then refused while anybody else has it open.
+            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+            connection.execute_batch("BEGIN EXCLUSIVE; COMMIT")?;
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            Ok(connection)
+        })();
+        taken.map_err(|error| {
+            let error = crate::sqlite::translate(error);
+            if error.class() != ErrorClass::LockNotAvailable {
+                return error.context(&format!("cannot take {} for a copy", self.file.display()));
+            }
+            let users = files::users_of(&self.file);
+            let who = if users.is_empty() {
+                "another session".to_owned()
+            } else {
+                format!("process {}", users.join(", process "))
+            };
+            Error::new(
+                ErrorClass::LockNotAvailable,
+                format!("{} is in use by {who}; nothing was changed", self.file.display()),
+            )
+            .with_help("end it, then try again: kelvin ends nobody else's sessions")
+        })
+    }
+
+    fn copy(from: &Path, to: &Path, what: &str, job: &mut Job<'_>) -> Result<files::Copied> {
+        let done = std::sync::atomic::AtomicU64::new(0);
+        let asked = std::sync::atomic::AtomicBool::new(false);
+        let total = std::fs::metadata(from).map_or(0, |metadata| metadata.len());
+        let order = std::sync::atomic::Ordering::Relaxed;
+        let (progress, stop) = (&mut *job.progress, job.stop);
+        watched(
+            || files::copy(from, to, &mut |bytes, _| done.store(bytes, order), &|| asked.load(order)),
+            &mut || {
+                asked.store(stop(), order);
+                progress(what, done.load(order) / 1_000_000, total / 1_000_000);
+            },
+        )
+    }
+}
+
+impl Keeper for SqliteFiles {
+    fn way(&self) -> Way {
+        Way::Files
+    }
+
+    fn list(&self) -> Result<Vec<About>> {
+        list(&self.directory, "", ".toml")
+    }
+
+    fn save(&self, name: &str, contents: &Contents, job: &mut Job<'_>) -> Result<About> {
+        super::check_name(name)?;
+        if self.description(name).exists() {
+            return Err(super::exists_already(name));
+        }
+        job.go_on("nothing was saved")?;
+        std::fs::create_dir_all(&self.directory)
+            .map_err(|error| files::io_error("make", &self.directory, &error))?;
+        let connection = self.alone()?;
+        let bytes = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
+        if !files::clones(&self.directory) {
+            let place = format!("in {}", self.directory.display());
+            super::must_fit(bytes, files::free_bytes(&self.directory), &place)?;
+        }
+        let mut unfinished = self.data(name).into_os_string();
+        unfinished.push(".saving");
+        let unfinished = PathBuf::from(unfinished);
+        // What an earlier attempt left when it was killed.
+        let _ = std::fs::remove_file(&unfinished);
+        Self::copy(&self.file, &unfinished, "MB saved", job)?;
+        drop(connection);
+        let data = self.data(name);
+        std::fs::rename(&unfinished, &data).map_err(|error| files::io_error("name", &data, &error))?;
+        let mut about = About::new(name, Way::Files, self.target(), bytes, contents);
+        about.seal = Some(files::seal(&data)?);
+        // With its description it is a snapshot, and not before.
+        files::write_whole(&self.description(name), &about.to_text()?)?;
+        Ok(about)
+    }
+
+    fn restore(&self, about: &About, job: &mut Job<'_>) -> Result<Restored> {
+        super::check_name(&about.name)?;
+        let data = self.data(&about.name);
+        about.must_be_sealed(files::seal(&data)?)?;
+        job.go_on("nothing was changed")?;
+        let connection = if self.file.exists() { Some(self.alone()?) } else { None };
+        if !files::clones(&self.directory) {
+            let place = format!("in {}", self.directory.display());
+            super::must_fit(about.bytes, files::free_bytes(&self.directory), &place)?;
+        }
+        let mut new = self.file.clone().into_os_string();
+        new.push(".restoring");
+        let new = PathBuf::from(new);
+        let _ = std::fs::remove_file(&new);
+        let copied = Self::copy(&data, &new, "MB restored", job)?;
+        // One step: whoever looks finds the old content or the new one. The old one's log is empty.
+        std::fs::rename(&new, &self.file).map_err(|error| files::io_error("replace", &self.file, &error))?;
+        drop(connection);
+        for log in ["-wal", "-shm"] {
+            let mut path = self.file.clone().into_os_string();
+            path.push(log);
+            let _ = std::fs::remove_file(path);
+        }
+        if let Some(directory) = self.file.parent() {
+            files::sync_directory(directory)?;
+        }
+        Ok(Restored { how: copied.words().into(), bytes: about.bytes })
+    }
+
+    fn remove(&self, about: &About) -> Result<()> {
+        super::check_name(&about.name)?;
+        remove_both(&self.description(&about.name), &self.data(&about.name))
+    }
+}
+
+/// Removes the description first: what is left of a removal that was cut off is no snapshot.
+pub(super) fn remove_both(description: &Path, data: &Path) -> Result<()> {
+    std::fs::remove_file(description).map_err(|error| files::io_error("remove", description, &error))?;
+    match std::fs::remove_file(data) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(files::io_error("remove", data, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The descriptions in files of this directory whose names begin and end so, by name.
+pub(super) fn list(directory: &Path, prefix: &str, suffix: &str) -> Result<Vec<About>> {
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(files::io_error("read", directory, &error)),
+    };
+    let mut found: Vec<About> = entries
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with(prefix) && name.ends_with(suffix)
+        })
+        .filter_map(|entry| About::from_text(&std::fs::read_to_string(entry.path()).ok()?))
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}

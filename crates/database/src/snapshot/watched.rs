@@ -1,0 +1,24 @@
+//! Work on another thread, while this one tells how far it is and hears a wish to stop.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use crate::{Error, ErrorClass, Result};
+
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Does `work` on a thread of its own and calls `each` ten times a second until it has ended.
+pub(super) fn watched<T: Send>(work: impl FnOnce() -> Result<T> + Send, each: &mut dyn FnMut()) -> Result<T> {
+    let (ended, wait) = channel::<()>();
+    std::thread::scope(|scope| {
+        let work = scope.spawn(move || {
+            let outcome = work();
+            drop(ended);
+            outcome
+        });
+        while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            each();
+        }
+        work.join().unwrap_or_else(|_| Err(Error::new(ErrorClass::Server, "the work panicked")))
+    })
+}

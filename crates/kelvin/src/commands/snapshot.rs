@@ -1,0 +1,260 @@
+//! `kelvin snapshot`, and the reset before a run, which saves and restores snapshots by itself.
+
+use anyhow::{Result, anyhow, bail};
+use kelvin_database::snapshot::{About, Job, Keeper, Way};
+use kelvin_database::{Engine, EngineKind};
+use kelvin_lab::Spec;
+use kelvin_lab::reset::{self, OtherError, Place, ResetError, Surroundings, Task};
+use kelvin_lab::spec::{ResetHow, WorkloadName};
+use kelvin_measure::Event;
+use kelvin_workload::Stop;
+
+use super::Chosen;
+use crate::args::{Global, SnapshotCommand, SnapshotTarget};
+use crate::exit::{Code, Stopped};
+use crate::live::{self, Live};
+use crate::open::{self, Opened, Purpose};
+use crate::{out, signal};
+
+/// Brings the database into the state that every run begins with; the notes belong into the result.
+pub(crate) fn reset(
+    spec: &Spec,
+    opened: &Opened,
+    chosen: &Chosen,
+    live: &mut dyn Live,
+    stop: &Stop,
+) -> Result<Vec<String>> {
+    let task = Task {
+        engine: &*opened.engine,
+        place: &opened.place,
+        workload: chosen.get(),
+        reset: &spec.reset,
+        build: spec.build,
+        stop,
+    };
+    let mut around = Around { opened, chosen, live, stop };
+    reset::reset(&task, &mut around).map_err(|error| match error {
+        ResetError::Interrupted(state) => Stopped(format!("interrupted in the reset: {state}")).into(),
+        // It may say that somebody interrupted it, which the exit code is to tell.
+        ResetError::Build(inner) => match inner.downcast::<BuildError>() {
+            Ok(error) => error.0,
+            Err(other) => anyhow!(other),
+        },
+        other => anyhow!(other),
+    })
+}
+
+/// What the lab may not know: how data are built and who watches.
+struct Around<'a> {
+    opened: &'a Opened,
+    chosen: &'a Chosen,
+    live: &'a mut dyn Live,
+    stop: &'a Stop,
+}
+
+/// An error on its way through the lab.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct BuildError(anyhow::Error);
+
+impl Surroundings for Around<'_> {
+    fn tell(&mut self, text: &str) {
+        self.live.say(text);
+    }
+
+    fn progress(&mut self, what: &str, done: u64, total: u64) {
+        show(self.live, what, done, total);
+    }
+
+    fn end(&mut self) {
+        self.live.end();
+    }
+
+    fn build(&mut self) -> Result<(), OtherError> {
+        let engine = &*self.opened.engine;
+        super::build::build_data(engine, self.chosen, self.live, self.stop)
+            .and_then(|()| super::check::check_data(engine, self.chosen.get(), self.live, self.stop))
+            .map_err(|error| BuildError(error).into())
+    }
+}
+
+fn show(live: &mut dyn Live, what: &str, done: u64, total: u64) {
+    live.event(&Event::Progress { what: what.into(), done, total, rows: 0 });
+}
+
+/// Saves, restores, lists or removes.
+pub(crate) fn snapshot(command: &SnapshotCommand, global: &Global) -> Result<Code> {
+    match command {
+        SnapshotCommand::Save { name, target, how } => save(name, target, *how, global),
+        SnapshotCommand::Restore { name, target } => restore(name, target, global),
+        SnapshotCommand::List { target } => list(target),
+        SnapshotCommand::Drop { name, target, yes } => drop_snapshot(name, target, *yes, global),
+    }
+}
+
+fn save(name: &str, target: &SnapshotTarget, how: Option<Way>, global: &Global) -> Result<Code> {
+    let stop = signal::listen()?;
+    let mut live = live::for_run(global.quiet, false);
+    let opened = opened(target, &mut *live)?;
+    let engine = &*opened.engine;
+    let asked = match how {
+        None => ResetHow::Auto,
+        Some(Way::Template) => ResetHow::Template,
+        Some(Way::Files) => ResetHow::Files,
+        Some(Way::Dump) => ResetHow::Dump,
+    };
+    if opened.place.snapshots()?.iter().any(|about| about.name == name) {
+        bail!(
+            "there is a snapshot {name} already; give another name, or remove it first: kelvin snapshot drop {name}"
+        );
+    }
+    let found = found(engine);
+    let data = found.as_ref().map(|chosen| chosen.get().data(engine)).transpose()?.flatten();
+    // Nothing is built here: what cannot be kept is refused.
+    let kept = data.clone().map(|data| kelvin_workload::Data { can_be_built: false, ..data });
+    let (chosen, why) =
+        reset::choose(asked, &opened.place.ground(engine, kept.as_ref())?).map_err(|why| anyhow!(why))?;
+    let reset::Chosen::Snapshot(way) = chosen else { bail!("a reload keeps nothing") };
+    let keeper = keeper(&opened.place, way)?;
+    let workload = found.as_ref().map_or("script", |chosen| chosen.get().name());
+    let mut fresh = false;
+    if let (Some(chosen), true) = (&found, data.is_some()) {
+        fresh = chosen.get().is_fresh(engine.connect()?.as_mut())?;
+    }
+    let contents = reset::contents(engine, workload, data.as_ref(), fresh)?;
+    let about = with_job(&mut *live, &stop, |job| keeper.save(name, &contents, job))?;
+    live.say(&format!(
+        "saved {} by {way} ({why}): {:.0} MB, {}",
+        about.name,
+        about.bytes as f64 / 1e6,
+        reset::described(&about.contents)
+    ));
+    Ok(Code::Success)
+}
+
+fn restore(name: &str, target: &SnapshotTarget, global: &Global) -> Result<Code> {
+    let stop = signal::listen()?;
+    let mut live = live::for_run(global.quiet, false);
+    let opened = opened(target, &mut *live)?;
+    let (about, keeper) = named(&opened.place, name)?;
+    let now = reset::contents(&*opened.engine, &about.contents.workload, None, false)?.engine;
+    // Pages of another version would have been written by other rules; a dump has no pages.
+    if about.way != Way::Dump && now != about.contents.engine && opened.engine.kind() == EngineKind::Postgres
+    {
+        bail!(
+            "the snapshot {name} is of {}, and this is {now}; remove it and save it anew",
+            about.contents.engine
+        );
+    }
+    let since = std::time::Instant::now();
+    let restored = with_job(&mut *live, &stop, |job| keeper.restore(&about, job))?;
+    live.say(&format!(
+        "restored {name}: {:.0} MB by {} in {:.1} s; {}",
+        restored.bytes as f64 / 1e6,
+        restored.how,
+        since.elapsed().as_secs_f64(),
+        reset::described(&about.contents)
+    ));
+    if about.way == Way::Dump {
+        live.say("the rows are new to the server: vacuum and analyze before you measure (`kelvin run --reset` does)");
+    }
+    Ok(Code::Success)
+}
+
+fn list(target: &SnapshotTarget) -> Result<Code> {
+    let mut quiet = live::for_run(true, false);
+    let opened = opened(target, &mut *quiet)?;
+    let all = opened.place.snapshots()?;
+    if all.is_empty() {
+        out::line(
+            "there is no snapshot; `kelvin run --reset auto` makes one, or `kelvin snapshot save NAME`",
+        )?;
+    } else {
+        out::write(&table(&all))?;
+    }
+    Ok(Code::Success)
+}
+
+fn drop_snapshot(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> Result<Code> {
+    let mut live = live::for_run(global.quiet, false);
+    let opened = opened(target, &mut *live)?;
+    let (about, keeper) = named(&opened.place, name)?;
+    if !yes {
+        super::confirm(&format!(
+            "remove the snapshot {name} ({:.0} MB; {})",
+            about.bytes as f64 / 1e6,
+            reset::described(&about.contents)
+        ))?;
+    }
+    keeper.remove(&about)?;
+    live.say("removed");
+    Ok(Code::Success)
+}
+
+fn opened(target: &SnapshotTarget, live: &mut dyn Live) -> Result<Opened> {
+    open::open(&target.target, Purpose::Existing, &mut |text| live.say(text))
+}
+
+fn keeper(place: &Place, way: Way) -> Result<Box<dyn Keeper>> {
+    place.keeper(way)?.ok_or_else(|| anyhow!("this database has no snapshots by {way}"))
+}
+
+fn named(place: &Place, name: &str) -> Result<(About, Box<dyn Keeper>)> {
+    let all = place.snapshots()?;
+    let Some(about) = all.iter().find(|about| about.name == name) else {
+        let names: Vec<&str> = all.iter().map(|about| about.name.as_str()).collect();
+        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        bail!("there is no snapshot {name} of this database; there is {there}");
+    };
+    Ok((about.clone(), keeper(place, about.way)?))
+}
+
+/// The workload whose complete data the database holds, if any.
+fn found(engine: &dyn Engine) -> Option<Chosen> {
+    for workload in [WorkloadName::TprocC, WorkloadName::Pgbench] {
+        // Not every engine carries every workload, and other people's tables may have the same names.
+        let Ok(chosen) = Chosen::on(engine, &mut Spec::new(workload)) else { continue };
+        if chosen.get().is_built(engine).unwrap_or(false) {
+            return Some(chosen);
+        }
+    }
+    None
+}
+
+fn with_job<T>(
+    live: &mut dyn Live,
+    stop: &Stop,
+    work: impl FnOnce(&mut Job<'_>) -> kelvin_database::Result<T>,
+) -> Result<T> {
+    let outcome = work(&mut Job {
+        progress: &mut |what, done, total| show(live, what, done, total),
+        stop: &|| stop.requested(),
+    });
+    live.end();
+    outcome.map_err(
+        |error| {
+            if stop.requested() { Stopped(error.message().to_owned()).into() } else { error.into() }
+        },
+    )
+}
+
+/// Name, way, size, when, and of what.
+fn table(all: &[About]) -> String {
+    let width = all.iter().map(|about| about.name.len()).max().unwrap_or(0).max(4);
+    let mut text = format!("{:<width$}  {:<8}  {:>9}  {:<16}  of\n", "name", "kept by", "MB", "saved");
+    for about in all {
+        let saved = jiff::Timestamp::from_second(about.created).map_or_else(
+            |_| "–".to_owned(),
+            |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
+        );
+        text.push_str(&format!(
+            "{:<width$}  {:<8}  {:>9}  {saved:<16}  {} ({})\n",
+            about.name,
+            about.way.word(),
+            live::grouped(about.bytes / 1_000_000),
+            reset::described(&about.contents),
+            about.contents.engine,
+        ));
+    }
+    text
+}

@@ -1,0 +1,129 @@
+//! Snapshots and resets as a user asks for them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use kelvin_database::Engine;
+use kelvin_database::postgres::PostgresEngine;
+use support::{Place, Server, text, wait_until};
+
+#[test]
+fn a_snapshot_is_saved_listed_restored_and_dropped() {
+    let place = Place::new();
+    let file = place.path("shop.db");
+    let rows = |sql: &str| {
+        let database = rusqlite::Connection::open(&file).unwrap();
+        database.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let database = rusqlite::Connection::open(&file).unwrap();
+    database
+        .execute_batch("pragma journal_mode = wal; create table a (n int); insert into a values (1)")
+        .unwrap();
+    drop(database);
+    let target = "--target=sqlite:shop.db";
+    assert!(place.expect(0, &["snapshot", "list", target]).contains("there is no snapshot"));
+    place.expect(0, &["snapshot", "save", "first", target]);
+    let told = place.run(&["snapshot", "save", "first", target]);
+    assert_eq!(told.status.code(), Some(2));
+    assert!(text(&told.stderr).contains("there is a snapshot first already"), "{}", text(&told.stderr));
+    let listed = place.expect(0, &["snapshot", "list", target]);
+    let line = listed.lines().nth(1).unwrap();
+    assert!(
+        line.starts_with("first  files ") && line.contains("script, the tables of the database"),
+        "{listed}"
+    );
+
+    // A run of one's own scripts begins from it, every time.
+    place.write("own.sql", "insert into a values (2);\n");
+    let run =
+        ["run", "script", "own.sql", target, "-t", "5", "-c", "1", "--snapshot", "first", "--rest", "0s"];
+    for _ in 0..2 {
+        let shown = place.expect(0, &run);
+        assert!(shown.contains("reset by files (as it was saved)"), "{shown}");
+        assert_eq!(rows("select count(*) from a"), 6);
+    }
+    let spec = place.expect(0, &[&run[..], &["--print-spec"]].concat());
+    assert!(spec.contains("[reset]\nhow = \"auto\"\nsnapshot = \"first\"\n"), "{spec}");
+
+    place.expect(0, &["snapshot", "restore", "first", target]);
+    assert_eq!(rows("select count(*) from a"), 1);
+    for (args, words) in [
+        (["snapshot", "drop", "first", target], "say --yes"),
+        (
+            ["snapshot", "restore", "second", target],
+            "there is no snapshot second of this database; there is first",
+        ),
+        (["snapshot", "save", "../up", target], "cannot be the name of a snapshot"),
+        (["snapshot", "list", "--target", "sqlite"], "give one with --target sqlite:FILE"),
+    ] {
+        let told = place.run(&args);
+        assert_eq!(told.status.code(), Some(2), "{args:?}");
+        assert!(text(&told.stderr).contains(words), "{}", text(&told.stderr));
+    }
+    place.expect(0, &["snapshot", "drop", "first", target, "--yes"]);
+    assert_eq!(std::fs::read_dir(place.path("shop.db.snapshots")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_killed_save_leaves_no_snapshot_and_what_is_not_allowed_is_told() {
+    let server = Server::start();
+    let engine = PostgresEngine::new(server.instance.config());
+    let mut session = engine.connect().unwrap();
+    session.run("create table a (n int)").unwrap();
+    session.run("insert into a select generate_series(1, 500000)").unwrap();
+    session.run("create role visitor login").unwrap();
+    session.run("create database watched").unwrap();
+    drop(session);
+    let place = Place::new();
+    let url = server.url();
+    let target = ["--target", url.as_str()];
+    let mut config = server.instance.config();
+    config.database = "watched".into();
+    let mut watch = PostgresEngine::new(config).connect().unwrap();
+
+    let mut child = place
+        .command(&[&["snapshot", "save", "one"], &target[..]].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let copying =
+        "select count(*) from pg_stat_activity where query like 'CREATE DATABASE %' and state = 'active'";
+    wait_until("the copy is being made", Duration::from_mins(1), || {
+        watch.query(copying).unwrap().int(0, 0).unwrap() > 0
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("the server has noticed", Duration::from_mins(1), || {
+        watch.query(copying).unwrap().int(0, 0).unwrap() == 0
+    });
+    assert!(place.expect(0, &[&["snapshot", "list"], &target[..]].concat()).contains("there is no snapshot"));
+    assert_eq!(
+        engine.connect().unwrap().query("select count(*) from a").unwrap().int(0, 0).unwrap(),
+        500_000
+    );
+    place.expect(0, &[&["snapshot", "save", "one"], &target[..]].concat());
+    let left =
+        watch.query("select count(*) from pg_database where datname like 'kelvin\\_unfinished%'").unwrap();
+    assert_eq!(left.int(0, 0).unwrap(), 0, "what the killed save left was cleared away");
+
+    engine.connect().unwrap().run("delete from a").unwrap();
+    place.expect(0, &[&["snapshot", "restore", "one"], &target[..]].concat());
+    assert_eq!(
+        engine.connect().unwrap().query("select count(*) from a").unwrap().int(0, 0).unwrap(),
+        500_000
+    );
+
+    // A role that may make no databases is told what to do, and nothing changes.
+    let visitor = url.replace("kelvin@", "visitor@");
+    let told = place.run(&["snapshot", "save", "two", "--target", &visitor, "--how", "template"]);
+    assert_eq!(told.status.code(), Some(2));
+    assert!(text(&told.stderr).contains("ALTER ROLE … CREATEDB"), "{}", text(&told.stderr));
+    place.expect(0, &[&["snapshot", "drop", "one", "--yes"], &target[..]].concat());
+    let left = watch.query("select count(*) from pg_database where datname like 'kelvin\\_%'").unwrap();
+    assert_eq!(left.int(0, 0).unwrap(), 0);
+}

@@ -1,0 +1,335 @@
+//! Reset between runs: every run begins from the same data, in the same state, on a machine that has come to rest.
+//!
+//! The first time the data are built, checked, and kept as a snapshot, whose name is made of everything that decides
+//! them; from then on the snapshot is restored. The run after the snapshot was saved restores it, too: it would
+//! otherwise begin with warm caches, and all others with cold ones.
+
+mod choose;
+mod place;
+mod rest;
+mod steps;
+
+use std::time::Instant;
+
+use kelvin_database::snapshot::{About, Contents, Job, Keeper, new_name};
+use kelvin_database::{Engine, Error};
+use kelvin_workload::{Data, Stop, Workload};
+
+pub use choose::{Chosen, Ground, choose};
+pub use place::Place;
+use steps::Needs;
+
+use crate::spec::{Build, Reset, ResetHow};
+
+/// Any error of what a caller does in between.
+pub type OtherError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What surrounds a reset: who hears of it, and who builds the data.
+pub trait Surroundings {
+    /// Hears a sentence.
+    fn tell(&mut self, text: &str);
+
+    /// Hears how far a long step is.
+    fn progress(&mut self, what: &str, done: u64, total: u64);
+
+    /// A long step is over.
+    fn end(&mut self);
+
+    /// Builds the workload's data and checks them.
+    ///
+    /// # Errors
+    /// When they cannot be built, or are not as they must be.
+    fn build(&mut self) -> Result<(), OtherError>;
+}
+
+/// Why there was no reset.
+#[derive(Debug, thiserror::Error)]
+pub enum ResetError {
+    /// The database refused.
+    #[error(transparent)]
+    Database(#[from] Error),
+    /// It is not possible as it was asked for.
+    #[error("cannot reset the database: {0}")]
+    Refused(String),
+    /// The data could not be built.
+    #[error(transparent)]
+    Build(OtherError),
+    /// Somebody asked to stop.
+    #[error("interrupted in the reset: {0}")]
+    Interrupted(String),
+}
+
+/// A reset that is to be done.
+pub struct Task<'a> {
+    /// The database; no session with it may be open.
+    pub engine: &'a dyn Engine,
+    /// Where it is.
+    pub place: &'a Place,
+    /// The workload.
+    pub workload: &'a dyn Workload,
+    /// What is asked for.
+    pub reset: &'a Reset,
+    /// Whether data may be built.
+    pub build: Build,
+    /// Asks for an early end.
+    pub stop: &'a Stop,
+}
+
+/// Brings the database into the state that every run begins with, and returns what the result's reader has to know.
+///
+/// # Errors
+/// When it is not possible; the words say in which state the database is, where it is not as it was.
+pub fn reset(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<Vec<String>, ResetError> {
+    let mut notes = Vec::new();
+    let needs = match (task.reset.how, task.place) {
+        (ResetHow::None, _) => {
+            make_if_missing(task, around)?;
+            Needs::default()
+        }
+        (_, Place::Temporary) => {
+            make_if_missing(task, around)?;
+            notes.push("reset: the data were built for this run; its file is temporary".into());
+            Needs::default()
+        }
+        _ => {
+            let (needs, note) = bring_back(task, around)?;
+            notes.push(note);
+            needs
+        }
+    };
+    let done = steps::run(task.engine, task.place, task.reset, needs, &mut |name| {
+        if matches!(name, "vacuum" | "vacuum and analyze" | "prewarm") {
+            around.tell(&format!("{name} before the run"));
+        }
+    })?;
+    if !done.is_empty() {
+        notes.push(format!("before the run: {}", done.join(", ")));
+    }
+    go_on(task, "the database is ready to run")?;
+    if !task.reset.rest().is_zero() {
+        let limit = task.reset.rest().duration();
+        let since = Instant::now();
+        let rested = rest::rest(limit, &|| task.stop.requested(), &mut || {
+            let passed = since.elapsed().as_secs().min(limit.as_secs());
+            around.progress("seconds of rest, until the machine is quiet", passed, limit.as_secs());
+        });
+        around.end();
+        notes.push(rested.words());
+        go_on(task, "the database is ready to run")?;
+    }
+    for note in &notes {
+        around.tell(note);
+    }
+    Ok(notes)
+}
+
+fn go_on(task: &Task<'_>, state: &str) -> Result<(), ResetError> {
+    if task.stop.requested() { Err(ResetError::Interrupted(state.into())) } else { Ok(()) }
+}
+
+fn make_if_missing(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<(), ResetError> {
+    if task.workload.is_built(task.engine)? {
+        return Ok(());
+    }
+    may_build(task)?;
+    around.build().map_err(ResetError::Build)
+}
+
+fn may_build(task: &Task<'_>) -> Result<(), ResetError> {
+    if task.build == Build::Never {
+        return Err(ResetError::Refused(format!(
+            "{} holds no {} data as they were built, there is no snapshot of them, and --no-build keeps them from being \
+             made; leave it out, or name a snapshot: --snapshot NAME",
+            task.engine.describe(),
+            task.workload.name()
+        )));
+    }
+    Ok(())
+}
+
+/// Brings the data back, saving the snapshot first when there is none. Returns what is left to be done.
+fn bring_back(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<(Needs, String), ResetError> {
+    let data = task.workload.data(task.engine)?;
+    let ground = task.place.ground(task.engine, data.as_ref())?;
+    let named = task.reset.snapshot.as_deref().filter(|_| task.reset.how == ResetHow::Auto);
+    let all = if named.is_some() { task.place.snapshots()? } else { Vec::new() };
+    let (chosen, why) = match all.iter().find(|about| Some(about.name.as_str()) == named) {
+        Some(about) => (Chosen::Snapshot(about.way), "as it was saved".to_owned()),
+        None => choose(task.reset.how, &ground).map_err(ResetError::Refused)?,
+    };
+    let way = match chosen {
+        Chosen::Reload => return reload(task, around, &why),
+        Chosen::Snapshot(way) => way,
+    };
+    let keeper = task.place.keeper(way)?.ok_or_else(|| {
+        ResetError::Refused(format!("there is no way {way} for {}", task.engine.describe()))
+    })?;
+    let keeper = keeper.as_ref();
+    let wanted = wanted(task, data.as_ref())?;
+    let (about, saved) = match find(task, keeper, &wanted, around)? {
+        Some(about) => (about, false),
+        None => (save(task, keeper, &wanted, data.as_ref(), around)?, true),
+    };
+    let since = Instant::now();
+    let restored = with_job(task, around, |job| keeper.restore(&about, job))?;
+    if data.is_some() && !task.workload.is_built(task.engine)? {
+        return Err(ResetError::Refused(format!(
+            "the snapshot {:?} was restored, and the data in it are not what the run needs; remove it: kelvin snapshot drop {0}",
+            about.name
+        )));
+    }
+    let first = if saved { ", which was saved for it," } else { "" };
+    let note = format!(
+        "reset by {way} ({why}): {:.0} MB by {} in {:.1} s from the snapshot {}{first} of {}",
+        restored.bytes as f64 / 1e6,
+        restored.how,
+        since.elapsed().as_secs_f64(),
+        about.name,
+        described(&about.contents),
+    );
+    let needs = if way == kelvin_database::snapshot::Way::Dump { Needs::ALL } else { Needs::default() };
+    Ok((needs, note))
+}
+
+/// "tproc-c, 10 warehouses, seed 1, as built".
+pub fn described(contents: &Contents) -> String {
+    let state = if contents.fresh { "as built" } else { "as they were when they were saved" };
+    format!("{}, {}, {state}", contents.workload, contents.data)
+}
+
+/// What a snapshot for this run holds.
+fn wanted(task: &Task<'_>, data: Option<&Data>) -> Result<Contents, ResetError> {
+    Ok(contents(task.engine, task.workload.name(), data, data.is_some())?)
+}
+
+/// The contents of a snapshot of this workload's data, or of tables that are the user's own.
+///
+/// # Errors
+/// When the database does not answer.
+pub fn contents(
+    engine: &dyn Engine,
+    workload: &str,
+    data: Option<&Data>,
+    fresh: bool,
+) -> kelvin_database::Result<Contents> {
+    Ok(Contents {
+        workload: workload.to_owned(),
+        data: data.map_or_else(|| "the tables of the database".to_owned(), |data| data.words.clone()),
+        engine: place::version(engine)?,
+        fresh,
+    })
+}
+
+/// The snapshot to restore: the named one, or that of exactly these data; none when it is still to be saved.
+fn find(
+    task: &Task<'_>,
+    keeper: &dyn Keeper,
+    wanted: &Contents,
+    around: &mut dyn Surroundings,
+) -> Result<Option<About>, ResetError> {
+    let all = keeper.list()?;
+    let name = task.reset.snapshot.clone().unwrap_or_else(|| new_name(wanted, keeper.way()));
+    let found = all.iter().find(|about| about.name == name);
+    match (found, &task.reset.snapshot) {
+        (Some(about), _) => match about.contents.difference(wanted) {
+            None => Ok(Some(about.clone())),
+            Some(other) => Err(ResetError::Refused(format!(
+                "the snapshot {name} holds other data than the run needs: {other}; choose another, or remove it: kelvin snapshot \
+                 drop {name}"
+            ))),
+        },
+        (None, Some(_)) => Err(ResetError::Refused(format!(
+            "there is no snapshot {name} of the kind {}; `kelvin snapshot list` shows what there is",
+            keeper.way()
+        ))),
+        (None, None) => {
+            for other in all.iter().filter(|about| about.contents.workload == wanted.workload) {
+                let what =
+                    other.contents.difference(wanted).unwrap_or_else(|| "data that were run on".into());
+                around.tell(&format!("the snapshot {} is not used: it holds {what}", other.name));
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// Makes sure that the data are as they were built, and keeps them.
+fn save(
+    task: &Task<'_>,
+    keeper: &dyn Keeper,
+    wanted: &Contents,
+    data: Option<&Data>,
+    around: &mut dyn Surroundings,
+) -> Result<About, ResetError> {
+    match data {
+        Some(data) => make_fresh(task, data, around)?,
+        None => around.tell(
+            "there is no snapshot of these tables yet: they are kept as they are now, and later runs begin from that",
+        ),
+    }
+    go_on(task, "nothing was saved")?;
+    around.tell(&format!(
+        "saving the data as the snapshot {} ({})",
+        new_name(wanted, keeper.way()),
+        keeper.way()
+    ));
+    steps::ready_for_a_snapshot(task.engine)?;
+    let name = new_name(wanted, keeper.way());
+    with_job(task, around, |job| keeper.save(&name, wanted, job))
+}
+
+/// Builds the data anew unless no run has changed them.
+fn make_fresh(task: &Task<'_>, data: &Data, around: &mut dyn Surroundings) -> Result<(), ResetError> {
+    let built = task.workload.is_built(task.engine)?;
+    if built {
+        let mut session = task.engine.connect()?;
+        if task.workload.is_fresh(session.as_mut())? {
+            return Ok(());
+        }
+    }
+    if !data.can_be_built {
+        return Err(ResetError::Refused(format!(
+            "there is no snapshot of these data ({}), runs have changed them, and kelvin cannot build them anew; restore them \
+             yourself, or keep them as they are (kelvin snapshot save NAME) and begin from that (--snapshot NAME)",
+            data.words
+        )));
+    }
+    may_build(task)?;
+    if built {
+        around.tell("runs have changed the data, and there is no snapshot of them yet: they are built anew");
+        task.workload.drop_data(task.engine)?;
+    }
+    around.build().map_err(ResetError::Build)
+}
+
+fn reload(task: &Task<'_>, around: &mut dyn Surroundings, why: &str) -> Result<(Needs, String), ResetError> {
+    let since = Instant::now();
+    let built = task.workload.is_built(task.engine)?;
+    may_build(task)?;
+    if built {
+        task.workload.drop_data(task.engine)?;
+    }
+    around.build().map_err(ResetError::Build)?;
+    let note = format!("reset by reload ({why}): built anew in {:.1} s", since.elapsed().as_secs_f64());
+    // The build has vacuumed and analyzed.
+    Ok((Needs { checkpoint: true, ..Needs::default() }, note))
+}
+
+fn with_job<T>(
+    task: &Task<'_>,
+    around: &mut dyn Surroundings,
+    work: impl FnOnce(&mut Job<'_>) -> kelvin_database::Result<T>,
+) -> Result<T, ResetError> {
+    let outcome = work(&mut Job {
+        progress: &mut |what, done, total| around.progress(what, done, total),
+        stop: &|| task.stop.requested(),
+    });
+    around.end();
+    outcome.map_err(|error| {
+        if task.stop.requested() {
+            ResetError::Interrupted(error.message().trim_start_matches("interrupted; ").to_owned())
+        } else {
+            ResetError::Database(error)
+        }
+    })
+}

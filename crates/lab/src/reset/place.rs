@@ -1,0 +1,103 @@
+//! Where a database is, as far as its snapshots are concerned.
+
+use std::path::PathBuf;
+
+use kelvin_database::managed::Manager;
+use kelvin_database::postgres::Config;
+use kelvin_database::snapshot::{
+    About, DataDirectories, Dumps, Facts, Keeper, SqliteFiles, Templates, Way, clones, programs,
+};
+use kelvin_database::{Engine, EngineKind, Result};
+use kelvin_workload::Data;
+
+use super::choose::Ground;
+
+/// Where a database is and what can be reached beside it.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// A file that ends with its run: there is nothing to bring back.
+    Temporary,
+    /// An SQLite file.
+    Sqlite(PathBuf),
+    /// A PostgreSQL server.
+    Postgres {
+        /// How it is entered.
+        config: Box<Config>,
+        /// Its manager and its major version, when it is kelvin's own.
+        managed: Option<(Manager, u32)>,
+        /// Where dumps are kept.
+        dumps: PathBuf,
+    },
+}
+
+impl Place {
+    /// The keeper of one way; none where the way does not exist.
+    ///
+    /// # Errors
+    /// When the place cannot be used.
+    pub fn keeper(&self, way: Way) -> Result<Option<Box<dyn Keeper>>> {
+        Ok(match (self, way) {
+            (Self::Sqlite(file), Way::Files) => Some(Box::new(SqliteFiles::of(file)?)),
+            (Self::Postgres { config, .. }, Way::Template) => {
+                Some(Box::new(Templates::new(Config::clone(config))))
+            }
+            (Self::Postgres { managed: Some((manager, major)), .. }, Way::Files) => {
+                Some(Box::new(DataDirectories::new(manager.clone(), *major)))
+            }
+            (Self::Postgres { config, dumps, .. }, Way::Dump) => {
+                Some(Box::new(Dumps::new(Config::clone(config), dumps)))
+            }
+            _ => None,
+        })
+    }
+
+    /// Every snapshot of this database, however it is kept.
+    ///
+    /// # Errors
+    /// When they cannot be looked for.
+    pub fn snapshots(&self) -> Result<Vec<About>> {
+        let mut found = Vec::new();
+        for way in [Way::Template, Way::Files, Way::Dump] {
+            if let Some(keeper) = self.keeper(way)? {
+                found.extend(keeper.list()?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What a choice of the way depends on. `data` is the workload's; without them every table is its.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub fn ground(&self, engine: &dyn Engine, data: Option<&Data>) -> Result<Ground> {
+        let can_be_built = data.is_some_and(|data| data.can_be_built);
+        let Self::Postgres { config, managed, .. } = self else {
+            return Ok(Ground { can_be_built, ..Ground::default() });
+        };
+        let mut facts = Facts::read(engine.connect()?.as_mut(), config)?;
+        if let Some((manager, _)) = managed {
+            facts.clones = clones(manager.base_dir());
+        }
+        let ours = |table: &String| data.is_none_or(|data| data.tables.contains(&table.as_str()));
+        Ok(Ground {
+            foreign: facts.tables.iter().filter(|table| !ours(table)).cloned().collect(),
+            dump: programs(facts.version / 10_000).is_some(),
+            managed: managed.is_some(),
+            can_be_built,
+            server: Some(facts),
+        })
+    }
+}
+
+/// Product and version of the database, without the words of its build.
+///
+/// # Errors
+/// When the database does not answer.
+pub(super) fn version(engine: &dyn Engine) -> Result<String> {
+    let mut session = engine.connect()?;
+    let rows = session.query(match engine.kind() {
+        EngineKind::Postgres => "SELECT split_part(current_setting('server_version'), ' ', 1)",
+        EngineKind::Sqlite => "SELECT sqlite_version()",
+    })?;
+    Ok(format!("{} {}", engine.kind(), rows.text(0, 0)?))
+}

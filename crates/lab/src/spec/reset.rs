@@ -1,0 +1,160 @@
+//! What is done to the database before a run, so that every run begins from the same state.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Span;
+
+/// How the data are brought back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResetHow {
+    /// Not at all: the run begins with what earlier runs left.
+    #[default]
+    None,
+    /// In the fastest way that is possible here.
+    Auto,
+    /// PostgreSQL: from a database beside it, copied by the server.
+    Template,
+    /// From copied files: SQLite's, or those of a stopped managed server.
+    Files,
+    /// PostgreSQL: by `pg_restore`.
+    Dump,
+    /// By building the workload's data anew.
+    Reload,
+}
+
+impl ResetHow {
+    /// Its word in a file and on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Auto => "auto",
+            Self::Template => "template",
+            Self::Files => "files",
+            Self::Dump => "dump",
+            Self::Reload => "reload",
+        }
+    }
+}
+
+impl fmt::Display for ResetHow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// When a step is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// When the way in which the data came back leaves it to be done.
+    #[default]
+    Needed,
+    /// Before every run.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Step {
+    /// Whether it is done, where the way needs it or not.
+    pub fn is_done(self, needed: bool) -> bool {
+        match self {
+            Self::Needed => needed,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
+
+/// The table `[reset]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Reset {
+    /// How the data are brought back.
+    pub how: ResetHow,
+    /// The snapshot to restore, by name, instead of one of the data as they were built.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// VACUUM.
+    pub vacuum: Step,
+    /// ANALYZE.
+    pub analyze: Step,
+    /// CHECKPOINT, so that none of what the reset wrote is written in the measured window.
+    pub checkpoint: Step,
+    /// Reads the tables and their indexes into the database's cache.
+    pub prewarm: bool,
+    /// The longest rest until processors and disks are quiet; 0s is none. Absent: 30s after a reset, none without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Span>,
+}
+
+impl Reset {
+    /// Whether nothing of it is asked for.
+    pub fn is_nothing(&self) -> bool {
+        self.how == ResetHow::None && !self.prewarm && self.rest().is_zero() && !self.has_steps()
+    }
+
+    /// The longest rest.
+    pub fn rest(&self) -> Span {
+        let unsaid = if self.how == ResetHow::None { Span::seconds(0) } else { Span::seconds(30) };
+        self.rest.unwrap_or(unsaid)
+    }
+
+    fn has_steps(&self) -> bool {
+        [self.vacuum, self.analyze, self.checkpoint].contains(&Step::Always)
+    }
+
+    /// Refuses settings that contradict each other.
+    pub(super) fn validate(&self) -> Result<(), String> {
+        if self.snapshot.is_some() && matches!(self.how, ResetHow::None | ResetHow::Reload) {
+            return Err(format!(
+                "[reset] names a snapshot and how = \"{}\" restores none; write how = \"auto\"",
+                self.how
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Spec, WorkloadName};
+    use super::*;
+
+    fn parsed(table: &str) -> Result<Spec, String> {
+        Spec::parse(&format!("workload = \"tproc-c\"\n[reset]\n{table}"), "run.toml")
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_table_is_printed_only_when_it_says_something_and_is_read_again() {
+        assert!(!Spec::new(WorkloadName::TprocC).to_toml().contains("reset"));
+        let spec = parsed(
+            "how = \"template\"\nsnapshot = \"a\"\nanalyze = \"always\"\nprewarm = true\nrest = \"1m\"",
+        )
+        .unwrap();
+        let printed = spec.to_toml();
+        assert!(printed.contains("[reset]\nhow = \"template\"\nsnapshot = \"a\"\n"), "{printed}");
+        assert_eq!(Spec::parse(&printed, "x").unwrap(), spec);
+    }
+
+    #[test]
+    fn without_a_reset_nobody_rests() {
+        assert!(Reset::default().is_nothing());
+        let reset = Reset { how: ResetHow::Auto, ..Reset::default() };
+        assert_eq!((reset.rest(), reset.is_nothing()), (Span::seconds(30), false));
+        assert!(!Reset { vacuum: Step::Always, ..Reset::default() }.is_nothing());
+        assert!(Reset { rest: Some(Span::seconds(0)), ..reset }.rest().is_zero());
+    }
+
+    #[test]
+    fn mistakes_have_their_place() {
+        assert!(parsed("how = \"fast\"").unwrap_err().contains("line 3, column 7"));
+        assert!(parsed("speed = 1").unwrap_err().contains("line 3, column 1"));
+        let error = parsed("how = \"reload\"\nsnapshot = \"a\"").unwrap_err();
+        assert!(error.contains("restores none"), "{error}");
+    }
+}

@@ -1,0 +1,272 @@
+//! A reset gives exactly the same tables, whichever way is taken, and takes nothing from anybody.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod robustness_support;
+#[allow(unused_imports, reason = "its server is not used here")]
+#[path = "../../workload/tests/transactions_support/mod.rs"]
+mod transactions_support;
+
+use std::path::Path;
+
+use kelvin_database::managed::Manager;
+use kelvin_database::postgres::PostgresEngine;
+use kelvin_database::snapshot::{Job, Way, new_name};
+use kelvin_database::sqlite::SqliteEngine;
+use kelvin_database::{Engine, ErrorClass};
+use kelvin_lab::reset::{OtherError, Place, ResetError, Surroundings, Task, contents, reset};
+use kelvin_lab::spec::{Build, Reset, ResetHow, Span};
+use kelvin_workload::progress::Quiet;
+use kelvin_workload::tproc_c::{Options, TprocC};
+use kelvin_workload::{Stop, Workload};
+use robustness_support::disk::Disk;
+use transactions_support::digests;
+
+/// Builds without a word and remembers what it was told.
+struct Around<'a> {
+    engine: &'a dyn Engine,
+    workload: &'a TprocC,
+    built: u32,
+    told: Vec<String>,
+}
+
+impl Surroundings for Around<'_> {
+    fn tell(&mut self, text: &str) {
+        self.told.push(text.into());
+    }
+
+    fn progress(&mut self, _what: &str, done: u64, total: u64) {
+        assert!(done <= total, "{done} of {total}");
+    }
+
+    fn end(&mut self) {}
+
+    fn build(&mut self) -> Result<(), OtherError> {
+        self.built += 1;
+        self.workload.build(self.engine, &Quiet, &Stop::new())?;
+        Ok(())
+    }
+}
+
+fn one_warehouse() -> TprocC {
+    TprocC::new(Options { warehouses: Some(1), ..Options::default() }).unwrap()
+}
+
+fn by(how: ResetHow) -> Reset {
+    Reset { how, rest: Some(Span::seconds(0)), ..Reset::default() }
+}
+
+/// Resets, and returns the result's notes, all that was told, and how often the data were built.
+fn done(
+    engine: &dyn Engine,
+    place: &Place,
+    asked: &Reset,
+    build: Build,
+) -> Result<(Vec<String>, Vec<String>, u32), ResetError> {
+    let workload = one_warehouse();
+    let mut around = Around { engine, workload: &workload, built: 0, told: Vec::new() };
+    let stop = Stop::new();
+    let task = Task { engine, place, workload: &workload, reset: asked, build, stop: &stop };
+    let notes = reset(&task, &mut around)?;
+    Ok((notes, around.told, around.built))
+}
+
+/// What a run does to the tables, and some things that none does.
+fn change(engine: &dyn Engine) {
+    engine
+        .connect()
+        .unwrap()
+        .run(
+            "update district set d_next_o_id = d_next_o_id + 1, d_ytd = d_ytd + 1; delete from new_order where no_o_id < 2200; \
+             update stock set s_quantity = 11 where s_i_id % 7 = 0; create table left_behind (a int)",
+        )
+        .unwrap();
+}
+
+fn tables(engine: &dyn Engine) -> Vec<(&'static str, usize, u64)> {
+    digests(engine.connect().unwrap().as_mut())
+}
+
+fn has_left_behind(engine: &dyn Engine) -> bool {
+    engine.connect().unwrap().query("select count(*) from left_behind").is_ok()
+}
+
+#[test]
+fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tpcc.db");
+    let engine = SqliteEngine::open(&file).unwrap();
+    let place = Place::Sqlite(file.clone());
+    let error = done(&engine, &place, &by(ResetHow::Auto), Build::Never).unwrap_err();
+    assert!(error.to_string().contains("--no-build"), "{error}");
+
+    let (notes, _, built) = done(&engine, &place, &by(ResetHow::Auto), Build::Auto).unwrap();
+    assert_eq!((built, notes.len()), (1, 1));
+    assert!(notes[0].starts_with("reset by files (SQLite is one file)"), "{notes:?}");
+    let loaded = tables(&engine);
+    change(&engine);
+    assert_ne!(tables(&engine), loaded);
+    let (_, _, built) = done(&engine, &place, &by(ResetHow::Auto), Build::Never).unwrap();
+    assert_eq!((built, tables(&engine) == loaded, has_left_behind(&engine)), (0, true, false));
+
+    // Somebody has it open: he is told, and keeps what he has.
+    change(&engine);
+    let other = engine.connect().unwrap();
+    let error = done(&engine, &place, &by(ResetHow::Auto), Build::Never).unwrap_err().to_string();
+    assert!(error.contains("is in use by another session; nothing was changed"), "{error}");
+    drop(other);
+    assert!(has_left_behind(&engine));
+
+    // What a save leaves when it is killed is no snapshot, and in nobody's way.
+    let snapshots = directory.path().join("tpcc.db.snapshots");
+    let all = place.snapshots().unwrap();
+    let name = all[0].name.clone();
+    let description = snapshots.join(format!("{name}.toml"));
+    let text = std::fs::read_to_string(&description).unwrap();
+    std::fs::remove_file(&description).unwrap();
+    std::fs::write(snapshots.join(format!("{name}.db.saving")), "half").unwrap();
+    std::fs::write(&description, &text[..text.len() / 2]).unwrap();
+    assert!(place.snapshots().unwrap().is_empty());
+    std::fs::remove_file(&description).unwrap();
+    let (_, told, built) = done(&engine, &place, &by(ResetHow::Auto), Build::Auto).unwrap();
+    assert_eq!((built, tables(&engine) == loaded), (1, true));
+    assert!(told.iter().any(|line| line.contains("they are built anew")), "{told:?}");
+
+    // A snapshot that somebody has changed, and one of other data.
+    let changed =
+        std::fs::OpenOptions::new().append(true).open(snapshots.join(format!("{name}.db"))).unwrap();
+    changed.set_len(1 << 20).unwrap();
+    let error = done(&engine, &place, &by(ResetHow::Auto), Build::Auto).unwrap_err().to_string();
+    assert!(error.contains("is not what was saved"), "{error}");
+    let other = text.replace("1 warehouse", "2 warehouses").replace(&name, "other");
+    std::fs::write(snapshots.join("other.toml"), other).unwrap();
+    let named = Reset { snapshot: Some("other".into()), ..by(ResetHow::Auto) };
+    let error = done(&engine, &place, &named, Build::Auto).unwrap_err().to_string();
+    assert!(error.contains("\"2 warehouses, seed 1\", not \"1 warehouse, seed 1\""), "{error}");
+    assert_eq!(tables(&engine), loaded, "refused before anything was changed");
+}
+
+#[test]
+fn a_full_disk_is_told_before_anything_is_copied() {
+    let disk = Disk::mount(160);
+    let file = disk.place().join("tpcc.db");
+    let engine = SqliteEngine::open(&file).unwrap();
+    let place = Place::Sqlite(file);
+    let error = done(&engine, &place, &by(ResetHow::Auto), Build::Auto).unwrap_err();
+    let ResetError::Database(error) = error else { panic!("{error}") };
+    assert_eq!(error.class(), ErrorClass::DiskFull);
+    assert!(error.message().contains("does not fit"), "{error}");
+    assert!(place.snapshots().unwrap().is_empty());
+    assert!(one_warehouse().is_built(&engine).unwrap(), "the data are as they were");
+}
+
+#[test]
+fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
+    let directory = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let server = Managed(Manager::new(directory.path().join("servers")));
+    let instance = server.0.up(None, &mut |_| ()).unwrap();
+    let config = instance.config();
+    let engine = PostgresEngine::new(config.clone());
+    let place = Place::Postgres {
+        config: Box::new(config),
+        managed: Some((server.0.clone(), instance.major())),
+        dumps: directory.path().join("dumps"),
+    };
+    let mut session = engine.connect().unwrap();
+    // Durability costs these tests seconds and gains them nothing.
+    session.run("alter system set fsync = off").unwrap();
+    session.run("select pg_reload_conf()").unwrap();
+    drop(session);
+
+    let (notes, _, built) = done(&engine, &place, &by(ResetHow::Auto), Build::Auto).unwrap();
+    assert_eq!(built, 1);
+    assert!(
+        notes[0].starts_with("reset by template (") && notes[0].contains("by copy of the files"),
+        "{notes:?}"
+    );
+    let loaded = tables(&engine);
+    for how in [ResetHow::Template, ResetHow::Files, ResetHow::Dump] {
+        if how != ResetHow::Template {
+            save(&engine, &place, how);
+        }
+        change(&engine);
+        let (notes, _, built) = done(&engine, &place, &by(how), Build::Never).unwrap();
+        assert_eq!((built, tables(&engine) == loaded), (0, true), "{how}: {notes:?}");
+        // A dump brings back what was in it and leaves alone what was not.
+        assert_eq!(has_left_behind(&engine), how == ResetHow::Dump, "{how}");
+        let settings = engine.connect().unwrap().query("select current_setting('fsync')").unwrap();
+        assert_eq!(settings.text(0, 0).unwrap(), "off", "settings are no data");
+    }
+    let mut kept: Vec<Way> = place.snapshots().unwrap().iter().map(|about| about.way).collect();
+    kept.sort_by_key(|way| way.word());
+    assert_eq!(kept, [Way::Dump, Way::Files, Way::Template]);
+
+    // Ready to run: frozen, counted, and visible to index-only scans without another vacuum.
+    done(&engine, &place, &by(ResetHow::Template), Build::Never).unwrap();
+    let mut session = engine.connect().unwrap();
+    let stale = "select count(*) from pg_class where relkind = 'r' and relpages > 0 and (relallvisible < relpages or reltuples < 0) \
+                 and relnamespace = 'public'::regnamespace";
+    assert_eq!(session.query(stale).unwrap().int(0, 0).unwrap(), 0);
+
+    // Who is connected stays connected, and is named.
+    session.run("set application_name = 'a colleague'; create table mine ()").unwrap();
+    std::thread::scope(|scope| {
+        for how in [ResetHow::Template, ResetHow::Files] {
+            let (engine, place) = (&engine, &place);
+            scope.spawn(move || {
+                let error = done(engine, place, &by(how), Build::Never).unwrap_err().to_string();
+                assert!(error.contains("(a colleague, user kelvin)"), "{how}: {error}");
+                assert!(error.contains("nothing was changed"), "{how}: {error}");
+            });
+        }
+    });
+    session.run("select * from mine").unwrap();
+}
+
+/// Keeps the data, which are as they were built, under the name by which a reset looks for them.
+fn save(engine: &dyn Engine, place: &Place, how: ResetHow) {
+    let way = if how == ResetHow::Files { Way::Files } else { Way::Dump };
+    let workload = one_warehouse();
+    let data = workload.data(engine).unwrap();
+    let contents = contents(engine, "tproc-c", data.as_ref(), true).unwrap();
+    let mut job = Job { progress: &mut |_, done, total| assert!(done <= total), stop: &|| false };
+    let keeper = place.keeper(way).unwrap().unwrap();
+    keeper.save(&new_name(&contents, way), &contents, &mut job).unwrap();
+}
+
+/// Stopped at the end, whatever happens.
+struct Managed(Manager);
+
+impl Drop for Managed {
+    fn drop(&mut self) {
+        let _ = self.0.down(None);
+    }
+}
+
+#[test]
+fn a_stop_before_the_copy_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tpcc.db");
+    let engine = SqliteEngine::open(&file).unwrap();
+    let place = Place::Sqlite(file.clone());
+    let workload = one_warehouse();
+    workload.build(&engine, &Quiet, &Stop::new()).unwrap();
+    let stop = Stop::new();
+    stop.request();
+    let mut around = Around { engine: &engine, workload: &workload, built: 0, told: Vec::new() };
+    let asked = by(ResetHow::Auto);
+    let task = Task {
+        engine: &engine,
+        place: &place,
+        workload: &workload,
+        reset: &asked,
+        build: Build::Auto,
+        stop: &stop,
+    };
+    let error = reset(&task, &mut around).unwrap_err();
+    assert!(matches!(error, ResetError::Interrupted(_)), "{error}");
+    assert!(!Path::new(&format!("{}.snapshots", file.display())).exists());
+}

@@ -118,7 +118,9 @@ impl Study {
         for one in &written.metrics {
             metric::known(&run, one.get_ref()).map_err(at(one.span()))?;
             if !metrics.insert(one.get_ref()) {
-                return Err(source.refuse(one.span(), format!("the metric \"{}\" stands twice", one.get_ref())));
+                return Err(
+                    source.refuse(one.span(), format!("the metric \"{}\" stands twice", one.get_ref()))
+                );
             }
             if metrics.len() > MOST_METRICS {
                 return Err(source.refuse(one.span(), format!("there are more than {MOST_METRICS} metrics")));
@@ -168,11 +170,7 @@ impl Study {
 }
 
 /// The run: a table of the file, or a file beside it.
-fn read_run(
-    run: &Spanned<toml::Value>,
-    source: Source<'_>,
-    directory: &Path,
-) -> Result<Spec, StudyError> {
+fn read_run(run: &Spanned<toml::Value>, source: Source<'_>, directory: &Path) -> Result<Spec, StudyError> {
     let refuse = |why: String| source.refuse(run.span(), why);
     let spec = match run.get_ref() {
         toml::Value::String(file) => {
@@ -183,7 +181,11 @@ fn read_run(
             let text = toml::to_string(table).map_err(|error| refuse(error.to_string()))?;
             Spec::parse(&text, "[run]").map_err(|error| refuse(error.to_string()))?
         }
-        _ => return Err(refuse("the run is a table [run], or the name of a file that --print-spec wrote".into())),
+        _ => {
+            return Err(refuse(
+                "the run is a table [run], or the name of a file that --print-spec wrote".into(),
+            ));
+        }
     };
     bench::suits(&spec).map_err(|why| refuse(why))?;
     Ok(spec)
@@ -201,7 +203,10 @@ fn expects(hypothesis: &Hypothesis, axes: &[Axis], goal: &Goal, run: &Spec) -> R
     let Hypothesis { factor, from, to, predicts, .. } = hypothesis;
     let Some(axis) = axes.iter().find(|axis| axis.name == *factor) else {
         let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
-        return Err(format!("the hypothesis is about \"{factor}\", which is none of the factors ({})", names.join(", ")));
+        return Err(format!(
+            "the hypothesis is about \"{factor}\", which is none of the factors ({})",
+            names.join(", ")
+        ));
     };
     for level in [from, to] {
         if !axis.levels.contains(level) {

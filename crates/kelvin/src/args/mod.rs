@@ -11,6 +11,7 @@ mod parse;
 mod pgbench;
 mod script;
 mod squeeze;
+mod study;
 mod tproc_c;
 mod words;
 mod workload;
@@ -25,6 +26,9 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use squeeze::SqueezeArgs;
+pub(crate) use study::{
+    FolderArgs, ForkArgs, ListArgs, NewArgs, PlanArgs, RecoverArgs, StudyCommand, StudyFolder, StudyRunArgs,
+};
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
 /// The command line.
@@ -94,6 +98,9 @@ pub(crate) enum Command {
     /// KELVIN_SERVERS names another directory. Remove that directory, with the server stopped, to remove the data.
     #[command(subcommand)]
     Server(ServerCommand),
+    /// Answer a question with runs that are planned, shuffled and resumable: factors, levels, a locked hypothesis
+    #[command(subcommand)]
+    Study(StudyCommand),
     /// Measure this machine before a load: processor, memory, clock, network, disk, and a database's settings
     Doctor(DoctorArgs),
     /// Watch this machine, and a database's part of it, without a load

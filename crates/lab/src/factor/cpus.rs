@@ -17,7 +17,9 @@ pub(crate) fn of(thread: Option<u32>) -> Result<String, String> {
 pub(crate) fn bind(thread: Option<u32>, cpus: &str) -> Result<(), String> {
     let mut set = CpuSet::new();
     let wanted = numbers(cpus)?;
-    wanted.iter().for_each(|cpu| set.set(*cpu));
+    for cpu in &wanted {
+        set.set(*cpu);
+    }
     sched_setaffinity(pid(thread)?, &set).map_err(|error| match error {
         rustix::io::Errno::INVAL => format!("none of the CPUs {cpus} can be used here"),
         error => told(thread, error),

@@ -10,6 +10,7 @@ mod pace;
 mod parse;
 mod pgbench;
 mod script;
+mod server;
 mod squeeze;
 mod study;
 mod tproc_c;
@@ -25,6 +26,7 @@ use kelvin_lab::Spec;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
+pub(crate) use server::{ProfileArgs, ServerCommand};
 pub(crate) use squeeze::SqueezeArgs;
 pub(crate) use study::{
     FolderArgs, ForkArgs, ListArgs, NewArgs, PlanArgs, RecoverArgs, StudyCommand, StudyFolder, StudyRunArgs,
@@ -177,22 +179,4 @@ pub(crate) struct CompareArgs {
     /// The runs, or groups of runs such as 3,5,7; the base of the comparison first
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     pub(crate) runs: Vec<String>,
-}
-
-#[derive(Debug, Clone, Subcommand)]
-pub(crate) enum ServerCommand {
-    /// Start the server, making it first if need be
-    Up {
-        /// Major version of PostgreSQL [default: the newest installed]
-        #[arg(long, value_name = "VERSION")]
-        version: Option<u32>,
-    },
-    /// Stop the server; its data stays
-    Down {
-        /// Major version [default: all that run]
-        #[arg(long, value_name = "VERSION")]
-        version: Option<u32>,
-    },
-    /// Say whether it runs, and where
-    Status,
 }

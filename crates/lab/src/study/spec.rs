@@ -249,3 +249,6 @@ fn expects(hypothesis: &Hypothesis, axes: &[Axis], goal: &Goal, run: &Spec) -> R
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,7 @@ pub(super) fn head(text: &mut String, situation: &Situation) {
     paragraph(text, "goal        ", &words);
     let hypothesis = &study.hypothesis;
     paragraph(text, "hypothesis  ", &hypothesis.statement);
-    paragraph(text, "            because ", &hypothesis.mechanism);
+    paragraph(text, "            ", &format!("because {}", hypothesis.mechanism));
     let predicted = hypothesis.predicts.iter().map(|one| {
         let by = match (one.direction, one.by) {
             (Direction::Same, by) => format!(" within {}", by.unwrap_or(goal.smallest_effect)),
@@ -44,13 +44,13 @@ pub(super) fn head(text: &mut String, situation: &Situation) {
         format!("{} {}{by}", one.metric, one.direction.as_str())
     });
     let words = format!(
-        "{} from {} to {}: {}",
+        "predicts {} from {} to {}: {}",
         hypothesis.factor,
         hypothesis.from,
         hypothesis.to,
         predicted.collect::<Vec<_>>().join(", ")
     );
-    paragraph(text, "            predicts ", &words);
+    paragraph(text, "            ", &words);
     lock(text, situation);
 }
 

@@ -40,14 +40,15 @@ pub(super) fn in_short(situation: &Situation) -> String {
 }
 
 fn factors(text: &mut String, situation: &Situation) {
-    let mut rows = vec![["factor", "levels, the base first", "what is changed"].map(str::to_owned).to_vec()];
+    let mut rows =
+        vec![["factor", "levels, the base first", "what is changed", ""].map(str::to_owned).to_vec()];
     for (index, factor) in situation.study.factors.iter().enumerate() {
         let letter = char::from(b'A' + index as u8);
-        let restart = if restarts(factor) { "; restarts the server" } else { "" };
         rows.push(vec![
-            format!("{letter} {}", cut(factor.name(), 24)),
-            cut(&factor.levels().join(", "), 32),
-            cut(&format!("{}{restart}", factor.applied_by()), 60),
+            format!("{letter} {}", cut(factor.name(), 20)),
+            cut(&factor.levels().join(", "), 28),
+            cut(&factor.applied_by(), 40),
+            if restarts(factor) { "restarts" } else { "" }.to_owned(),
         ]);
     }
     text.push('\n');
@@ -160,7 +161,7 @@ fn runs(text: &mut String, situation: &Situation) {
     let estimate = situation.estimate();
     let mut head = vec!["run".to_owned(), "block".into()];
     head.extend(study.axes.iter().map(|axis| cut(&axis.name, LEVEL)));
-    head.extend(["", "left", study.goal.metric.as_str()].map(|name| cut(name, LEVEL)));
+    head.extend(["note", "left", study.goal.metric.as_str()].map(|name| cut(name, LEVEL)));
     let mut rows = vec![head];
     let mut before: Option<PlannedRun> = None;
     let mut left = state.missing();

@@ -233,7 +233,7 @@ proptest! {
         prop_assert_eq!(again.unwrap(), ended.unwrap());
         prop_assert_eq!(table(&study, &after), table(&study, &state));
         prop_assert_eq!(after.void.len(), state.void.len());
-        prop_assert_eq!(after.replaced <= Plan::of(&study).replacements, true);
+        prop_assert_eq!(after.replaced() <= Plan::of(&study).replacements, true);
     }
 
     /// A request to stop in any run, and a bench that panics.
@@ -315,7 +315,7 @@ fn void_runs_are_kept_replaced_at_their_blocks_end_and_end_with_the_budget() {
     let void = BTreeMap::from([((0, base.clone()), 1), ((1, base.clone()), 9)]);
     let (ended, state) = session(&study, &path, &World { void, ..World::default() });
     assert_eq!(ended.unwrap(), Ended::Missing(1));
-    assert_eq!((state.counted_runs(), state.void.len(), state.replaced), (7, 3, 2));
+    assert_eq!((state.counted_runs(), state.void.len(), state.replaced()), (7, 3, 2));
     let blocks: Vec<u32> = Ledger::read(&path)
         .unwrap()
         .iter()

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod conditions;
 pub mod driver;
 pub mod environment;
+pub mod factor;
 pub mod find_max;
 pub mod observation;
 pub mod reset;
@@ -13,8 +14,10 @@ pub mod run;
 mod series;
 pub mod spec;
 pub mod squeeze;
+pub mod study;
 mod sweep;
 mod trial;
+pub mod undo;
 
 pub use bench::{Bench, BenchError, Measured, Planned};
 pub use environment::Environment;

@@ -13,7 +13,9 @@ mod pgbench;
 mod reset;
 mod script;
 mod snapshot;
+mod server;
 mod squeeze;
+mod study;
 mod tproc_c;
 mod words;
 mod workload;
@@ -29,7 +31,11 @@ pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryPlace};
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};
+pub(crate) use server::{ProfileArgs, ServerCommand};
 pub(crate) use squeeze::SqueezeArgs;
+pub(crate) use study::{
+    FolderArgs, ForkArgs, ListArgs, NewArgs, PlanArgs, RecoverArgs, StudyCommand, StudyFolder, StudyRunArgs,
+};
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
 /// The command line.
@@ -107,6 +113,9 @@ pub(crate) enum Command {
     /// Keep a database as it is, and bring it back
     #[command(subcommand)]
     Snapshot(SnapshotCommand),
+    /// Answer a question with runs that are planned, shuffled and resumable: factors, levels, a locked hypothesis
+    #[command(subcommand)]
+    Study(StudyCommand),
     /// Measure this machine before a load: processor, memory, clock, network, disk, and a database's settings
     Doctor(DoctorArgs),
     /// Watch this machine, and a database's part of it, without a load
@@ -175,22 +184,4 @@ pub(crate) struct ReportArgs {
     /// Where to; "-" is standard output [default: a file beside the store for HTML, else standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Subcommand)]
-pub(crate) enum ServerCommand {
-    /// Start the server, making it first if need be
-    Up {
-        /// Major version of PostgreSQL [default: the newest installed]
-        #[arg(long, value_name = "VERSION")]
-        version: Option<u32>,
-    },
-    /// Stop the server; its data stays
-    Down {
-        /// Major version [default: all that run]
-        #[arg(long, value_name = "VERSION")]
-        version: Option<u32>,
-    },
-    /// Say whether it runs, and where
-    Status,
 }

@@ -17,6 +17,7 @@ mod server;
 mod show;
 pub(crate) mod snapshot;
 pub(crate) mod squeeze;
+mod study;
 mod workload;
 
 use std::io::{BufRead, IsTerminal, Write};
@@ -47,6 +48,7 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
         Command::Gate(args) => gate::gate(&args, global),
         Command::Server(command) => server::server(&command, global),
         Command::Snapshot(command) => snapshot::snapshot(&command, global),
+        Command::Study(command) => study::study(&command, global),
         Command::Doctor(args) => doctor::doctor(&args, global),
         Command::Observe(args) => observe::observe(&args, global),
         Command::Completions { shell } => completions::completions(shell),

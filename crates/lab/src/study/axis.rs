@@ -1,0 +1,31 @@
+//! A factor as the design sees it: a name and its levels, whatever is changed for them.
+
+use super::design::MOST_LEVELS;
+use crate::factor::Factor;
+
+/// A factor's name and the names of its levels, the base level first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Axis {
+    /// Its name.
+    pub name: String,
+    /// Its levels in the order of the file.
+    pub levels: Vec<String>,
+}
+
+impl Axis {
+    /// Of a factor that is valid.
+    ///
+    /// # Errors
+    /// When it has more levels than a design can carry.
+    pub(super) fn of(factor: &Factor) -> Result<Self, String> {
+        let levels: Vec<String> = factor.levels().into_iter().map(str::to_owned).collect();
+        if levels.len() > MOST_LEVELS {
+            return Err(format!(
+                "factor \"{}\" has {} levels, more than the {MOST_LEVELS} allowed",
+                factor.name(),
+                levels.len()
+            ));
+        }
+        Ok(Self { name: factor.name().into(), levels })
+    }
+}

@@ -13,6 +13,7 @@ pub mod run;
 mod series;
 pub mod spec;
 pub mod squeeze;
+pub mod study;
 mod sweep;
 mod trial;
 

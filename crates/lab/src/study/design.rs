@@ -1,0 +1,194 @@
+//! Which cells a study runs: from factors and levels to treatments.
+
+use kelvin_stats::fractional::Fraction;
+use serde::{Deserialize, Serialize};
+
+use super::{Axis, Share};
+use crate::conditions::{Cell, Setting};
+
+/// How the factors are combined, and how often.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Design {
+    /// Which combinations.
+    pub kind: DesignKind,
+    /// Of a fraction: how the later factors follow from the earlier ones, "D=ABC", the factors being A, B, C… in the
+    /// order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<String>,
+    /// How often every cell is run: once in each block, in an order of the block's own.
+    #[serde(default = "six")]
+    pub blocks: u32,
+    /// Decides the order of the runs.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Whether each block runs the base cell once more: what the two differ by is what the measurement cannot resolve.
+    #[serde(default)]
+    pub control: bool,
+    /// The most runs that may be made again because they are void or failed. Left out: a fifth of all, two at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacements: Option<u32>,
+    /// The variation from run to run (standard deviation ÷ mean) with which the plan reckons until runs tell it.
+    #[serde(default = "two_percent")]
+    pub assumed_cv: Share,
+}
+
+fn six() -> u32 {
+    6
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn two_percent() -> Share {
+    Share::TWO_PERCENT
+}
+
+/// Which combinations of levels are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DesignKind {
+    /// One factor at two levels.
+    Ab,
+    /// Every level of each factor with every level of all others.
+    Factorial,
+    /// A part of a full factorial of two-level factors, chosen by generators.
+    Fractional,
+    /// One factor at several levels.
+    Sweep,
+}
+
+impl DesignKind {
+    /// Its name in a file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ab => "ab",
+            Self::Factorial => "factorial",
+            Self::Fractional => "fractional",
+            Self::Sweep => "sweep",
+        }
+    }
+}
+
+/// More factors than a person can think of at once, and than a fraction has letters for.
+pub(super) const MOST_FACTORS: usize = 16;
+/// Levels of one factor.
+pub(super) const MOST_LEVELS: usize = 64;
+/// Cells of a design.
+const MOST_CELLS: usize = 1024;
+/// Runs of a study: at a minute each, a week.
+const MOST_RUNS: u64 = 10_000;
+/// Blocks.
+const MOST_BLOCKS: u32 = 1000;
+
+impl Design {
+    /// The cells in the order of the design, the base first: the levels of the last factor change fastest.
+    ///
+    /// # Errors
+    /// When the factors do not fit the kind, the generators are wrong, or there are too many cells.
+    pub(super) fn cells(&self, axes: &[Axis]) -> Result<Vec<Cell>, String> {
+        self.fits(axes)?;
+        let combinations = match self.kind {
+            DesignKind::Fractional => fraction_cells(&self.fraction(axes)?),
+            DesignKind::Ab | DesignKind::Factorial | DesignKind::Sweep => combinations(axes),
+        };
+        let cells: Vec<Cell> = combinations.into_iter().map(|levels| cell(axes, &levels)).collect();
+        let a_block = cells.len() as u64 + u64::from(self.control);
+        let runs = a_block * u64::from(self.blocks);
+        if runs > MOST_RUNS {
+            return Err(format!(
+                "{} cells in {} blocks are {runs} runs, more than the {MOST_RUNS} that a study may have; take fewer \
+                 blocks, levels or factors, or a fraction",
+                cells.len(),
+                self.blocks
+            ));
+        }
+        Ok(cells)
+    }
+
+    fn fits(&self, axes: &[Axis]) -> Result<(), String> {
+        let kind = self.kind.as_str();
+        if axes.is_empty() {
+            return Err("there is no [[factor]]: a study varies at least one".into());
+        }
+        if axes.len() > MOST_FACTORS {
+            return Err(format!("{} factors are more than the {MOST_FACTORS} allowed", axes.len()));
+        }
+        if !(1..=MOST_BLOCKS).contains(&self.blocks) {
+            return Err(format!("{} blocks are outside of 1 to {MOST_BLOCKS}", self.blocks));
+        }
+        if self.kind != DesignKind::Fractional && !self.generators.is_empty() {
+            return Err(format!("generators belong to a \"fractional\" design; this one is \"{kind}\""));
+        }
+        let of_two = |axis: &Axis| axis.levels.len() == 2;
+        let many_levels = axes.iter().find(|axis| !of_two(axis));
+        match (self.kind, many_levels) {
+            (DesignKind::Ab, many) if axes.len() != 1 || many.is_some() => {
+                Err("design \"ab\" has one factor of two levels; more factors are a \"factorial\", more levels a \
+                     \"sweep\""
+                    .into())
+            }
+            (DesignKind::Sweep, _) if axes.len() != 1 => {
+                Err("design \"sweep\" has one factor; more are a \"factorial\"".into())
+            }
+            (DesignKind::Fractional, Some(axis)) => Err(format!(
+                "design \"fractional\" has factors of two levels; \"{}\" has {}",
+                axis.name,
+                axis.levels.len()
+            )),
+            (DesignKind::Ab | DesignKind::Sweep | DesignKind::Fractional, _) => Ok(()),
+            (DesignKind::Factorial, _) => {
+                let cells = axes.iter().map(|axis| axis.levels.len()).try_fold(1_usize, usize::checked_mul);
+                if cells.is_none_or(|cells| cells > MOST_CELLS) {
+                    return Err(format!(
+                        "the levels make more than {MOST_CELLS} cells; take fewer levels or factors, or a fraction"
+                    ));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The fraction that the generators choose.
+    pub(super) fn fraction(&self, axes: &[Axis]) -> Result<Fraction, String> {
+        if self.generators.is_empty() {
+            return Err("a \"fractional\" design needs generators, such as [\"D=ABC\"]; without any it is a \
+                        \"factorial\""
+                .into());
+        }
+        let generators: Vec<&str> = self.generators.iter().map(String::as_str).collect();
+        Fraction::new(axes.len(), &generators).map_err(|error| format!("generators: {error}"))
+    }
+}
+
+/// Every combination of level numbers, the last factor's changing fastest.
+fn combinations(axes: &[Axis]) -> Vec<Vec<usize>> {
+    let levels: Vec<usize> = axes.iter().map(|axis| axis.levels.len()).collect();
+    let mut all = vec![Vec::new()];
+    for count in levels {
+        all = all
+            .into_iter()
+            .flat_map(|before: Vec<usize>| {
+                (0..count).map(move |level| before.iter().copied().chain([level]).collect())
+            })
+            .collect();
+    }
+    all
+}
+
+/// The combinations of a fraction; -1 is the first level.
+fn fraction_cells(fraction: &Fraction) -> Vec<Vec<usize>> {
+    let mut cells: Vec<Vec<usize>> =
+        fraction.runs().into_iter().map(|run| run.into_iter().map(|sign| usize::from(sign > 0)).collect()).collect();
+    cells.sort();
+    cells
+}
+
+fn cell(axes: &[Axis], levels: &[usize]) -> Cell {
+    let setting = |(axis, &level): (&Axis, &usize)| Setting {
+        factor: axis.name.clone(),
+        level: axis.levels[level].clone(),
+    };
+    Cell(axes.iter().zip(levels).map(setting).collect())
+}

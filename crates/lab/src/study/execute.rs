@@ -1,0 +1,244 @@
+//! Makes the runs of a study that are left, from wherever it stands.
+//!
+//! Every line of the ledger is on the disk before the next thing happens, and what comes next follows from the plan and
+//! the ledger alone. So a study that was ended at any moment, by whatever, goes on as if it had not been.
+
+use super::state::Next;
+use super::{Event, Ledger, Plan, Results, State, Study, StudyError, progress};
+use crate::bench::{self, Bench, BenchError, Planned};
+use crate::conditions::Conditions;
+use crate::spec::Spec;
+use kelvin_store::{GroupId, Slot};
+
+/// Runs that may fail one after another: then it is not the run.
+const MOST_FAILURES: u32 = 3;
+
+/// A study that is being run.
+#[derive(Debug)]
+pub struct Execution<'a> {
+    /// What is asked.
+    pub study: &'a Study,
+    /// Every run.
+    pub plan: &'a Plan,
+    /// The group of its runs in the store.
+    pub group: GroupId,
+    /// The most runs that may be made again, those of earlier sessions included.
+    pub budget: u32,
+    /// Where what happens is written.
+    pub ledger: &'a mut Ledger,
+    /// Where it stands.
+    pub state: &'a mut State,
+}
+
+/// What stands around the runs.
+pub trait Surroundings {
+    /// After a failed run: waits until the database answers again, starting it if it is Kelvin's own.
+    fn revive(&mut self) -> Result<(), BenchError>;
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Every planned run has a result.
+    Complete,
+    /// So many planned runs are void or failed, and nothing is left to replace them with.
+    Missing(usize),
+    /// Somebody asked to stop; the same command goes on from there.
+    Interrupted,
+}
+
+/// What came of one try.
+enum Tried {
+    Measured,
+    Failed(String),
+    Interrupted,
+}
+
+/// Puts everything back when it is dropped, if nobody did before: also when something panics.
+struct Undone<'a> {
+    conditions: &'a mut dyn Conditions,
+    done: bool,
+}
+
+impl Undone<'_> {
+    fn undo(&mut self) -> Result<(), StudyError> {
+        self.done = true;
+        self.conditions.undo().map_err(|source| StudyError::Conditions {
+            what: "what the study changed could not be put back; `kelvin study recover` tries again".into(),
+            source,
+        })
+    }
+}
+
+impl Drop for Undone<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            let _ = self.conditions.undo();
+        }
+    }
+}
+
+/// Makes the runs that are left. However it ends, what was changed is put back.
+pub fn execute(
+    mut execution: Execution<'_>,
+    bench: &mut dyn Bench,
+    conditions: &mut dyn Conditions,
+    surroundings: &mut dyn Surroundings,
+) -> Result<Ended, StudyError> {
+    let mut undone = Undone { conditions, done: false };
+    let ran = execution.all(bench, &mut undone, surroundings);
+    let put_back = undone.undo();
+    // The first thing that went wrong is the one to tell; what could not be put back stands in the undo journal.
+    let ended = ran?;
+    put_back?;
+    if ended != Ended::Interrupted {
+        let (counted, missing) = (execution.state.counted_runs(), execution.state.missing());
+        execution.log(Event::Finished { counted, missing })?;
+    }
+    Ok(ended)
+}
+
+impl Execution<'_> {
+    fn all(
+        &mut self,
+        bench: &mut dyn Bench,
+        undone: &mut Undone<'_>,
+        surroundings: &mut dyn Surroundings,
+    ) -> Result<Ended, StudyError> {
+        let mut failures = 0;
+        loop {
+            if bench.stopped() {
+                self.log(Event::Interrupted { place: None })?;
+                return Ok(Ended::Interrupted);
+            }
+            let Some(next) = self.state.next(self.plan, self.budget) else {
+                return Ok(match self.state.missing() {
+                    0 => Ended::Complete,
+                    missing => Ended::Missing(missing),
+                });
+            };
+            match self.one(next, bench, undone)? {
+                Tried::Measured => failures = 0,
+                Tried::Interrupted => return Ok(Ended::Interrupted),
+                Tried::Failed(last) => {
+                    failures += 1;
+                    if failures >= MOST_FAILURES {
+                        return Err(StudyError::Failing { failures, last });
+                    }
+                    if let Some(ended) = self.revive(bench, undone, surroundings, last)? {
+                        return Ok(ended);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One try, from its conditions to its line in the ledger.
+    fn one(
+        &mut self,
+        next: Next,
+        bench: &mut dyn Bench,
+        undone: &mut Undone<'_>,
+    ) -> Result<Tried, StudyError> {
+        let Next { planned, attempt, replaces } = next;
+        let began = std::time::Instant::now();
+        if let Some(of) = replaces {
+            self.log(Event::Replaced { of, by: attempt.place })?;
+        }
+        self.log(Event::Started { attempt: attempt.clone() })?;
+        bench.tell(&progress::line(self.study, self.plan, self.state, &attempt));
+
+        let run = self.plan.runs[planned];
+        let mut spec = self.specification(run.block, &attempt.treatment);
+        let slot = Slot { place: attempt.place, block: attempt.block, treatment: attempt.treatment.clone() };
+        let metrics = self.study.observed();
+        let measured = undone.conditions.apply(self.plan.cell(run), &mut spec).and_then(|()| {
+            bench.measure(&Planned { spec: &spec, group: self.group, slot: &slot, metrics: &metrics })
+        });
+        match measured {
+            Err(BenchError::Interrupted) => {
+                self.log(Event::Interrupted { place: Some(attempt.place) })?;
+                Ok(Tried::Interrupted)
+            }
+            Err(BenchError::Failed(error)) => {
+                let why = kelvin_store::redact(&whole(&*error));
+                bench.tell(&format!("run {} failed: {why}", attempt.place + 1));
+                self.log(Event::Failed { attempt, why: why.clone() })?;
+                Ok(Tried::Failed(why))
+            }
+            Ok(measured) => {
+                let results = Results {
+                    run: measured.run,
+                    seconds: began.elapsed().as_secs_f64().max(measured.seconds),
+                    figures: measured.figures,
+                };
+                let mut why = measured.void;
+                if results.value(&self.study.goal.metric).is_none() && why.is_empty() {
+                    why.push(format!("it has no value of the goal's metric, {}", self.study.goal.metric));
+                }
+                if why.is_empty() {
+                    self.log(Event::Measured { attempt, results })?;
+                } else {
+                    bench.tell(&format!("run {} is void: {}", results.run, why.join("; ")));
+                    self.log(Event::Void { attempt, why, results })?;
+                }
+                Ok(Tried::Measured)
+            }
+        }
+    }
+
+    /// After a failed run: the database must answer before anything is put back on it, and what was put on before is not
+    /// to be believed any more.
+    fn revive(
+        &mut self,
+        bench: &mut dyn Bench,
+        undone: &mut Undone<'_>,
+        surroundings: &mut dyn Surroundings,
+        last: String,
+    ) -> Result<Option<Ended>, StudyError> {
+        match surroundings.revive() {
+            Ok(()) => {}
+            Err(BenchError::Interrupted) => {
+                self.log(Event::Interrupted { place: None })?;
+                return Ok(Some(Ended::Interrupted));
+            }
+            Err(BenchError::Failed(error)) => {
+                return Err(StudyError::Failing {
+                    failures: 1,
+                    last: format!("{last}; and the database does not come back: {}", whole(&*error)),
+                });
+            }
+        }
+        if bench.stopped() {
+            return Ok(None);
+        }
+        undone.undo()?;
+        undone.done = false;
+        Ok(None)
+    }
+
+    /// The specification of a run before its factors.
+    fn specification(&self, block: u32, treatment: &str) -> Spec {
+        let mut spec = bench::in_block(&self.study.run, block);
+        if spec.label.is_none() {
+            spec.label = Some(format!("{} · {treatment}", self.study.name));
+        }
+        spec
+    }
+
+    fn log(&mut self, event: Event) -> Result<(), StudyError> {
+        let entry = self.ledger.append(event)?;
+        self.state.absorb(&entry);
+        Ok(())
+    }
+}
+
+/// An error with its causes; a cause that is told already is left out.
+fn whole(error: &(dyn std::error::Error + 'static)) -> String {
+    let chain = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
+    chain.fold(String::new(), |told, cause| match told.as_str() {
+        "" => cause,
+        before if before.contains(&cause) => told,
+        before => format!("{before}: {cause}"),
+    })
+}

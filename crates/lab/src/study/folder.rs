@@ -1,0 +1,121 @@
+//! A study's folder: everything that is known of it, as plain files.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::{Entry, Ledger, Lock, Study, StudyError, notebook};
+
+/// A folder that holds a `study.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// The file that makes a folder a study.
+    pub const STUDY: &'static str = "study.toml";
+
+    /// A folder that is there.
+    pub fn open(path: &Path) -> Result<Self, StudyError> {
+        let is_study = path.file_name().is_some_and(|name| name == Self::STUDY) && path.is_file();
+        let folder = if is_study { path.parent().unwrap_or(Path::new("")) } else { path };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        if !folder.join(Self::STUDY).is_file() {
+            return Err(StudyError::Refused(format!(
+                "{} is no study: there is no {} in it; `kelvin study new NAME` makes one",
+                folder.display(),
+                Self::STUDY
+            )));
+        }
+        Ok(Self { path: folder.to_owned() })
+    }
+
+    /// Makes the folder with its first two files. What is there already is never written over.
+    pub fn create(path: &Path, study_toml: &str) -> Result<(Self, Study), StudyError> {
+        let folder = Self { path: path.to_owned() };
+        if folder.study_path().exists() {
+            return Err(StudyError::Refused(format!("{} holds a study already", path.display())));
+        }
+        // Before anything is written: what cannot be read back must not lie there.
+        let study = Study::parse(study_toml, Self::STUDY, path)?;
+        std::fs::create_dir_all(path).map_err(failed("make", path))?;
+        write_new(&folder.study_path(), study_toml)?;
+        write_new(&folder.notebook_path(), &notebook::template(&study))?;
+        Ok((folder, study))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is asked.
+    pub fn study_path(&self) -> PathBuf {
+        self.path.join(Self::STUDY)
+    }
+
+    /// What was fixed.
+    pub fn lock_path(&self) -> PathBuf {
+        self.path.join("lock.json")
+    }
+
+    /// What happened.
+    pub fn ledger_path(&self) -> PathBuf {
+        self.path.join("ledger.jsonl")
+    }
+
+    /// In words.
+    pub fn notebook_path(&self) -> PathBuf {
+        self.path.join("notebook.md")
+    }
+
+    /// What has to be put back, as long as something has.
+    pub fn undo_path(&self) -> PathBuf {
+        self.path.join("undo.jsonl")
+    }
+
+    /// Reads `study.toml`.
+    pub fn study(&self) -> Result<Study, StudyError> {
+        Study::read(&self.study_path())
+    }
+
+    /// Reads `lock.json`; none when the study is not locked.
+    pub fn lock(&self) -> Result<Option<Lock>, StudyError> {
+        Lock::read(&self.lock_path())
+    }
+
+    /// Reads the ledger; nothing before the first run.
+    pub fn ledger(&self) -> Result<Vec<Entry>, StudyError> {
+        Ledger::read(&self.ledger_path())
+    }
+
+    /// Fills one of Kelvin's parts of the notebook. A notebook that is not there, or whose owner took the part out, stays
+    /// as it is.
+    pub fn note(&self, part: notebook::Part, text: &str) -> Result<(), StudyError> {
+        let path = self.notebook_path();
+        let Ok(before) = std::fs::read_to_string(&path) else { return Ok(()) };
+        let Some(after) = notebook::fill(&before, part, text) else { return Ok(()) };
+        if after == before {
+            return Ok(());
+        }
+        let mut file = tempfile::NamedTempFile::new_in(&self.path).map_err(failed("write", &path))?;
+        file.write_all(after.as_bytes()).map_err(failed("write", &path))?;
+        if let Ok(kept) = std::fs::metadata(&path) {
+            // A temporary file is its owner's alone; the notebook is read by whoever could read it before.
+            file.as_file().set_permissions(kept.permissions()).map_err(failed("write", &path))?;
+        }
+        file.persist(&path).map_err(|error| failed("write", &path)(error.error))?;
+        Ok(())
+    }
+}
+
+pub(super) fn write_new(path: &Path, text: &str) -> Result<(), StudyError> {
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.write(true).create_new(true).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed("write", path))
+}
+
+pub(super) fn failed(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StudyError {
+    let path = path.to_owned();
+    move |source| StudyError::File { what, path, source }
+}

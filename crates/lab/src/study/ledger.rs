@@ -1,0 +1,222 @@
+//! The ledger: what happened in a study, a line an event, on the disk before anything else happens.
+//!
+//! Nothing is ever changed or removed in it. A line that a power cut left unfinished at its end is cut off when the
+//! ledger is opened for writing; every other line that cannot be read is an error.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use kelvin_diagnose::KeyFigure;
+use kelvin_store::RunId;
+use serde::{Deserialize, Serialize};
+
+use super::{Deviation, Facts, StudyError};
+
+/// A line: when, and what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When it was written.
+    pub at: jiff::Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The plan as it was when the first run, or the first one after a change of the plan, was about to begin.
+    Planned {
+        /// Decides the order.
+        seed: u64,
+        /// Blocks.
+        blocks: u32,
+        /// The treatments of a block in the order of the design.
+        treatments: Vec<String>,
+        /// The treatments of all runs in their order, by their places in `treatments`, a list a block.
+        order: Vec<Vec<usize>>,
+    },
+    /// `kelvin study run` began to work.
+    Session {
+        /// The file that holds the runs.
+        store: PathBuf,
+        /// The number of their group in it.
+        group: i64,
+        /// The hash of the hypothesis; none when it was not locked: what is found is exploratory.
+        lock: Option<String>,
+        /// The machine and the versions.
+        facts: Facts,
+    },
+    /// Something is not as it was fixed, or as it was before.
+    Deviation(Deviation),
+    /// A run begins, its conditions first.
+    Started {
+        /// Which.
+        #[serde(flatten)]
+        attempt: Attempt,
+    },
+    /// A run that counts.
+    Measured {
+        /// Which.
+        #[serde(flatten)]
+        attempt: Attempt,
+        /// What came of it.
+        #[serde(flatten)]
+        results: Results,
+    },
+    /// A run that was measured and does not count.
+    Void {
+        /// Which.
+        #[serde(flatten)]
+        attempt: Attempt,
+        /// Why it does not count.
+        why: Vec<String>,
+        /// What came of it.
+        #[serde(flatten)]
+        results: Results,
+    },
+    /// A run that could not be made: its conditions could not, the server was gone.
+    Failed {
+        /// Which.
+        #[serde(flatten)]
+        attempt: Attempt,
+        /// Why.
+        why: String,
+    },
+    /// A run takes the place of one that was void or failed: one of the budget.
+    Replaced {
+        /// The place of the one that is replaced.
+        of: u32,
+        /// The place of the one that replaces it.
+        by: u32,
+    },
+    /// Somebody asked to stop.
+    Interrupted {
+        /// The place of the run that was under way.
+        place: Option<u32>,
+    },
+    /// Everything was put back, and there is nothing left to run.
+    Finished {
+        /// Planned runs that have a result.
+        counted: usize,
+        /// Planned runs that have none, the budget being used up.
+        missing: usize,
+    },
+}
+
+/// One try of a planned run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Its place in time, from 0; no two tries have the same. Also its place in the store's group.
+    pub place: u32,
+    /// The block, from 0.
+    pub block: u32,
+    /// The treatment's name.
+    pub treatment: String,
+}
+
+/// What came of a run that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// Its number in the store.
+    pub run: RunId,
+    /// What it took, conditions and reset included.
+    pub seconds: f64,
+    /// Its figures, the headline first.
+    pub figures: Vec<KeyFigure>,
+}
+
+impl Results {
+    /// The value of a figure by its id; none where it is not known.
+    pub fn value(&self, id: &str) -> Option<f64> {
+        self.figures.iter().find(|figure| figure.id == id)?.value
+    }
+}
+
+/// A longer ledger is not one of ours: 10,000 runs, each with a hundred figures and as many tries as it may have.
+const LONGEST: u64 = 1 << 30;
+
+/// The ledger, open for writing: nobody else writes to it as long as this lives.
+#[derive(Debug)]
+pub struct Ledger {
+    path: PathBuf,
+    file: File,
+}
+
+impl Ledger {
+    /// What a ledger says; nothing when there is none. A line that was not finished is left out.
+    pub fn read(path: &Path) -> Result<Vec<Entry>, StudyError> {
+        match File::open(path) {
+            Ok(mut file) => Ok(read(path, &mut file)?.0),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(source) => Err(failed("read", path, source)),
+        }
+    }
+
+    /// Opens it for writing, made if need be, and reads it. A second writer is refused.
+    pub fn open(path: &Path) -> Result<(Self, Vec<Entry>), StudyError> {
+        let open = OpenOptions::new().read(true).append(true).create(true).open(path);
+        let mut file = open.map_err(|source| failed("open", path, source))?;
+        // The kernel gives it up however this process ends.
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+            if error == rustix::io::Errno::WOULDBLOCK {
+                StudyError::Refused(format!("{} is being written: this study runs already", path.display()))
+            } else {
+                failed("lock", path, error.into())
+            }
+        })?;
+        let (entries, length) = read(path, &mut file)?;
+        let made_whole = file.set_len(length).and_then(|()| file.sync_all());
+        made_whole.map_err(|source| failed("write", path, source))?;
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            // So that the file itself outlives a power cut.
+            let synced = File::open(folder).and_then(|folder| folder.sync_all());
+            synced.map_err(|source| failed("write", folder, source))?;
+        }
+        Ok((Self { path: path.into(), file }, entries))
+    }
+
+    /// Writes a line to the disk, and returns it as whoever reads the ledger will see it.
+    pub fn append(&mut self, event: Event) -> Result<Entry, StudyError> {
+        let entry = Entry { at: jiff::Timestamp::now(), event };
+        let path = &self.path;
+        let unfit = |error: serde_json::Error| failed("write", path, error.into());
+        let mut line = serde_json::to_string(&entry).map_err(unfit)?;
+        // A number may differ in its last place from the one in memory: both must go on from the same.
+        let entry = serde_json::from_str(&line).map_err(unfit)?;
+        line.push('\n');
+        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
+        written.map_err(|source| failed("write", path, source))?;
+        Ok(entry)
+    }
+}
+
+fn failed(what: &'static str, path: &Path, source: std::io::Error) -> StudyError {
+    StudyError::File { what, path: path.into(), source }
+}
+
+/// The entries, and the bytes of the lines that are complete.
+fn read(path: &Path, file: &mut File) -> Result<(Vec<Entry>, u64), StudyError> {
+    let mut text = Vec::new();
+    let whole = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(LONGEST + 1).read_to_end(&mut text));
+    whole.map_err(|source| failed("read", path, source))?;
+    let wrong = |message: String| StudyError::Parse { path: path.display().to_string(), message };
+    if text.len() as u64 > LONGEST {
+        return Err(wrong(format!("more than {LONGEST} bytes are too many for a ledger")));
+    }
+    let complete = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let mut entries = Vec::new();
+    for (number, line) in text[..complete].split_inclusive(|&byte| byte == b'\n').enumerate() {
+        let entry = serde_json::from_slice(line).map_err(|error| {
+            wrong(format!(
+                "line {} is not one of a ledger: {error}; the ledger is only ever added to, so put the line back from \
+                 a copy, or fork the study",
+                number + 1
+            ))
+        })?;
+        entries.push(entry);
+    }
+    Ok((entries, complete as u64))
+}

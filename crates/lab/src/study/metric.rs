@@ -1,0 +1,49 @@
+//! The figures that a study may ask for.
+
+use crate::spec::{Spec, WorkloadName};
+
+/// Ids of the key figures that every workload has, beside its headline.
+const KEY_FIGURES: [&str; 10] = [
+    "transactions",
+    "mean",
+    "p50",
+    "p95",
+    "p99",
+    "client-cpu",
+    "server-cpu",
+    "cpu",
+    "server-instructions",
+    "wal",
+];
+
+/// Where the names of observed metrics begin; those of other hosts have an address and "/" before.
+const OBSERVED: [&str; 3] = ["host.", "postgres.", "sqlite."];
+
+/// The id of a workload's headline figure.
+pub(super) fn headline(spec: &Spec) -> &'static str {
+    match spec.workload {
+        WorkloadName::TprocC => "nopm",
+        WorkloadName::Pgbench | WorkloadName::Script => "tps",
+    }
+}
+
+/// Whether it is one of the key figures, and not an observed metric.
+pub(super) fn is_key_figure(spec: &Spec, id: &str) -> bool {
+    id == headline(spec) || KEY_FIGURES.contains(&id)
+}
+
+/// Refuses what no run of this workload can have.
+pub(super) fn known(spec: &Spec, id: &str) -> Result<(), String> {
+    let name = id.rsplit_once('/').map_or(id, |(_, name)| name);
+    if is_key_figure(spec, id) || OBSERVED.iter().any(|&begin| name.len() > begin.len() && name.starts_with(begin)) {
+        return Ok(());
+    }
+    Err(format!(
+        "there is no metric \"{}\"; key figures of {} are {}, {}, and an observed metric has a name such as \
+         \"host.cpu.total.user\" or \"postgres.wal.bytes\"",
+        id.escape_debug(),
+        spec.workload.as_str(),
+        headline(spec),
+        KEY_FIGURES.join(", ")
+    ))
+}

@@ -1,0 +1,124 @@
+//! `notebook.md`: the eight phases of a study in words.
+//!
+//! Most of it is a person's. A few parts are Kelvin's: they stand between `<!-- kelvin: NAME -->` and `<!-- /kelvin -->`,
+//! and are written anew whenever Kelvin knows more. Whoever takes the two lines out has the part for himself.
+
+use super::Study;
+
+/// A part that Kelvin fills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The hypothesis as it was fixed.
+    Lock,
+    /// The plan: order, time, what it can find.
+    Plan,
+    /// What happened in the runs: void ones with their reasons, deviations.
+    Runs,
+    /// What the analysis found.
+    Analysis,
+    /// Hypotheses that follow from what is not settled.
+    Next,
+}
+
+impl Part {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::Plan => "plan",
+            Self::Runs => "runs",
+            Self::Analysis => "analysis",
+            Self::Next => "next",
+        }
+    }
+
+    fn opening(self) -> String {
+        format!("<!-- kelvin: {} -->", self.name())
+    }
+}
+
+const CLOSING: &str = "<!-- /kelvin -->";
+
+/// The notebook with this part filled; none when it has no such part.
+pub fn fill(notebook: &str, part: Part, text: &str) -> Option<String> {
+    let opening = part.opening();
+    let begin = notebook.find(&opening)? + opening.len();
+    let end = begin + notebook[begin..].find(CLOSING)?;
+    // What Kelvin writes must not end the part early.
+    let text = text.replace(CLOSING, "");
+    Some(format!("{}\n{}\n{}", &notebook[..begin], text.trim_end(), &notebook[end..]))
+}
+
+/// A new notebook.
+pub fn template(study: &Study) -> String {
+    let empty = |part: Part, what: &str| format!("{}\n_{what}_\n{CLOSING}", part.opening());
+    let parent = match &study.parent {
+        Some(parent) => format!("Continues: {parent}\n\n"),
+        None => String::new(),
+    };
+    format!(
+        "# {name}\n\n\
+        {parent}\
+        Question: {question}\n\n\
+        The parts between `<!-- kelvin: … -->` and `<!-- /kelvin -->` are Kelvin's and are written anew; the rest is yours.\n\n\
+        ## 1 Observation\n\n\
+        What was seen, with its numbers (`kelvin show`, `kelvin doctor`), on which machine, and what is strange about it. \
+        Strange values are not left out: one of them may be the answer.\n\n\
+        ## 2 Declaration of the goal\n\n\
+        Metric, direction and the smallest effect that matters stand in `study.toml`. Here: why that size, and what is out \
+        of scope.\n\n\
+        ## 3 Hypothesis\n\n\
+        Statement, mechanism and predicted signature stand in `study.toml`. Here: what would convince you that you are \
+        wrong, and what else could explain the same.\n\n\
+        {lock}\n\n\
+        ## 4 Method\n\n\
+        Why this workload and these levels; what is kept the same; risks, and the way back.\n\n\
+        {plan}\n\n\
+        ## 5 Test\n\n\
+        What you saw while it ran, and what you did to the machine meanwhile.\n\n\
+        {runs}\n\n\
+        ## 6 Analysis\n\n\
+        Your reading of it. Are there strange results? Then back to 4, or to 1.\n\n\
+        {analysis}\n\n\
+        ## 7 Conclusion\n\n\
+        Supported, refuted or not settled; why; what it holds for (the universe), and the configuration to keep.\n\n\
+        ## 8 Further research\n\n\
+        The next hypothesis (`kelvin study fork` takes it from here).\n\n\
+        {next}\n",
+        name = study.name,
+        question = study.question,
+        lock = empty(Part::Lock, "not locked; `kelvin study lock` fixes the hypothesis before the first run"),
+        plan = empty(Part::Plan, "`kelvin study lock` and `kelvin study run` write it here"),
+        runs = empty(Part::Runs, "no runs yet"),
+        analysis = empty(Part::Analysis, "no analysis yet; `kelvin study analyze` writes it here"),
+        next = empty(Part::Next, "no analysis yet"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOTEBOOK: &str = "mine\n<!-- kelvin: runs -->\nold\n<!-- /kelvin -->\nalso mine\n";
+
+    #[test]
+    fn only_kelvins_part_changes() {
+        let filled = fill(NOTEBOOK, Part::Runs, "new\nlines\n").unwrap();
+        assert_eq!(filled, "mine\n<!-- kelvin: runs -->\nnew\nlines\n<!-- /kelvin -->\nalso mine\n");
+        assert_eq!(fill(&filled, Part::Runs, "new\nlines").unwrap(), filled);
+        assert_eq!(fill(NOTEBOOK, Part::Plan, "x"), None, "a part that was taken out stays out");
+        assert_eq!(fill("<!-- kelvin: runs --> never closed", Part::Runs, "x"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_can_be_written_over(before in "\\PC{0,40}", text in "\\PC{0,40}(<!-- /kelvin -->)?\\PC{0,9}") {
+            let notebook = format!("{before}{NOTEBOOK}");
+            if let Some(filled) = fill(&notebook, Part::Runs, &text) {
+                let again = fill(&filled, Part::Runs, "last").unwrap();
+                prop_assert!(again.ends_with("\nlast\n<!-- /kelvin -->\nalso mine\n"), "{again}");
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Every run of a study in its order: randomised complete blocks.
+
+use kelvin_measure::Random;
+use serde::{Deserialize, Serialize};
+
+use super::{DesignKind, Study};
+use crate::conditions::Cell;
+
+/// Its own domain among the seeded streams: the order of the runs has nothing to do with what a run draws.
+const ORDER: u64 = 0x0073_7475_6479;
+
+/// What is added to the base cell's name where it is run once more.
+const CONTROL: &str = " (control)";
+
+/// What a run is made to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Treatment {
+    /// Its cell, by its place in [`Plan::cells`].
+    pub cell: usize,
+    /// Whether it is the base cell's second run in its block.
+    pub control: bool,
+    /// Its name: under it the run stands in the ledger and in the store.
+    pub name: String,
+}
+
+/// A run as planned. Block and treatment say which it is, however often it is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedRun {
+    /// The block, from 0.
+    pub block: u32,
+    /// Its treatment, by its place in [`Plan::treatments`].
+    pub treatment: usize,
+}
+
+/// The runs of a study. It follows from `study.toml` alone; the order from its seed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The cells in the order of the design, the base first.
+    pub cells: Vec<Cell>,
+    /// What is run in each block: every cell, and the control if there is one.
+    pub treatments: Vec<Treatment>,
+    /// Every run, in order.
+    pub runs: Vec<PlannedRun>,
+    /// The most runs that may be made again.
+    pub replacements: u32,
+    /// Of a fraction: effects that cannot be told from each other, each set in one list.
+    pub aliases: Vec<Vec<String>>,
+    /// Of a fraction: its resolution.
+    pub resolution: Option<usize>,
+}
+
+/// What the runs take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Seconds of one run, with all that belongs to it.
+    pub run_seconds: f64,
+    /// Whether runs told it; else it is ramp-up, window and an allowance.
+    pub measured: bool,
+}
+
+/// Seconds beside ramp-up and window until runs tell: opening, reset, a look at the data, storing.
+const ALLOWANCE: f64 = 15.0;
+/// Seconds of a window whose length nobody knows, because it ends by count.
+const BY_COUNT: f64 = 60.0;
+
+impl Plan {
+    /// The runs of a study. Each block has every treatment once, in an order of its own that does not change when blocks
+    /// are added.
+    pub fn of(study: &Study) -> Self {
+        let cells = study.cells().to_vec();
+        let mut treatments: Vec<Treatment> = cells
+            .iter()
+            .enumerate()
+            .map(|(cell, named)| Treatment { cell, control: false, name: named.name() })
+            .collect();
+        if study.design.control {
+            treatments.push(Treatment {
+                cell: 0,
+                control: true,
+                name: format!("{}{CONTROL}", study.base().name()),
+            });
+        }
+        let mut runs = Vec::new();
+        for block in 0..study.design.blocks {
+            let mut order: Vec<usize> = (0..treatments.len()).collect();
+            Random::part(study.design.seed, ORDER, u64::from(block)).shuffle(&mut order);
+            runs.extend(order.into_iter().map(|treatment| PlannedRun { block, treatment }));
+        }
+        let replacements = study.design.replacements.unwrap_or((runs.len() as u32).div_ceil(5).max(2));
+        // The cells came from the same generators, so they are right.
+        let fraction = (study.design.kind == DesignKind::Fractional)
+            .then(|| study.design.fraction(&study.axes).ok())
+            .flatten();
+        Self {
+            cells,
+            treatments,
+            runs,
+            replacements,
+            aliases: fraction.as_ref().map(kelvin_stats::fractional::Fraction::aliases).unwrap_or_default(),
+            resolution: fraction.as_ref().map(kelvin_stats::fractional::Fraction::resolution),
+        }
+    }
+
+    /// The treatment of a run.
+    pub fn treatment(&self, run: PlannedRun) -> &Treatment {
+        &self.treatments[run.treatment]
+    }
+
+    /// The cell of a run.
+    pub fn cell(&self, run: PlannedRun) -> &Cell {
+        &self.cells[self.treatment(run).cell]
+    }
+
+    /// Which factors change from the run before, by their places; all of them before the first.
+    pub fn changes(&self, before: Option<PlannedRun>, run: PlannedRun) -> Vec<usize> {
+        let now = &self.cell(run).0;
+        match before {
+            None => (0..now.len()).collect(),
+            Some(before) => {
+                let old = &self.cell(before).0;
+                (0..now.len()).filter(|&factor| old[factor] != now[factor]).collect()
+            }
+        }
+    }
+
+    /// How many runs begin with a change of a factor that restarts the server, given which factors do.
+    pub fn restarts(&self, restarting: &[bool]) -> usize {
+        let restarts = |changes: Vec<usize>| {
+            changes.iter().any(|&factor| restarting.get(factor).copied().unwrap_or(false))
+        };
+        let firsts = self.runs.first().map(|&run| self.changes(None, run));
+        let others = self.runs.windows(2).map(|two| self.changes(Some(two[0]), two[1]));
+        firsts.into_iter().chain(others).filter(|changes| restarts(changes.clone())).count()
+    }
+}
+
+impl Estimate {
+    /// From the seconds that runs took, or from the specification before there are any.
+    pub fn of(study: &Study, seconds: &[f64]) -> Self {
+        if let Some(run_seconds) = median(seconds) {
+            return Self { run_seconds, measured: true };
+        }
+        let load = &study.run.load;
+        let window = if load.transactions.is_some() {
+            BY_COUNT
+        } else {
+            load.ramp_up.duration().as_secs_f64() + load.duration.duration().as_secs_f64()
+        };
+        Self { run_seconds: window + ALLOWANCE, measured: false }
+    }
+
+    /// Seconds of so many runs.
+    pub fn seconds(&self, runs: usize) -> f64 {
+        self.run_seconds * runs as f64
+    }
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    kelvin_stats::rank::median(values)
+}

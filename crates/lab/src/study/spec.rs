@@ -1,0 +1,241 @@
+//! `study.toml`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::source::Source;
+use super::{Axis, Design, Goal, Hypothesis, StudyError, metric};
+use crate::bench;
+use crate::conditions::Cell;
+use crate::spec::Spec;
+
+/// What is asked, what is varied, and how it is run. Nothing that decides the answer stands outside it but the machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Study {
+    /// Its name; also that of its group of runs.
+    pub name: String,
+    /// What is to be found out, in a sentence.
+    pub question: String,
+    /// The study that it continues, as it was named when forked.
+    pub parent: Option<String>,
+    /// What the answer holds for: machine, versions, isolation, what is left out; in the author's words.
+    pub universe: BTreeMap<String, String>,
+    /// By what it is decided.
+    pub goal: Goal,
+    /// What is expected.
+    pub hypothesis: Hypothesis,
+    /// The factors, in the order of the file.
+    pub axes: Vec<Axis>,
+    /// The factors' tables as they stand in the file, in the same order: what is changed for each level.
+    pub factors: Vec<toml::Table>,
+    /// How the factors are combined and how often.
+    pub design: Design,
+    /// Metrics that are kept of every run beside the key figures: exploratory.
+    pub metrics: Vec<String>,
+    /// The run of which every run is a variation; its reset included.
+    pub run: Spec,
+    cells: Vec<Cell>,
+}
+
+/// The file as written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Written {
+    name: Spanned<String>,
+    question: Spanned<String>,
+    #[serde(default)]
+    parent: Option<String>,
+    #[serde(default)]
+    universe: BTreeMap<String, String>,
+    goal: Spanned<Goal>,
+    hypothesis: Spanned<Hypothesis>,
+    #[serde(default, rename = "factor")]
+    factors: Vec<Spanned<toml::Table>>,
+    design: Spanned<Design>,
+    #[serde(default)]
+    metrics: Vec<Spanned<String>>,
+    run: Spanned<toml::Value>,
+}
+
+/// The same text once more, for the places of wrong values within the run.
+#[derive(Deserialize)]
+struct Inline {
+    #[serde(rename = "run")]
+    _run: Spec,
+}
+
+/// Longer files are none; see [`Spec::read`].
+const LONGEST_FILE: u64 = 16 << 20;
+/// Metrics beside the key figures.
+const MOST_METRICS: usize = 64;
+/// A name stands in tables and in file names.
+const LONGEST_NAME: usize = 80;
+
+impl Study {
+    /// Reads a file; a run that it names is looked for beside it.
+    pub fn read(path: &Path) -> Result<Self, StudyError> {
+        let failed = |source| StudyError::File { what: "read", path: path.into(), source };
+        let shown = path.display().to_string();
+        let length = std::fs::metadata(path).map_err(failed)?.len();
+        if length > LONGEST_FILE {
+            let message = format!("{length} bytes are too many for a study ({LONGEST_FILE} allowed)");
+            return Err(StudyError::Parse { path: shown, message });
+        }
+        let text = std::fs::read_to_string(path).map_err(failed)?;
+        Self::parse(&text, &shown, path.parent().unwrap_or(Path::new(".")))
+    }
+
+    /// Parses a file's text; `name` stands in the errors, and a run that the text names by a file is read from `directory`.
+    pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Self, StudyError> {
+        let source = Source { name, text };
+        let written: Written = toml::from_str(text).map_err(|error| source.refuse_all(error))?;
+        let run = read_run(&written.run, source, directory)?;
+        let at = |span: std::ops::Range<usize>| move |why: String| source.refuse(span, why);
+
+        proper_name(written.name.get_ref()).map_err(at(written.name.span()))?;
+        if written.question.get_ref().trim().is_empty() {
+            return Err(source.refuse(written.question.span(), "a study needs a question"));
+        }
+        let mut axes: Vec<Axis> = Vec::with_capacity(written.factors.len());
+        for factor in &written.factors {
+            let axis = Axis::of(factor.get_ref()).map_err(at(factor.span()))?;
+            if axes.iter().any(|other| other.name == axis.name) {
+                let why = format!("there are two factors \"{}\"", axis.name);
+                return Err(source.refuse(factor.span(), why));
+            }
+            axes.push(axis);
+        }
+        let (goal_span, hypothesis_span) = (written.goal.span(), written.hypothesis.span());
+        let (goal, hypothesis) = (written.goal.into_inner(), written.hypothesis.into_inner());
+        metric::known(&run, &goal.metric).map_err(at(goal_span))?;
+        expects(&hypothesis, &axes, &goal, &run).map_err(at(hypothesis_span))?;
+        let cells = written.design.get_ref().cells(&axes).map_err(at(written.design.span()))?;
+
+        let mut metrics: BTreeSet<&str> = BTreeSet::new();
+        for one in &written.metrics {
+            metric::known(&run, one.get_ref()).map_err(at(one.span()))?;
+            if !metrics.insert(one.get_ref()) {
+                return Err(source.refuse(one.span(), format!("the metric \"{}\" stands twice", one.get_ref())));
+            }
+            if metrics.len() > MOST_METRICS {
+                return Err(source.refuse(one.span(), format!("there are more than {MOST_METRICS} metrics")));
+            }
+        }
+        Ok(Self {
+            name: written.name.into_inner(),
+            question: written.question.into_inner(),
+            parent: written.parent,
+            universe: written.universe,
+            goal,
+            hypothesis,
+            axes,
+            factors: written.factors.into_iter().map(Spanned::into_inner).collect(),
+            design: written.design.into_inner(),
+            metrics: written.metrics.into_iter().map(Spanned::into_inner).collect(),
+            run,
+            cells,
+        })
+    }
+
+    /// The cells in the order of the design, the base first.
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// The cell with which the others are compared: the first level of each factor; of a fraction that leaves it out,
+    /// the fraction's first.
+    pub fn base(&self) -> &Cell {
+        // A design has two cells at least.
+        &self.cells[0]
+    }
+
+    /// Observed metrics of which every run gives its mean: those of the goal, the predictions and the file's list, each
+    /// once, without the key figures, which every run has.
+    pub fn observed(&self) -> Vec<String> {
+        let predicted = self.hypothesis.predicts.iter().map(|one| &one.metric);
+        let asked = [&self.goal.metric].into_iter().chain(predicted).chain(&self.metrics);
+        let mut observed = Vec::new();
+        for id in asked.filter(|id| !metric::is_key_figure(&self.run, id)) {
+            if !observed.contains(id) {
+                observed.push(id.clone());
+            }
+        }
+        observed
+    }
+}
+
+/// The run: a table of the file, or a file beside it.
+fn read_run(
+    run: &Spanned<toml::Value>,
+    source: Source<'_>,
+    directory: &Path,
+) -> Result<Spec, StudyError> {
+    let refuse = |why: String| source.refuse(run.span(), why);
+    let spec = match run.get_ref() {
+        toml::Value::String(file) => {
+            Spec::read(&directory.join(file)).map_err(|error| refuse(error.to_string()))?
+        }
+        toml::Value::Table(table) => {
+            let _: Inline = toml::from_str(source.text).map_err(|error| source.refuse_all(error))?;
+            let text = toml::to_string(table).map_err(|error| refuse(error.to_string()))?;
+            Spec::parse(&text, "[run]").map_err(|error| refuse(error.to_string()))?
+        }
+        _ => return Err(refuse("the run is a table [run], or the name of a file that --print-spec wrote".into())),
+    };
+    bench::suits(&spec).map_err(|why| refuse(why))?;
+    Ok(spec)
+}
+
+fn proper_name(name: &str) -> Result<(), String> {
+    if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+        return Err(format!("a study's name has 1 to {LONGEST_NAME} characters on one line"));
+    }
+    Ok(())
+}
+
+/// Refuses a hypothesis that the runs could not refute.
+fn expects(hypothesis: &Hypothesis, axes: &[Axis], goal: &Goal, run: &Spec) -> Result<(), String> {
+    let Hypothesis { factor, from, to, predicts, .. } = hypothesis;
+    let Some(axis) = axes.iter().find(|axis| axis.name == *factor) else {
+        let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
+        return Err(format!("the hypothesis is about \"{factor}\", which is none of the factors ({})", names.join(", ")));
+    };
+    for level in [from, to] {
+        if !axis.levels.contains(level) {
+            return Err(format!(
+                "\"{level}\" is no level of \"{factor}\", which has {}",
+                axis.levels.join(", ")
+            ));
+        }
+    }
+    if from == to {
+        return Err(format!("the hypothesis changes \"{factor}\" from \"{from}\" to the same level"));
+    }
+    let mut seen = BTreeSet::new();
+    for prediction in predicts {
+        metric::known(run, &prediction.metric)?;
+        if !seen.insert(&prediction.metric) {
+            return Err(format!("the hypothesis predicts \"{}\" twice", prediction.metric));
+        }
+    }
+    if !seen.contains(&goal.metric) {
+        return Err(format!(
+            "the hypothesis does not say what \"{}\", the goal's metric, will do; without that nothing can refute it: \
+             predicts = [{{ metric = \"{}\", direction = \"{}\", by = \"{}\" }}]",
+            goal.metric,
+            goal.metric,
+            match goal.direction {
+                kelvin_diagnose::Better::Higher => "higher",
+                kelvin_diagnose::Better::Lower => "lower",
+            },
+            goal.smallest_effect
+        ));
+    }
+    if predicts.len() > MOST_METRICS {
+        return Err(format!("the hypothesis predicts more than {MOST_METRICS} metrics"));
+    }
+    Ok(())
+}

@@ -171,8 +171,7 @@ fn fraction(
     let words: Vec<&str> = generators.iter().map(String::as_str).collect();
     let fraction = Fraction::new(input.factors.len(), &words)
         .map_err(|error| InputError::Fraction(error.to_string()))?;
-    let generated: Vec<usize> = generators.iter().filter_map(|g| factors_of(g.split('=').next()?).pop()).collect();
-    let base: Vec<usize> = (0..input.factors.len()).filter(|f| !generated.contains(f)).collect();
+    let base = fraction.base();
     let levels = vec![2; base.len()];
     let found = match analysed(input, values, &levels, &|cell| base.iter().map(|f| cell[*f]).collect()) {
         Ok(found) => found,
@@ -181,17 +180,13 @@ fn fraction(
         }
         Err(error) => return Ok(Err(error.to_string())),
     };
-    let classes: Vec<Vec<Vec<usize>>> = fraction
-        .aliases()
-        .iter()
-        .map(|class| class.iter().map(|word| factors_of(word)).collect())
-        .collect();
     let effect = |of: &factorial::Effect| {
-        let own: Vec<usize> = of.factors.iter().map(|f| base[*f]).collect();
-        let mut class = classes.iter().find(|class| class.contains(&own)).cloned().unwrap_or_else(|| vec![own]);
-        class.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
-        let factors = class.remove(0);
-        let estimate = values.relative(fit.contrast(&signs(fit, &factors)));
+        // The class begins with the effect of the fewest factors: it is named after that one, as it is the likeliest.
+        let class = fraction.aliases_of(&of.factors);
+        let (first, others) = class.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
+        let factors = factors_of(first);
+        let turned = first.starts_with('-');
+        let estimate = fit.contrast(&signs(fit, &factors));
         let levels = vec![1; factors.len()];
         Effect {
             name: name(input, &factors),
@@ -201,19 +196,26 @@ fn fraction(
             f: of.f,
             p: of.p,
             adjusted: None,
-            contrasts: vec![Contrast { name: contrast_name(input, &factors, &levels), levels, estimate }],
-            aliases: class.iter().map(|factors| name(input, factors)).collect(),
+            contrasts: vec![Contrast {
+                name: contrast_name(input, &factors, &levels),
+                levels,
+                estimate: values.relative(estimate),
+            }],
+            aliases: others.iter().map(|word| alias(input, word, turned)).collect(),
             factors,
         }
     };
     Ok(Ok(shared_out(&found, found.effects.iter().map(effect).collect())))
 }
 
-/// The factors of a word of letters: "ABD" are the first, second and fourth.
+/// An effect that cannot be told from another: with a minus where it would be seen reversed.
+fn alias(input: &Input, word: &str, turned: bool) -> String {
+    let minus = if word.starts_with('-') == turned { "" } else { "−" };
+    format!("{minus}{}", name(input, &factors_of(word)))
+}
+
+/// The factors of a word of letters: "ABD" are the first, second and fourth. There is no I, which means no factor.
 fn factors_of(word: &str) -> Vec<usize> {
-    let letters = word.chars().filter(char::is_ascii_alphabetic);
-    let mut factors: Vec<usize> =
-        letters.map(|letter| (letter.to_ascii_uppercase() as u8 - b'A') as usize).collect();
-    factors.sort_unstable();
-    factors
+    let place = |letter: char| "ABCDEFGHJKLMNOP".chars().position(|l| l == letter);
+    word.chars().filter_map(place).collect()
 }

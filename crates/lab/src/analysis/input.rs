@@ -154,7 +154,8 @@ pub struct Claim {
     pub to: Vec<(usize, usize)>,
     /// Which way the goal's figure is to go.
     pub direction: Direction,
-    /// By how much at least, as a part; the goal's smallest effect where it is not said.
+    /// By how much at least, as a part, and with [`Direction::Same`] by how much at most; the goal's smallest effect where it
+    /// is not said.
     pub least: Option<f64>,
     /// What else must then be seen.
     pub signature: Vec<Prediction>,

@@ -6,6 +6,7 @@ mod contrast;
 mod control;
 mod effects;
 mod fit;
+mod gather;
 mod input;
 mod marginal;
 mod next;
@@ -28,6 +29,7 @@ use serde::Serialize;
 pub use control::Control;
 pub use effects::{Allocation, Contrast, Effect};
 pub use fit::Estimate;
+pub use gather::{Stored, gather, measured, stored};
 pub use input::{
     Claim, Direction, Factor, Figure, Goal, Input, InputError, Kind, Level, Prediction, Run, Scale,
 };

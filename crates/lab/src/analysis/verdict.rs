@@ -142,7 +142,7 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
     };
     let floor = control::floor(input, &input.goal.metric).unwrap_or(0.0);
     let least = claim.least.unwrap_or(smallest).max(floor);
-    let margin = smallest.max(floor);
+    let margin = if claim.direction == Direction::Same { least } else { smallest.max(floor) };
     let found = values.relative(fit.contrast(&weights));
     let shown = effect(&found, input.confidence);
     let toward = if claim.direction == Direction::Down { found.negated() } else { found };
@@ -150,6 +150,8 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
     let testable = fit.freedom >= FREEDOM && sides >= FLOOR;
     let more = || {
         let deviation = values.part(fit.deviation_in_block(&weights)?);
+        // To show that something is the same, the interval has to come to lie within the margin.
+        let toward = if claim.direction == Direction::Same { toward.map(f64::abs) } else { toward };
         more_blocks(deviation, fit.blocks.len() as u32, toward.value, least, input.confidence)
     };
     let (answer, sentence, more_blocks) = match (found.low.zip(found.high), toward.low.zip(toward.high)) {
@@ -313,7 +315,7 @@ fn words(input: &Input, claim: &Claim) -> String {
     let what = match claim.direction {
         Direction::Up => format!("raises {name} by {least} or more"),
         Direction::Down => format!("lowers {name} by {least} or more"),
-        Direction::Same => format!("leaves {name} within ± {}", plain(input.goal.smallest)),
+        Direction::Same => format!("leaves {name} the same within ± {least}"),
     };
     format!("{} → {} {what}", input.levels_named(&claim.from), input.levels_named(&claim.to))
 }

@@ -10,6 +10,7 @@ mod figure;
 pub mod html;
 pub mod json;
 mod model;
+pub mod study;
 pub mod text;
 
 pub use kelvin_diagnose::{Fact, Finding, Outcome, Severity, Share, Verdict, Witness};

@@ -1,0 +1,169 @@
+//! The analysis for a terminal, 100 columns wide.
+
+use kelvin_lab::analysis::Analysis;
+
+use super::grid::{self, Grid};
+use super::sentences;
+use crate::text::printable;
+
+const WIDTH: usize = 100;
+
+/// Everything that the analysis found.
+pub fn render(of: &Analysis) -> String {
+    let mut page = Page(String::new());
+    page.words("", &format!("study {}: {}", of.name, of.design.words()));
+    page.words("", &sentences::precision(of));
+    for note in &of.notes {
+        page.words("note: ", note);
+    }
+    page.heading("hypothesis");
+    if let Some(claim) = &of.verdict.claim {
+        page.words("  claim:     ", claim);
+    }
+    page.words("  verdict:   ", &of.verdict.sentence);
+    page.words("  statistically correct? ", &sentences::correct(of));
+    if let Some(words) = sentences::signature(of) {
+        page.words("  signature: ", &words);
+        page.grid(&grid::signature(of));
+    }
+    page.heading(&format!("{} by cell", of.primary.name));
+    page.grid(&grid::cells(of));
+    page.words("  ", "intervals: of comparisons within blocks; ~ cannot be told from the best");
+    if let Some(sweep) = &of.sweep {
+        page.heading("curve");
+        if let Some(table) = grid::sweep(of) {
+            page.grid(&table);
+        }
+        if let (Some(table), Some(law)) = (grid::law(of), &sweep.law) {
+            page.words("  ", &format!("Universal Scalability Law, R² {:.4}; highest at {} users", law.r_squared, law.peak_words));
+            page.grid(&table);
+        }
+        if let Some(why) = &sweep.no_law {
+            page.words("  no scalability law: ", why);
+        }
+    }
+    page.heading(&format!("effects on {}", of.primary.name));
+    match grid::effects(of, &of.primary) {
+        Some(table) => {
+            page.grid(&table);
+            page.words("  ", grid::scale_words(&of.primary));
+        }
+        None => page.words("  none: ", of.primary.no_effects.as_deref().unwrap_or("no effects")),
+    }
+    for note in of.primary.allocation.iter().flat_map(|allocation| &allocation.notes) {
+        page.words("  note: ", note);
+    }
+    let pairs = grid::pairs(of);
+    if !pairs.rows.is_empty() {
+        page.heading("variants, paired by block");
+        page.grid(&pairs);
+    }
+    if let Some(lines) = sentences::one_at_a_time(of) {
+        page.heading("one factor at a time");
+        page.list(&lines);
+    }
+    let (table, looked) = grid::secondary(of);
+    if looked > 0 {
+        page.heading("other figures (exploratory)");
+        if table.rows.is_empty() {
+            page.words("  ", &format!("none of {looked} effects remains after Holm's correction"));
+        } else {
+            page.grid(&table);
+            page.words("  ", &format!("of {looked} effects, those that remain after Holm's correction; none was predicted to decide"));
+        }
+    }
+    page.heading("how good the measurement was");
+    if let Some(words) = sentences::control(of) {
+        page.words("  ", &words);
+    }
+    for line in sentences::sensitivity(of) {
+        page.words("  ", &line);
+    }
+    page.words("  ", &sentences::drift(of));
+    page.grid(&grid::blocks(of));
+    if let Some(keep) = sentences::keep(of) {
+        page.heading("configuration to keep");
+        page.words("  ", &keep);
+    }
+    if !of.next.is_empty() {
+        page.heading("next");
+        for (at, question) in of.next.iter().enumerate() {
+            page.words(&format!("  {}. ", at + 1), &question.question);
+            page.words("     ", &question.why);
+        }
+    }
+    page.0
+}
+
+struct Page(String);
+
+impl Page {
+    fn heading(&mut self, text: &str) {
+        self.0.push('\n');
+        self.words("", text);
+    }
+
+    /// Words broken at the page's width, the following lines indented under the first.
+    fn words(&mut self, lead: &str, text: &str) {
+        for line in crate::text::broken_at(WIDTH, lead, text) {
+            self.0.push_str(line.trim_end());
+            self.0.push('\n');
+        }
+    }
+
+    fn list(&mut self, lines: &[String]) {
+        for (at, line) in lines.iter().enumerate() {
+            self.words(if at == 0 { "  " } else { "  - " }, line);
+        }
+    }
+
+    /// A table; where it is wider than the page, its longest columns of words are cut.
+    fn grid(&mut self, grid: &Grid) {
+        let rows: Vec<Vec<String>> = std::iter::once(&grid.head)
+            .chain(&grid.rows)
+            .map(|row| row.iter().map(|cell| printable(cell)).collect())
+            .collect();
+        let length = |cell: &String| cell.chars().count();
+        let mut widths: Vec<usize> = (0..grid.head.len())
+            .map(|column| rows.iter().map(|row| length(&row[column])).max().unwrap_or(0))
+            .collect();
+        loop {
+            let used = widths.iter().map(|w| w + 2).sum::<usize>();
+            let widest = (0..widths.len()).max_by_key(|column| widths[*column]);
+            match widest {
+                Some(widest) if used > WIDTH && widths[widest] > 8 => widths[widest] -= 1,
+                _ => break,
+            }
+        }
+        for row in &rows {
+            let mut line = String::new();
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                let cell = cut(cell, *width);
+                let pad = " ".repeat(width - cell.chars().count());
+                line.push_str("  ");
+                if column < grid.words || (column + 1 == row.len() && is_words(grid)) {
+                    line.push_str(&cell);
+                    line.push_str(&pad);
+                } else {
+                    line.push_str(&pad);
+                    line.push_str(&cell);
+                }
+            }
+            self.0.push_str(line.trim_end());
+            self.0.push('\n');
+        }
+    }
+}
+
+/// Whether the last column holds words.
+pub(super) fn is_words(grid: &Grid) -> bool {
+    let number = |text: &String| text.chars().next().is_some_and(|c| c.is_ascii_digit() || "+-−–<".contains(c));
+    !grid.rows.is_empty() && !grid.rows.iter().filter_map(|row| row.last()).any(number)
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}

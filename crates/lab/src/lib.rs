@@ -7,6 +7,7 @@ pub mod bench;
 pub mod conditions;
 pub mod driver;
 pub mod environment;
+pub mod factor;
 pub mod find_max;
 pub mod observation;
 pub mod run;
@@ -16,6 +17,7 @@ pub mod squeeze;
 pub mod study;
 mod sweep;
 mod trial;
+pub mod undo;
 
 pub use bench::{Bench, BenchError, Measured, Planned};
 pub use environment::Environment;

@@ -11,8 +11,10 @@ use sha2::{Digest, Sha256};
 
 use super::account::Account;
 use super::binaries::{self, Installation};
+use super::host::Host;
 use super::postmaster::{self, Postmaster};
-use super::settings;
+use super::profile::Profile;
+use super::{reconfigure, settings};
 use crate::{Error, ErrorClass, Result, postgres};
 
 /// Role and database that every instance has.
@@ -92,6 +94,8 @@ pub struct Status {
     pub data_directory: PathBuf,
     /// Bytes in its data directory.
     pub size: u64,
+    /// The name of its profile; none when a version of Kelvin without profiles made it.
+    pub profile: Option<String>,
 }
 
 /// What is kept of an instance beside its data.
@@ -104,15 +108,15 @@ struct State {
 }
 
 /// The places of one instance.
-struct Places {
+pub(super) struct Places {
     directory: PathBuf,
-    data: PathBuf,
-    log: PathBuf,
+    pub(super) data: PathBuf,
+    pub(super) log: PathBuf,
     state: PathBuf,
 }
 
 impl Places {
-    fn new(base: &Path, major: u32) -> Self {
+    pub(super) fn new(base: &Path, major: u32) -> Self {
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
         let directory = base.join(format!("postgres-{major}"));
         Self {
@@ -160,8 +164,50 @@ impl Places {
             })
     }
 
+    /// The server's main file of settings.
+    fn configuration_file(&self) -> PathBuf {
+        self.data.join("postgresql.conf")
+    }
+
+    /// The text of the server's main file of settings.
+    pub(super) fn configuration(&self) -> Result<String> {
+        let file = self.configuration_file();
+        std::fs::read_to_string(&file).map_err(|error| io_error(&file, &error))
+    }
+
+    /// Replaces the server's main file of settings.
+    pub(super) fn write_configuration(&self, account: &Account, text: &str) -> Result<()> {
+        write_as(account, &self.configuration_file(), text, self)
+    }
+
+    /// The running server, if it answers.
+    pub(super) fn ready(&self, account: &Account, major: u32, reused: bool) -> Option<Instance> {
+        let server = postmaster::running(&self.data)?;
+        let (directory, port) = self.socket_of(Some(&server), Some(account));
+        postmaster::answers(&socket_path(&directory, port)).then(|| Instance {
+            config: postgres::Config::unix(&directory, port, NAME, NAME),
+            major,
+            data: self.data.clone(),
+            log: self.log.clone(),
+            pid: server.pid,
+            reused,
+        })
+    }
+
+    /// Waits until the server that has been started answers.
+    fn wait(&self, account: &Account, major: u32) -> Result<Instance> {
+        for _ in 0..300 {
+            if let Some(instance) = self.ready(account, major, false) {
+                return Ok(instance);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Err(Error::new(ErrorClass::Timeout, "the managed server does not answer at its socket")
+            .with_help(log_tail(&self.log)))
+    }
+
     /// Directory of the instance's binaries: those it was started with, or installed ones of its version.
-    fn binaries(&self, major: u32) -> Result<PathBuf> {
+    pub(super) fn binaries(&self, major: u32) -> Result<PathBuf> {
         let kept = self.read_state().map(|state| state.binaries);
         match kept.filter(|directory| directory.join("pg_ctl").exists()) {
             Some(directory) => Ok(directory),
@@ -174,10 +220,19 @@ pub(super) fn exists(base: &Path, major: u32) -> bool {
     Places::new(base, major).data.join("PG_VERSION").exists()
 }
 
+/// What an instance is to be started with.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// Its profile; none for the one it has, or `default`.
+    pub(super) profile: Option<&'a Profile>,
+    /// Settings that override the profile's.
+    pub(super) extra: &'a [(&'a str, &'a str)],
+}
+
 pub(super) fn up(
     base: &Path,
     installation: &Installation,
-    extra: &[(&str, &str)],
+    wanted: Wanted<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Instance> {
     let places = Places::new(base, installation.major);
@@ -192,27 +247,20 @@ pub(super) fn up(
         ));
         create(&account, installation, &places)?;
     }
-    let ready = |reused| -> Option<Instance> {
-        let server = postmaster::running(&places.data)?;
-        let (directory, port) = places.socket_of(Some(&server), Some(&account));
-        postmaster::answers(&socket_path(&directory, port)).then(|| Instance {
-            config: postgres::Config::unix(&directory, port, NAME, NAME),
-            major: installation.major,
-            data: places.data.clone(),
-            log: places.log.clone(),
-            pid: server.pid,
-            reused,
-        })
-    };
     let state =
         |socket_directory, port| State { socket_directory, port, binaries: installation.directory.clone() };
-    let file = places.data.join("postgresql.conf");
-    let configuration = std::fs::read_to_string(&file).map_err(|error| io_error(&file, &error))?;
-    if let Some(instance) = ready(true) {
+    let configuration = places.configuration()?;
+    let extra = wanted.extra;
+    if let Some(instance) = places.ready(&account, installation.major, true) {
+        let (directory, port) = places.socket_of(postmaster::running(&places.data).as_ref(), Some(&account));
         if places.read_state().is_none() {
-            let (directory, port) =
-                places.socket_of(postmaster::running(&places.data).as_ref(), Some(&account));
-            places.write_state(&state(directory, port))?;
+            places.write_state(&state(directory.clone(), port))?;
+        }
+        if let Some(profile) = wanted.profile {
+            let host = Host::look(&places.data).with_binaries(&installation.directory);
+            let section = settings::section(installation.major, host, &directory, port, profile, extra)?;
+            let wanted = settings::with_section(&configuration, &section);
+            return reconfigure::running(&places, &account, instance, &configuration, &wanted, progress);
         }
         if extra.iter().any(|(name, value)| !configuration.contains(&format!("\n{name} = '{value}'\n"))) {
             return Err(Error::usage("the managed server already runs with other settings")
@@ -220,30 +268,47 @@ pub(super) fn up(
         }
         return Ok(instance);
     }
-    if postmaster::running(&places.data).is_none() {
-        let socket_directory = places.socket_directory(&account);
-        account.make_private_directory(&socket_directory)?;
-        let host = settings::Host::look(&places.data, &installation.directory);
-        let section = settings::section(installation.major, host, &socket_directory, PORT, extra)?;
-        clear_crash(&places, &socket_path(&socket_directory, PORT))?;
-        let wanted = settings::with_section(&configuration, &section);
-        if wanted != configuration {
-            write_as(&account, &file, &wanted, &places)?;
-        }
-        places.write_state(&state(socket_directory, PORT))?;
-        progress(&format!("starting PostgreSQL {}", installation.major));
-        start(&account, installation, &places)?;
-    } else {
+    if postmaster::running(&places.data).is_some() {
         progress("the server is running but does not answer yet; waiting");
+        return places.wait(&account, installation.major);
     }
-    for _ in 0..300 {
-        if let Some(instance) = ready(false) {
-            return Ok(instance);
+    let socket_directory = places.socket_directory(&account);
+    account.make_private_directory(&socket_directory)?;
+    let host = Host::look(&places.data).with_binaries(&installation.directory);
+    // The default's sizes follow the host; others were computed for a run, or are the user's.
+    let kept = settings::profile(&configuration).filter(|kept| kept.name != "default");
+    let profile = wanted.profile.cloned().or(kept).unwrap_or_else(|| Profile::standard(host));
+    let section = settings::section(installation.major, host, &socket_directory, PORT, &profile, extra)?;
+    clear_crash(&places, &socket_path(&socket_directory, PORT))?;
+    let text = settings::with_section(&configuration, &section);
+    if text != configuration {
+        places.write_configuration(&account, &text)?;
+    }
+    places.write_state(&state(socket_directory, PORT))?;
+    progress(&format!("starting PostgreSQL {}", installation.major));
+    if let Err(error) = start(&account, &installation.directory, &places) {
+        // A profile that the server does not start with does not stay.
+        if wanted.profile.is_some() && text != configuration {
+            places.write_configuration(&account, &configuration)?;
         }
-        std::thread::sleep(Duration::from_millis(100));
+        return Err(error);
     }
-    Err(Error::new(ErrorClass::Timeout, "the managed server does not answer at its socket")
-        .with_help(log_tail(&places.log)))
+    places.wait(&account, installation.major)
+}
+
+/// Starts an instance that is stopped, its files as they are.
+pub(super) fn start_as_it_is(
+    places: &Places,
+    account: &Account,
+    major: u32,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Instance> {
+    let (directory, port) = places.socket_of(None, Some(account));
+    account.make_private_directory(&directory)?;
+    clear_crash(places, &socket_path(&directory, port))?;
+    progress(&format!("starting PostgreSQL {major}"));
+    start(account, &places.binaries(major)?, places)?;
+    places.wait(account, major)
 }
 
 /// Removes the lock files that a crash left: the server would refuse to start when another process has got
@@ -276,7 +341,7 @@ fn clear_crash(places: &Places, socket: &Path) -> Result<()> {
 
 /// Replaces a file in the server's directory as the server's user: root following a link there could be led to
 /// overwrite anything. The file changes completely or not at all, whatever is killed or full meanwhile.
-fn write_as(account: &Account, file: &Path, text: &str, places: &Places) -> Result<()> {
+pub(super) fn write_as(account: &Account, file: &Path, text: &str, places: &Places) -> Result<()> {
     // The length tells a text that was cut off from one that has ended.
     const REPLACE: &str =
         r#"umask 077 && cat > "$1.new" && [ "$(wc -c < "$1.new")" -eq "$2" ] && mv -f "$1.new" "$1""#;
@@ -289,7 +354,7 @@ fn socket_path(directory: &Path, port: u16) -> PathBuf {
     directory.join(format!(".s.PGSQL.{port}"))
 }
 
-fn io_error(path: &Path, error: &std::io::Error) -> Error {
+pub(super) fn io_error(path: &Path, error: &std::io::Error) -> Error {
     Error::usage(format!("{}: {error}", path.display()))
 }
 
@@ -336,8 +401,8 @@ fn create(account: &Account, installation: &Installation, places: &Places) -> Re
     std::fs::rename(&unfinished, &places.data).map_err(|error| io_error(&places.data, &error))
 }
 
-fn start(account: &Account, installation: &Installation, places: &Places) -> Result<()> {
-    let mut command = account.command(&installation.directory.join("pg_ctl"), &places.directory);
+fn start(account: &Account, binaries: &Path, places: &Places) -> Result<()> {
+    let mut command = account.command(&binaries.join("pg_ctl"), &places.directory);
     command.arg("start").arg("--pgdata").arg(&places.data).arg("--log").arg(&places.log);
     command.args(["--wait", "--timeout", PATIENCE, "--silent"]);
     run(command, None, "starting PostgreSQL")
@@ -347,8 +412,15 @@ fn start(account: &Account, installation: &Installation, places: &Places) -> Res
 
 pub(super) fn down(base: &Path, major: u32) -> Result<bool> {
     let places = Places::new(base, major);
+    if postmaster::running(&places.data).is_none() {
+        return Ok(false);
+    }
+    stop(&places, &Account::for_data(&places.data)?, major)
+}
+
+/// Stops the server; says whether there was one.
+pub(super) fn stop(places: &Places, account: &Account, major: u32) -> Result<bool> {
     let Some(server) = postmaster::running(&places.data) else { return Ok(false) };
-    let account = Account::for_data(&places.data)?;
     let pg_ctl = places.binaries(major)?.join("pg_ctl");
     let mut command = account.command(&pg_ctl, &places.directory);
     command.arg("stop").arg("--pgdata").arg(&places.data);
@@ -385,6 +457,11 @@ pub(super) fn status(base: &Path, major: u32) -> Status {
         socket_directory,
         port,
         size: size(&places.data),
+        profile: places
+            .configuration()
+            .ok()
+            .and_then(|text| settings::profile(&text))
+            .map(|found| found.name),
         data_directory: places.data,
     }
 }

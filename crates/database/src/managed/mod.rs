@@ -6,8 +6,11 @@
 
 mod account;
 mod binaries;
+mod host;
 mod instance;
 mod postmaster;
+mod profile;
+mod reconfigure;
 mod settings;
 
 use std::os::unix::fs::PermissionsExt;
@@ -17,8 +20,14 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 
 pub use binaries::{Installation, installed};
+pub use host::Host;
 pub use instance::{Instance, Status};
+pub use profile::{Load, Profile};
 
+use account::Account;
+use instance::{Places, Wanted};
+
+use crate::postgres::settings::Before;
 use crate::{Error, Result};
 
 /// How long another kelvin may take to start or stop an instance.
@@ -56,14 +65,117 @@ impl Manager {
         settings: &[(&str, &str)],
         progress: &mut dyn FnMut(&str),
     ) -> Result<Instance> {
-        let known = self.majors();
-        let found = binaries::installed();
-        let preferred =
-            || known.iter().rev().copied().find(|major| found.iter().any(|one| one.major == *major));
-        let installation = binaries::choose(version.or_else(preferred))?;
+        self.start(version, Wanted { profile: None, extra: settings }, progress)
+    }
+
+    /// [`Manager::up`] with this profile, which the instance keeps until it is given another. A running one reads it, and
+    /// is restarted where a setting needs that; refused while others work on it. When it does not start with the profile
+    /// it gets back what it had, and the error has the end of its log.
+    pub fn up_with_profile(
+        &self,
+        version: Option<u32>,
+        profile: &Profile,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Instance> {
+        self.start(version, Wanted { profile: Some(profile), extra: &[] }, progress)
+    }
+
+    fn start(
+        &self,
+        version: Option<u32>,
+        wanted: Wanted<'_>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Instance> {
+        let installation = binaries::choose(self.preferred(version))?;
         self.make_base()?;
         let _lock = self.lock(installation.major, progress)?;
-        instance::up(&self.base, &installation, settings, progress)
+        instance::up(&self.base, &installation, wanted, progress)
+    }
+
+    /// The asked version, or the newest instance whose binaries are installed.
+    fn preferred(&self, version: Option<u32>) -> Option<u32> {
+        version.or_else(|| {
+            let found = binaries::installed();
+            self.majors().into_iter().rev().find(|major| found.iter().any(|one| one.major == *major))
+        })
+    }
+
+    /// Stops the instance and starts it again, its files as they are; starts it when it is stopped.
+    pub fn restart(&self, version: u32, progress: &mut dyn FnMut(&str)) -> Result<Instance> {
+        self.must_exist(version)?;
+        let _lock = self.lock(version, progress)?;
+        instance::down(&self.base, version)?;
+        let places = Places::new(&self.base, version);
+        let account = Account::for_data(&places.data)?;
+        instance::start_as_it_is(&places, &account, version, progress)
+    }
+
+    /// [`Manager::restart`] after settings were changed with `ALTER SYSTEM`. When the instance does not start with them
+    /// (more `shared_buffers` than memory), its `postgresql.auto.conf` is put back as it was `before`, it is started with
+    /// that, and the error has the end of its log.
+    pub fn restart_or_put_back(
+        &self,
+        version: u32,
+        before: &Before,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Instance> {
+        let error = match self.restart(version, progress) {
+            Ok(instance) => return Ok(instance),
+            Err(error) => error,
+        };
+        progress("the server does not start with these settings; putting back what they were");
+        self.put_back_stopped(version, before)?;
+        let doing = format!("PostgreSQL {version} does not start with the new settings, which were put back");
+        match self.restart(version, progress) {
+            Ok(_) => Err(error.context(&doing)),
+            Err(second) => Err(second.context(&format!(
+                "PostgreSQL {version} starts neither with the new settings nor with the old"
+            ))),
+        }
+    }
+
+    /// Puts `postgresql.auto.conf` of a stopped instance back as it was `before`; of a running one
+    /// [`crate::postgres::settings::put_back`] does that.
+    pub fn put_back_stopped(&self, version: u32, before: &Before) -> Result<()> {
+        self.must_exist(version)?;
+        let _lock = self.lock(version, &mut |_| ())?;
+        let places = Places::new(&self.base, version);
+        reconfigure::put_back_stopped(&places, &Account::for_data(&places.data)?, before)
+    }
+
+    /// The instance, when it runs and answers; it is left alone.
+    pub fn running(&self, version: u32) -> Result<Instance> {
+        let places = Places::new(&self.base, version);
+        let account = Account::for_data(&places.data)?;
+        places.ready(&account, version, true).ok_or_else(|| {
+            Error::usage(format!("the managed PostgreSQL {version} does not run"))
+                .with_help(format!("start it: kelvin server up --version {version}"))
+        })
+    }
+
+    /// The version that [`Manager::up`] means by `version`.
+    pub fn version(&self, version: Option<u32>) -> Result<u32> {
+        Ok(binaries::choose(self.preferred(version))?.major)
+    }
+
+    /// What the host offers the instance of `version`: what profiles are computed from.
+    pub fn host(&self, version: u32) -> Host {
+        let places = Places::new(&self.base, version);
+        Host::look(&places.data)
+    }
+
+    /// The profile that the instance was given last; none when there is no instance, or one of a version of Kelvin without
+    /// profiles.
+    pub fn profile(&self, version: u32) -> Option<Profile> {
+        settings::profile(&Places::new(&self.base, version).configuration().ok()?)
+    }
+
+    fn must_exist(&self, version: u32) -> Result<()> {
+        if instance::exists(&self.base, version) {
+            return Ok(());
+        }
+        Err(Error::usage(format!("there is no managed PostgreSQL {version}"))
+            .with_help(format!("make it: kelvin server up --version {version}")))
     }
 
     /// Stops the instance of `version`, or all of them; running transactions are rolled back. Returns the major

@@ -1,150 +1,88 @@
-//! The settings of a managed server: moderate ones for a host it has to itself, durable, each with its reason.
+//! The section of a managed server's `postgresql.conf` that is Kelvin's: where the server is, and its profile.
 
 use std::fmt::Write;
 use std::path::Path;
 
+use super::host::Host;
+use super::profile::Profile;
+use crate::postgres::settings::{Line, quoted};
 use crate::{Error, Result};
 
 const BEGIN: &str = "# --- kelvin: begin ---";
 const END: &str = "# --- kelvin: end ---";
 
+const PROFILE: &str = "# Profile: ";
+const PROFILE_END: &str = "# End of the profile.";
+
 const MIB: u64 = 1 << 20;
 
-/// One setting and why it is so.
-struct Line {
-    name: String,
-    value: String,
-    reason: &'static str,
-}
-
-/// What the host offers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Host {
-    /// Bytes of memory this process may use.
-    pub(crate) memory: u64,
-    /// Free bytes where the data is.
-    pub(crate) disk: u64,
-    /// Free bytes of shared memory (/dev/shm).
-    pub(crate) shared: u64,
-    /// Whether the server's module `pg_stat_statements` is installed.
-    pub(crate) statements: bool,
-}
-
-/// Whether the binaries in this directory have the module, which is part of PostgreSQL's contrib package. Where the
-/// module is looked for is built into the server; these are the places of Debian's and PostgreSQL's packages, of a build of
-/// one's own, and of the distributions that put the binaries into /usr/bin.
-fn has_statements(binaries: &Path) -> bool {
-    // Whole directories and single programs are linked to; the server finds its files from its real place.
-    let Ok(server) = binaries.join("postgres").canonicalize() else { return false };
-    ["../lib", "../lib/postgresql", "../lib64/pgsql", "../lib/pgsql"].iter().any(|place| {
-        server.parent().is_some_and(|real| real.join(place).join("pg_stat_statements.so").is_file())
-    })
-}
-
-impl Host {
-    /// Looks at this host, its control group included.
-    pub(crate) fn look(data: &Path, binaries: &Path) -> Self {
-        let information = rustix::system::sysinfo();
-        let mut memory = (information.totalram as u64).saturating_mul(u64::from(information.mem_unit.max(1)));
-        if let Ok(limit) = std::fs::read_to_string("/sys/fs/cgroup/memory.max") {
-            memory = limit.trim().parse().map_or(memory, |limit: u64| memory.min(limit));
-        }
-        let free = |path: &Path| {
-            rustix::fs::statvfs(path).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
-        };
-        Self {
-            memory,
-            disk: free(data),
-            shared: free(Path::new("/dev/shm")),
-            statements: has_statements(binaries),
-        }
+/// What every managed server has, whatever its profile.
+fn common(host: Host, socket_directory: &Path, port: u16) -> Vec<Line> {
+    let mut lines = vec![
+        Line::new(
+            "listen_addresses",
+            "",
+            "reached through its unix socket only, which only its user and root can open",
+        ),
+        Line::new("unix_socket_directories", socket_directory.to_string_lossy(), "a directory of its own"),
+        Line::new("port", port.to_string(), "only a part of the socket's name"),
+        Line::new("max_connections", "2200", "one connection a virtual user, and some"),
+    ];
+    if host.shared < 256 * MIB {
+        lines.push(Line::new(
+            "dynamic_shared_memory_type",
+            "mmap",
+            "/dev/shm is too small for parallel queries (a container)",
+        ));
     }
+    if host.statements {
+        lines.push(Line::new(
+            "shared_preload_libraries",
+            "pg_stat_statements",
+            "counts time and pages by statement; a fraction of a microsecond for each",
+        ));
+    }
+    lines
 }
 
-/// The section for `postgresql.conf`, `extra` last, so that it wins.
+/// The section for `postgresql.conf`: what every server has, then the profile, then `extra`; the last one counts.
 pub(crate) fn section(
     major: u32,
     host: Host,
     socket_directory: &Path,
     port: u16,
+    profile: &Profile,
     extra: &[(&str, &str)],
 ) -> Result<String> {
-    let mut lines = Vec::new();
-    let mut add =
-        |name: &str, value: String, reason| lines.push(Line { name: name.to_owned(), value, reason });
-    add(
-        "listen_addresses",
-        quoted("")?,
-        "reached through its unix socket only, which only its user and root can open",
+    let mut text = format!(
+        "{BEGIN}\n# Written by kelvin whenever it starts this PostgreSQL {major}; changes here are lost.\n\
+         # Put your own settings below the end of this section: the last one counts.\n"
     );
-    add("unix_socket_directories", quoted(&socket_directory.to_string_lossy())?, "a directory of its own");
-    add("port", port.to_string(), "only a part of the socket's name");
-    add("max_connections", "2200".to_owned(), "one connection a virtual user, and some");
-    let shared = (host.memory / 4 / MIB).clamp(128, 8 * 1024);
-    add(
-        "shared_buffers",
-        format!("{shared}MB"),
-        "a quarter of the memory, 8 GB at most; the default of 128 MB measures the kernel's cache",
-    );
-    let cache = (host.memory / 4 * 3 / MIB).max(256);
-    add(
-        "effective_cache_size",
-        format!("{cache}MB"),
-        "three quarters of the memory: what the planner may expect in caches",
-    );
-    let wal = (host.disk / 10 / MIB).clamp(1024, 4 * 1024);
-    add(
-        "max_wal_size",
-        format!("{wal}MB"),
-        "checkpoints by time, not every few seconds; 4 GB, or a tenth of the free space",
-    );
-    add("min_wal_size", "512MB".to_owned(), "log files are reused, not made anew in the measured window");
-    add(
-        "checkpoint_timeout",
-        "15min".to_owned(),
-        "fewer full page images; a run longer than this contains checkpoints",
-    );
-    add(
-        "checkpoint_completion_target",
-        "0.9".to_owned(),
-        "spreads a checkpoint's writes (the default since 14)",
-    );
-    add("random_page_cost", "1.1".to_owned(), "flash, not spinning disks");
-    add("jit", "off".to_owned(), "short queries gain nothing from compilation");
-    add("fsync", "on".to_owned(), "results without it are of no use to anyone");
-    add("synchronous_commit", "on".to_owned(), "a commit is on disk before it is answered");
-    add("full_page_writes", "on".to_owned(), "a torn page after a power loss can be repaired");
-    if host.shared < 256 * MIB {
-        add(
-            "dynamic_shared_memory_type",
-            "mmap".to_owned(),
-            "/dev/shm is too small for parallel queries (a container)",
-        );
+    for line in common(host, socket_directory, port) {
+        let _ = writeln!(text, "# {}\n{} = {}", line.reason, line.name, quoted(&line.value)?);
     }
-    if host.statements {
-        add(
-            "shared_preload_libraries",
-            quoted("pg_stat_statements")?,
-            "counts time and pages by statement; a fraction of a microsecond for each",
-        );
-    }
+    let _ = writeln!(text, "{PROFILE}{}", profile.name);
+    text.push_str(&profile.text()?);
+    text.push_str(PROFILE_END);
+    text.push('\n');
     for (name, value) in extra {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
         if name.is_empty() || !name.chars().all(is_name) {
             return Err(Error::usage(format!("{name:?} is not the name of a PostgreSQL setting")));
         }
-        add(name, quoted(value)?, "asked for");
-    }
-    let mut text = format!(
-        "{BEGIN}\n# Written by kelvin whenever it starts this PostgreSQL {major}; changes here are lost.\n\
-         # Put your own settings below the end of this section: the last one counts.\n"
-    );
-    for line in lines {
-        let _ = writeln!(text, "# {}\n{} = {}", line.reason, line.name, line.value);
+        let _ = writeln!(text, "# asked for\n{name} = {}", quoted(value)?);
     }
     text.push_str(END);
     text.push('\n');
     Ok(text)
+}
+
+/// The profile that stands in the section; none in one that a version of Kelvin without profiles wrote.
+pub(crate) fn profile(configuration: &str) -> Option<Profile> {
+    let section = configuration.get(configuration.find(BEGIN)?..configuration.find(END)?)?;
+    let named = &section[section.find(PROFILE)? + PROFILE.len()..];
+    let (name, rest) = named.split_once('\n')?;
+    Profile::parse(name, &rest[..rest.find(PROFILE_END)?]).ok()
 }
 
 /// `configuration` with its section replaced, or appended when there is none.
@@ -158,39 +96,49 @@ pub(crate) fn with_section(configuration: &str, section: &str) -> String {
     format!("{}\n\n{section}", configuration.trim_end())
 }
 
-fn quoted(value: &str) -> Result<String> {
-    if value.chars().any(char::is_control) {
-        return Err(Error::usage(format!("the setting {value:?} contains a control character")));
-    }
-    Ok(format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HOST: Host = Host { memory: 16 << 30, disk: 1 << 40, shared: 1 << 30, statements: true };
+    const HOST: Host =
+        Host { memory: 16 << 30, disk: 1 << 40, shared: 1 << 30, huge_pages: 0, cpus: 4, statements: true };
+
+    fn of(host: Host, place: &str, extra: &[(&str, &str)]) -> Result<String> {
+        section(15, host, Path::new(place), 5432, &Profile::standard(host), extra)
+    }
 
     #[test]
-    fn sizes_follow_the_host_within_their_limits() {
-        let text = |host| section(15, host, Path::new("/run/x"), 5432, &[]).unwrap();
-        assert!(text(HOST).contains("\nshared_buffers = 4096MB\n"));
-        assert!(text(HOST).contains("\nmax_wal_size = 4096MB\n") && !text(HOST).contains("dynamic_shared"));
-        let small = text(Host { memory: 256 << 20, disk: 1 << 30, shared: 64 << 20, statements: false });
-        assert!(small.contains("\nshared_buffers = 128MB\n") && small.contains("\nmax_wal_size = 1024MB\n"));
-        assert!(small.contains("\ndynamic_shared_memory_type = mmap\n"));
-        assert!(text(Host { memory: 1 << 42, ..HOST }).contains("\nshared_buffers = 8192MB\n"));
-        assert!(text(HOST).contains("\nfsync = on\n"));
+    fn what_the_host_lacks_is_left_out() {
+        let large = of(HOST, "/run/x", &[]).unwrap();
+        assert!(large.contains("\nport = '5432'\n") && !large.contains("dynamic_shared"), "{large}");
+        let small = of(Host { shared: 64 << 20, statements: false, ..HOST }, "/run/x", &[]).unwrap();
+        assert!(small.contains("\ndynamic_shared_memory_type = 'mmap'\n"));
         // A server that is to load what is not there does not start.
-        assert!(text(HOST).contains("\nshared_preload_libraries = 'pg_stat_statements'\n"));
+        assert!(large.contains("\nshared_preload_libraries = 'pg_stat_statements'\n"));
         assert!(!small.contains("shared_preload_libraries"));
+        assert!(large.contains("\n# Profile: default\n") && large.contains("\nfsync = on\n"));
+    }
+
+    #[test]
+    fn the_profile_is_read_from_the_section() {
+        let text = with_section("a = 1\n", &of(HOST, "/run/x", &[("fsync", "off")]).unwrap());
+        assert_eq!(profile(&text).unwrap(), Profile::standard(HOST));
+        assert_eq!(profile("# --- kelvin: begin ---\nfsync = on\n# --- kelvin: end ---\n"), None);
+        assert_eq!(profile("# --- kelvin: end ---\n# --- kelvin: begin ---\n"), None);
+        // Comments of a user's file cannot end the section, or begin another profile.
+        let tricky =
+            "# --- kelvin: end ---\n# Profile: x\n# End of the profile.\nfsync = off\nwork_mem = 1MB\n";
+        let mine = Profile::parse("mine.conf", tricky).unwrap();
+        let text = section(15, HOST, Path::new("/run/x"), 5432, &mine, &[]).unwrap();
+        let read = profile(&with_section("", &text)).unwrap();
+        assert_eq!((read.name.as_str(), read.lines.len()), ("mine.conf", 2), "{text}");
     }
 
     #[test]
     fn the_section_is_replaced_and_the_users_own_lines_stay() {
-        let first = section(15, HOST, Path::new("/run/x"), 5432, &[("fsync", "off")]).unwrap();
+        let first = of(HOST, "/run/x", &[("fsync", "off")]).unwrap();
         assert!(first.contains("\nfsync = 'off'\n"));
-        let second = section(15, HOST, Path::new("/run/y"), 5432, &[]).unwrap();
+        let second = of(HOST, "/run/y", &[]).unwrap();
         let mut text = with_section("a = 1\n", &first);
         text.push_str("work_mem = 64MB\n");
         let text = with_section(&text, &second);
@@ -203,9 +151,9 @@ mod tests {
     #[test]
     fn a_setting_cannot_bring_another_line() {
         for bad in [("fsync\nport", "1"), ("", "1"), ("fsync", "off'\nport = '1")] {
-            assert!(section(15, HOST, Path::new("/run/x"), 5432, &[bad]).is_err(), "{bad:?}");
+            assert!(of(HOST, "/run/x", &[bad]).is_err(), "{bad:?}");
         }
-        let text = section(15, HOST, Path::new("/run/x'y"), 5432, &[]).unwrap();
+        let text = of(HOST, "/run/x'y", &[]).unwrap();
         assert!(text.contains("unix_socket_directories = '/run/x''y'"));
     }
 }

@@ -21,6 +21,7 @@ pub mod password;
 mod pipeline;
 mod prepare;
 mod session;
+pub mod settings;
 mod simple;
 mod startup;
 mod stream;

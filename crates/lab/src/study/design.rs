@@ -153,9 +153,11 @@ impl Design {
     /// The fraction that the generators choose.
     pub(super) fn fraction(&self, axes: &[Axis]) -> Result<Fraction, String> {
         if self.generators.is_empty() {
-            return Err("a \"fractional\" design needs generators, such as [\"D=ABC\"]; without any it is a \
+            return Err(
+                "a \"fractional\" design needs generators, such as [\"D=ABC\"]; without any it is a \
                         \"factorial\""
-                .into());
+                    .into(),
+            );
         }
         let generators: Vec<&str> = self.generators.iter().map(String::as_str).collect();
         Fraction::new(axes.len(), &generators).map_err(|error| format!("generators: {error}"))
@@ -179,8 +181,11 @@ fn combinations(axes: &[Axis]) -> Vec<Vec<usize>> {
 
 /// The combinations of a fraction; -1 is the first level.
 fn fraction_cells(fraction: &Fraction) -> Vec<Vec<usize>> {
-    let mut cells: Vec<Vec<usize>> =
-        fraction.runs().into_iter().map(|run| run.into_iter().map(|sign| usize::from(sign > 0)).collect()).collect();
+    let mut cells: Vec<Vec<usize>> = fraction
+        .runs()
+        .into_iter()
+        .map(|run| run.into_iter().map(|sign| usize::from(sign > 0)).collect())
+        .collect();
     cells.sort();
     cells
 }

@@ -37,7 +37,9 @@ pub enum StudyError {
         source: BenchError,
     },
     /// The runs fail one after another.
-    #[error("{failures} runs failed in a row, the last one with: {last}; what was measured is kept, and the same command goes on from there")]
+    #[error(
+        "{failures} runs failed in a row, the last one with: {last}; what was measured is kept, and the same command goes on from there"
+    )]
     Failing {
         /// How many.
         failures: u32,

@@ -30,7 +30,7 @@ pub struct Lock {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Deviation {
-    /// Where: "study.toml", "lock.json" or "environment".
+    /// Where: "study.toml", "lock.json", "plan" (without a lock) or "environment".
     pub of: String,
     /// What: its path, or its name.
     pub key: String,
@@ -157,7 +157,8 @@ fn flatten(into: &mut BTreeMap<String, Value>, path: String, value: Value) {
         }
         Value::Array(items) if items.iter().any(Value::is_object) => {
             for (index, item) in items.into_iter().enumerate() {
-                let name = ["name", "metric"].iter().find_map(|&key| item.get(key)?.as_str().map(str::to_owned));
+                let name =
+                    ["name", "metric"].iter().find_map(|&key| item.get(key)?.as_str().map(str::to_owned));
                 let name = name.unwrap_or_else(|| index.to_string());
                 flatten(into, format!("{path}.{name}"), item);
             }

@@ -35,7 +35,9 @@ pub(super) fn is_key_figure(spec: &Spec, id: &str) -> bool {
 /// Refuses what no run of this workload can have.
 pub(super) fn known(spec: &Spec, id: &str) -> Result<(), String> {
     let name = id.rsplit_once('/').map_or(id, |(_, name)| name);
-    if is_key_figure(spec, id) || OBSERVED.iter().any(|&begin| name.len() > begin.len() && name.starts_with(begin)) {
+    if is_key_figure(spec, id)
+        || OBSERVED.iter().any(|&begin| name.len() > begin.len() && name.starts_with(begin))
+    {
         return Ok(());
     }
     Err(format!(

@@ -60,8 +60,9 @@ impl Power {
 fn runs_a_block(study: &Study, plan: &Plan) -> u32 {
     let at = |level: &str| {
         let hypothesis = &study.hypothesis;
-        let is_there =
-            |setting: &crate::conditions::Setting| setting.factor == hypothesis.factor && setting.level == level;
+        let is_there = |setting: &crate::conditions::Setting| {
+            setting.factor == hypothesis.factor && setting.level == level
+        };
         plan.cells.iter().filter(|cell| cell.0.iter().any(is_there)).count() as u32
     };
     at(&study.hypothesis.from).min(at(&study.hypothesis.to))

@@ -34,7 +34,10 @@ impl Source<'_> {
     /// An error of the file as a whole.
     pub(super) fn refuse_all(&self, why: impl Display) -> StudyError {
         // The text may hold the password that it is refused for.
-        StudyError::Parse { path: self.name.into(), message: kelvin_store::redact(why.to_string().trim_end()) }
+        StudyError::Parse {
+            path: self.name.into(),
+            message: kelvin_store::redact(why.to_string().trim_end()),
+        }
     }
 }
 

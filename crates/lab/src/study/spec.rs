@@ -10,6 +10,7 @@ use super::source::Source;
 use super::{Axis, Design, Goal, Hypothesis, StudyError, metric};
 use crate::bench;
 use crate::conditions::Cell;
+use crate::factor::{self, Factor};
 use crate::spec::Spec;
 
 /// What is asked, what is varied, and how it is run. Nothing that decides the answer stands outside it but the machine.
@@ -29,8 +30,8 @@ pub struct Study {
     pub hypothesis: Hypothesis,
     /// The factors, in the order of the file.
     pub axes: Vec<Axis>,
-    /// The factors' tables as they stand in the file, in the same order: what is changed for each level.
-    pub factors: Vec<toml::Table>,
+    /// The same factors: what is changed for each level, and how.
+    pub factors: Vec<Factor>,
     /// How the factors are combined and how often.
     pub design: Design,
     /// Metrics that are kept of every run beside the key figures: exploratory.
@@ -53,7 +54,7 @@ struct Written {
     goal: Spanned<Goal>,
     hypothesis: Spanned<Hypothesis>,
     #[serde(default, rename = "factor")]
-    factors: Vec<Spanned<toml::Table>>,
+    factors: Vec<Spanned<Factor>>,
     design: Spanned<Design>,
     #[serde(default)]
     metrics: Vec<Spanned<String>>,
@@ -100,13 +101,13 @@ impl Study {
             return Err(source.refuse(written.question.span(), "a study needs a question"));
         }
         let mut axes: Vec<Axis> = Vec::with_capacity(written.factors.len());
-        for factor in &written.factors {
-            let axis = Axis::of(factor.get_ref()).map_err(at(factor.span()))?;
-            if axes.iter().any(|other| other.name == axis.name) {
-                let why = format!("there are two factors \"{}\"", axis.name);
-                return Err(source.refuse(factor.span(), why));
-            }
-            axes.push(axis);
+        let mut factors: Vec<Factor> = Vec::with_capacity(written.factors.len());
+        for one in written.factors {
+            let span = one.span();
+            axes.push(Axis::of(one.get_ref()).map_err(at(span.clone()))?);
+            factors.push(one.into_inner());
+            // With those before it, so that the place is that of the one that does not go with them.
+            factor::check(&factors).map_err(|error| source.refuse(span, error))?;
         }
         let (goal_span, hypothesis_span) = (written.goal.span(), written.hypothesis.span());
         let (goal, hypothesis) = (written.goal.into_inner(), written.hypothesis.into_inner());
@@ -118,7 +119,9 @@ impl Study {
         for one in &written.metrics {
             metric::known(&run, one.get_ref()).map_err(at(one.span()))?;
             if !metrics.insert(one.get_ref()) {
-                return Err(source.refuse(one.span(), format!("the metric \"{}\" stands twice", one.get_ref())));
+                return Err(
+                    source.refuse(one.span(), format!("the metric \"{}\" stands twice", one.get_ref()))
+                );
             }
             if metrics.len() > MOST_METRICS {
                 return Err(source.refuse(one.span(), format!("there are more than {MOST_METRICS} metrics")));
@@ -132,7 +135,7 @@ impl Study {
             goal,
             hypothesis,
             axes,
-            factors: written.factors.into_iter().map(Spanned::into_inner).collect(),
+            factors,
             design: written.design.into_inner(),
             metrics: written.metrics.into_iter().map(Spanned::into_inner).collect(),
             run,
@@ -168,11 +171,7 @@ impl Study {
 }
 
 /// The run: a table of the file, or a file beside it.
-fn read_run(
-    run: &Spanned<toml::Value>,
-    source: Source<'_>,
-    directory: &Path,
-) -> Result<Spec, StudyError> {
+fn read_run(run: &Spanned<toml::Value>, source: Source<'_>, directory: &Path) -> Result<Spec, StudyError> {
     let refuse = |why: String| source.refuse(run.span(), why);
     let spec = match run.get_ref() {
         toml::Value::String(file) => {
@@ -183,7 +182,11 @@ fn read_run(
             let text = toml::to_string(table).map_err(|error| refuse(error.to_string()))?;
             Spec::parse(&text, "[run]").map_err(|error| refuse(error.to_string()))?
         }
-        _ => return Err(refuse("the run is a table [run], or the name of a file that --print-spec wrote".into())),
+        _ => {
+            return Err(refuse(
+                "the run is a table [run], or the name of a file that --print-spec wrote".into(),
+            ));
+        }
     };
     bench::suits(&spec).map_err(|why| refuse(why))?;
     Ok(spec)
@@ -201,7 +204,10 @@ fn expects(hypothesis: &Hypothesis, axes: &[Axis], goal: &Goal, run: &Spec) -> R
     let Hypothesis { factor, from, to, predicts, .. } = hypothesis;
     let Some(axis) = axes.iter().find(|axis| axis.name == *factor) else {
         let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
-        return Err(format!("the hypothesis is about \"{factor}\", which is none of the factors ({})", names.join(", ")));
+        return Err(format!(
+            "the hypothesis is about \"{factor}\", which is none of the factors ({})",
+            names.join(", ")
+        ));
     };
     for level in [from, to] {
         if !axis.levels.contains(level) {

@@ -163,7 +163,13 @@ impl State {
         let counted = |(&run, slot): (&PlannedRun, &Slot)| {
             let (place, results) = slot.counted.clone()?;
             let treatment = plan.treatment(run);
-            Some(Counted { block: run.block, cell: treatment.cell, control: treatment.control, place, results })
+            Some(Counted {
+                block: run.block,
+                cell: treatment.cell,
+                control: treatment.control,
+                place,
+                results,
+            })
         };
         plan.runs.iter().zip(&self.slots).filter_map(counted).collect()
     }

@@ -20,12 +20,13 @@ pub fn study_toml(template: Template, name: &str) -> String {
 }
 
 const HEAD: &str = "\
-# A study for kelvin. Look at what it would do with `kelvin study plan`, fix the hypothesis with `kelvin study lock`, run
-# it with `kelvin study run`. docs/studies.md explains every key.
+# A study for kelvin. Look at it with `kelvin study plan`, fix the hypothesis with `kelvin study lock`, run it with
+# `kelvin study run`. docs/studies.md explains every key.
 
 ";
 
-const AB_QUESTION: &str = "Does a second virtual user add throughput on SQLite, which has one writer at a time?";
+const AB_QUESTION: &str =
+    "Does a second virtual user add throughput on SQLite, which has one writer at a time?";
 
 const AB: &str = r#"
 # What the answer holds for, in your words: machine, versions, what else ran, what is left out. Any keys.
@@ -75,7 +76,7 @@ control = true                # the base once more in each block: what the measu
 assumed-cv = "2%"             # run-to-run variation with which the plan reckons until runs tell it
 # replacements = 3            # the most runs made again because they are void or failed [a fifth, two at least]
 
-# The run of which every run is a variation: what `kelvin run … --print-spec` prints, here or in a file: run = "run.toml"
+# The run of which every run is a variation, as `kelvin run … --print-spec` prints it; or a file: run = "run.toml"
 [run]
 workload = "tproc-c"
 target = "sqlite"

@@ -1,0 +1,90 @@
+//! What the host offers a server: what sizes are computed from.
+
+use std::path::Path;
+
+/// What the host offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Host {
+    /// Bytes of memory this process may use.
+    pub memory: u64,
+    /// Bytes that the server's log may take: those free where the data is, and those the log has already.
+    pub disk: u64,
+    /// Free bytes of shared memory (/dev/shm).
+    pub shared: u64,
+    /// Bytes of huge pages that are reserved and free.
+    pub huge_pages: u64,
+    /// CPUs that this process may use.
+    pub cpus: u64,
+    /// Whether the server's module `pg_stat_statements` is installed.
+    pub(crate) statements: bool,
+}
+
+impl Host {
+    /// Looks at this host, its control group included. `data` is the data directory, or where it will be.
+    pub fn look(data: &Path) -> Self {
+        let information = rustix::system::sysinfo();
+        let mut memory = (information.totalram as u64).saturating_mul(u64::from(information.mem_unit.max(1)));
+        if let Ok(limit) = std::fs::read_to_string("/sys/fs/cgroup/memory.max") {
+            memory = limit.trim().parse().map_or(memory, |limit: u64| memory.min(limit));
+        }
+        let free = |path: &Path| {
+            rustix::fs::statvfs(path).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
+        };
+        let there = data.ancestors().find(|path| path.exists()).unwrap_or(data);
+        Self {
+            memory,
+            disk: free(there).saturating_add(bytes_in(&data.join("pg_wal"))),
+            shared: free(Path::new("/dev/shm")),
+            huge_pages: free_huge_pages(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default()),
+            cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64),
+            statements: false,
+        }
+    }
+
+    /// With what these binaries bring.
+    pub(crate) fn with_binaries(self, binaries: &Path) -> Self {
+        Self { statements: has_statements(binaries), ..self }
+    }
+}
+
+/// Bytes of the files in a directory, without those below.
+fn bytes_in(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.metadata().ok())
+        .filter(std::fs::Metadata::is_file)
+        .map(|file| file.len())
+        .sum()
+}
+
+/// From the text of /proc/meminfo: free pages of the default huge size that nobody has a promise of.
+fn free_huge_pages(meminfo: &str) -> u64 {
+    let figure = |name: &str| -> u64 {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    };
+    figure("HugePages_Free").saturating_sub(figure("HugePages_Rsvd")) * figure("Hugepagesize") * 1024
+}
+
+/// Whether the binaries in this directory have the module, which is part of PostgreSQL's contrib package. Where the
+/// module is looked for is built into the server; these are the places of Debian's and PostgreSQL's packages, of a build of
+/// one's own, and of the distributions that put the binaries into /usr/bin.
+fn has_statements(binaries: &Path) -> bool {
+    // Whole directories and single programs are linked to; the server finds its files from its real place.
+    let Ok(server) = binaries.join("postgres").canonicalize() else { return false };
+    ["../lib", "../lib/postgresql", "../lib64/pgsql", "../lib/pgsql"].iter().any(|place| {
+        server.parent().is_some_and(|real| real.join(place).join("pg_stat_statements.so").is_file())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promised_huge_pages_are_not_free() {
+        let text = "MemTotal: 1 kB\nHugePages_Total: 100\nHugePages_Free: 60\nHugePages_Rsvd: 10\nHugepagesize:   2048 kB\n";
+        assert_eq!(free_huge_pages(text), 50 * (2 << 20));
+        assert_eq!(free_huge_pages(""), 0);
+    }
+}

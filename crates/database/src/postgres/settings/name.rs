@@ -1,0 +1,80 @@
+//! Which settings may be changed, by name.
+
+use crate::{Error, Result};
+
+/// Where the server is reached and what it is made of: whoever changes these loses the server.
+const PLACES: &[&str] = &[
+    "listen_addresses",
+    "unix_socket_directories",
+    "unix_socket_group",
+    "unix_socket_permissions",
+    "port",
+    "data_directory",
+    "config_file",
+    "hba_file",
+    "ident_file",
+    "external_pid_file",
+];
+
+/// Refuses what is no name of a setting, settings by which the server could not be reached any more, and those whose value
+/// is a command or holds a secret: commands have their own consent, and secrets must not stand in journals.
+pub fn check_name(name: &str) -> Result<()> {
+    let plain = |part: &str| {
+        part.len() <= 63
+            && part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    if !name.split('.').all(plain) || name.split('.').count() > 2 {
+        return Err(Error::usage(format!("{name:?} is not the name of a PostgreSQL setting")));
+    }
+    let lower = name.to_ascii_lowercase();
+    if PLACES.contains(&lower.as_str()) {
+        return Err(Error::usage(format!(
+            "{lower} says where the server is and what it is made of; it is not changed"
+        )));
+    }
+    let secret = ["password", "passphrase", "conninfo", "secret"];
+    // The one that is only named like them says how passwords are kept.
+    if lower.ends_with("_command")
+        || (secret.iter().any(|word| lower.contains(word)) && lower != "password_encryption")
+    {
+        return Err(Error::usage(format!(
+            "{lower} holds a command or a secret, which kelvin neither changes nor keeps"
+        )));
+    }
+    Ok(())
+}
+
+/// Settings that are lists of identifiers, each of which `ALTER SYSTEM` takes as a literal of its own: given as one literal,
+/// the list would become one name with commas in it. The server marks them (`GUC_LIST_QUOTE`) and tells nobody.
+pub(super) fn is_quoted_list(name: &str) -> bool {
+    [
+        "local_preload_libraries",
+        "search_path",
+        "session_preload_libraries",
+        "shared_preload_libraries",
+        "temp_tablespaces",
+    ]
+    .iter()
+    .any(|list| name.eq_ignore_ascii_case(list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_could_do_harm_are_refused() {
+        for good in ["work_mem", "pg_stat_statements.max", "DateStyle", "password_encryption", "_x"] {
+            check_name(good).unwrap();
+        }
+        for bad in ["", "a b", "1a", "a;b", "a.b.c", "a.", "fsync\nport", "a'", "é"] {
+            assert!(check_name(bad).unwrap_err().message().contains("not the name"), "{bad:?}");
+        }
+        for kept in
+            ["port", "Data_Directory", "archive_command", "primary_conninfo", "ssl_passphrase_command"]
+        {
+            assert!(check_name(kept).is_err(), "{kept}");
+        }
+    }
+}

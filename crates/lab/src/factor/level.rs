@@ -1,0 +1,249 @@
+//! A factor's levels: their names, their values, and what makes a value one of its kind.
+
+use serde::{Deserialize, Serialize};
+
+use super::How;
+
+/// One level: a name for tables, and the value that is put on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Level {
+    /// Its name.
+    pub name: String,
+    /// What is put on.
+    pub value: LevelValue,
+}
+
+/// The value of a level.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum LevelValue {
+    /// `true`, `false`.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Any other number.
+    Number(f64),
+    /// Text.
+    Text(String),
+    /// A command and its undo; neither for a level at which nothing is done.
+    Command(CommandPair),
+}
+
+/// What a level of a command factor runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandPair {
+    /// Run by the shell to put the level on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apply: Option<String>,
+    /// Run by the shell to take it off; also after a kill, when `apply` may have done a part of its work or nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<String>,
+}
+
+/// Whose place is bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The database server.
+    Server,
+    /// Kelvin.
+    Client,
+}
+
+/// What is bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// The CPUs on which a side runs.
+    Cpus(Side),
+    /// The memory nodes from which a side's memory comes.
+    Memory(Side),
+}
+
+/// Pages of the server's shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HugePages {
+    /// The processor's smallest.
+    Off,
+    /// Huge ones of so many kilobytes, reserved for it.
+    Of {
+        /// Size of a page in kB.
+        kilobytes: u64,
+    },
+}
+
+impl Level {
+    /// A level whose name is its value.
+    pub fn of(value: LevelValue) -> Self {
+        Self { name: value.text(), value }
+    }
+
+    /// A level of this name.
+    pub fn named(name: &str, value: LevelValue) -> Self {
+        Self { name: name.into(), value }
+    }
+
+    /// Whether the value is one of the kind that the factor changes.
+    pub(super) fn suits(&self, how: &How) -> Result<(), String> {
+        let command = matches!(self.value, LevelValue::Command(_));
+        if command != (*how == How::Command) {
+            return Err(if command {
+                "a command belongs to a factor with command = true".into()
+            } else {
+                "a command's level is a table: { apply = \"…\", undo = \"…\" }, or { } for nothing".into()
+            });
+        }
+        match (&self.value, how) {
+            (LevelValue::Command(CommandPair { apply, undo }), _) => match (apply, undo) {
+                (Some(_), None) => {
+                    Err("a command without an undo; where nothing is to be undone, write undo = \"true\""
+                        .into())
+                }
+                (None, Some(_)) => Err("an undo without a command".into()),
+                _ => Ok(()),
+            },
+            (LevelValue::Number(number), _) if !number.is_finite() => Err("that is not a number".into()),
+            (value, How::Bind(Bound::Cpus(_))) => numbers(&value.text()).map(drop),
+            (value, How::Bind(Bound::Memory(_))) => numbers(&value.text()).map(drop),
+            (value, How::HugePages) => HugePages::read(value).map(drop),
+            (value, How::Mount(_)) => mount_options(&value.text()),
+            (value, How::Kernel(_) | How::Setting(_)) if value.text().chars().any(char::is_control) => {
+                Err("control characters cannot stand in a setting".into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl LevelValue {
+    /// As a setting is written: `on` and `off` for `true` and `false`.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Bool(true) => "on".into(),
+            Self::Bool(false) => "off".into(),
+            Self::Integer(number) => number.to_string(),
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text.clone(),
+            Self::Command(pair) => pair.apply.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl Bound {
+    const ALL: [(Self, &'static str, &'static str); 4] = [
+        (Self::Cpus(Side::Server), "server.cpus", "CPUs of the server"),
+        (Self::Cpus(Side::Client), "client.cpus", "CPUs of kelvin"),
+        (Self::Memory(Side::Server), "server.memory", "memory nodes of the server"),
+        (Self::Memory(Side::Client), "client.memory", "memory nodes of kelvin"),
+    ];
+
+    /// Whose.
+    pub fn side(self) -> Side {
+        match self {
+            Self::Cpus(side) | Self::Memory(side) => side,
+        }
+    }
+
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        Self::ALL.iter().find(|(_, name, _)| *name == text).map(|(bound, ..)| *bound).ok_or_else(|| {
+            format!("{text:?} cannot be bound; server.cpus, server.memory, client.cpus and client.memory can")
+        })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(bound, ..)| *bound == self).map_or("", |(_, name, _)| name)
+    }
+
+    pub(super) fn words(self) -> &'static str {
+        Self::ALL.iter().find(|(bound, ..)| *bound == self).map_or("", |(.., words)| words)
+    }
+}
+
+impl HugePages {
+    pub(super) fn read(value: &LevelValue) -> Result<Self, String> {
+        let text = value.text();
+        match text.to_ascii_lowercase().trim_end_matches('b') {
+            "off" => Ok(Self::Off),
+            "2m" => Ok(Self::Of { kilobytes: 2 << 10 }),
+            "1g" => Ok(Self::Of { kilobytes: 1 << 20 }),
+            _ => Err(format!("{text:?} is no size of huge pages; \"off\", \"2M\" and \"1G\" are")),
+        }
+    }
+}
+
+/// Names stand in tables, in the treatment's name, and on command lines.
+pub(super) fn name(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err("is empty".into());
+    }
+    if text.chars().count() > 60 {
+        return Err("is longer than 60 characters; give the level a name: levels = { name = … }".into());
+    }
+    if text.contains('=') || text.chars().any(char::is_control) {
+        return Err(
+            "contains '=' or a control character; give the level a name: levels = { name = … }".into()
+        );
+    }
+    Ok(())
+}
+
+/// CPUs or memory nodes above this are a slip of the finger.
+const MOST: usize = 1024;
+
+/// The numbers of a list in the kernel's form, such as `0-3,8`, ascending; at least one.
+pub(crate) fn numbers(text: &str) -> Result<Vec<usize>, String> {
+    let wrong = || format!("{text:?} is not a list of CPUs or memory nodes; write 0, 0-3 or 0-3,8");
+    let mut found = std::collections::BTreeSet::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.trim().split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number < MOST);
+        let (first, last) = number(first).zip(number(last)).ok_or_else(wrong)?;
+        if first > last {
+            return Err(wrong());
+        }
+        found.extend(first..=last);
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// The file of a kernel setting: `vm.swappiness`, or `net/ipv4/conf/eth0.1/mtu` with slashes where a name has a dot.
+pub(crate) fn kernel_path(key: &str) -> Result<std::path::PathBuf, String> {
+    let path = if key.contains('/') { key.to_owned() } else { key.replace('.', "/") };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-:@".contains(c);
+    let segments: Vec<&str> = path.split('/').collect();
+    let good =
+        |segment: &&str| !segment.is_empty() && !segment.starts_with('.') && segment.chars().all(plain);
+    if segments.len() < 2 || !segments.iter().all(|segment| good(&segment)) {
+        return Err(format!("{key:?} is not the name of a kernel setting, such as vm.swappiness"));
+    }
+    Ok(std::path::Path::new("/proc/sys").join(path))
+}
+
+/// A path in a specification: keys joined by dots.
+pub(super) fn spec_path(path: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if path.split('.').all(|key| !key.is_empty() && key.chars().all(plain)) {
+        return Ok(());
+    }
+    Err(format!("{path:?} is not the path of a value in a specification, such as load.users or target"))
+}
+
+/// A directory that can be given to `mount`, without a way around it.
+pub(crate) fn mount_point(directory: &str) -> Result<(), String> {
+    let path = std::path::Path::new(directory);
+    let plain = path
+        .components()
+        .all(|part| matches!(part, std::path::Component::RootDir | std::path::Component::Normal(_)));
+    if path.is_absolute() && plain && !directory.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(format!("{directory:?} is not an absolute path of a mounted filesystem"))
+}
+
+/// Options as `mount -o` takes them; nothing that it could take for something else.
+pub(crate) fn mount_options(options: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_=.:/+-".contains(c);
+    if !options.is_empty() && options.split(',').all(|one| !one.is_empty() && one.chars().all(plain)) {
+        return Ok(());
+    }
+    Err(format!("{options:?} are not mount options, such as noatime,nobarrier"))
+}

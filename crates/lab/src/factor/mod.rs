@@ -1,0 +1,189 @@
+//! The factors of a study: what each changes, between which levels, and how it is put on and taken off.
+//!
+//! A [`Factor`] is what a study's file says of it. An [`Applier`] puts a cell on: it changes what differs from the present
+//! state, restarts a server of Kelvin's own where a setting needs that, and looks whether every level really holds. What
+//! it changes stands in an undo journal ([`crate::undo`]) before it is changed, so that [`recover`] puts it back after a
+//! kill, too.
+
+mod level;
+mod written;
+
+use serde::{Deserialize, Serialize};
+
+pub use level::{Bound, HugePages, Level, LevelValue, Side};
+use written::Written;
+
+/// One factor. In a file:
+///
+/// ```toml
+/// [[factor]]
+/// name = "synchronous commit"
+/// levels = ["on", "off"]
+/// setting = "synchronous_commit"
+/// ```
+///
+/// Levels are a list of values, or a table of names and values. Exactly one key says what is changed: see [`How`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct Factor {
+    name: String,
+    levels: Vec<Level>,
+    how: How,
+}
+
+/// What a factor changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    /// `setting = "NAME"`: a setting of the server, with a restart where it needs one.
+    Setting(String),
+    /// `bind = "server.cpus"`: the CPUs or the memory nodes on which the server or Kelvin may be.
+    Bind(Bound),
+    /// `huge-pages = true`: pages of the server's shared memory, and their reservation.
+    HugePages,
+    /// `kernel = "vm.swappiness"`: a kernel setting.
+    Kernel(String),
+    /// `spec = "load.users"`: a value of the run's specification, by its path.
+    Spec(String),
+    /// `mount = "/mnt/data"`: the options of a mounted filesystem.
+    Mount(String),
+    /// `command = true`: a command and what undoes it.
+    Command,
+}
+
+/// What is wrong with a factor, or why it could not be applied or undone.
+#[derive(Debug, thiserror::Error)]
+pub enum FactorError {
+    /// What a file says cannot be used, or not on this host or target.
+    #[error("{0}")]
+    Unusable(String),
+    /// It was applied and does not hold, or could not be applied.
+    #[error("factor \"{factor}\" at \"{level}\": {why}")]
+    NotTaken {
+        /// The factor's name.
+        factor: String,
+        /// The level's name.
+        level: String,
+        /// What was seen instead, or what failed.
+        why: String,
+    },
+    /// The undo journal cannot be written or read.
+    #[error(transparent)]
+    Journal(#[from] crate::undo::JournalError),
+}
+
+impl Factor {
+    /// A factor of these levels; refused as [`Factor::validate`] does.
+    pub fn new(name: &str, levels: Vec<Level>, how: How) -> Result<Self, FactorError> {
+        let factor = Self { name: name.into(), levels, how };
+        factor.validate()?;
+        Ok(factor)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The names of its levels, in the order of the file: the first is the base.
+    pub fn levels(&self) -> Vec<&str> {
+        self.levels.iter().map(|level| level.name.as_str()).collect()
+    }
+
+    /// The level of this name.
+    pub fn level(&self, name: &str) -> Option<&Level> {
+        self.levels.iter().find(|level| level.name == name)
+    }
+
+    /// What it changes.
+    pub fn how(&self) -> &How {
+        &self.how
+    }
+
+    /// How it is applied, in words: "server setting shared_buffers".
+    pub fn applied_by(&self) -> String {
+        match &self.how {
+            How::Setting(name) => format!("server setting {name}"),
+            How::Bind(bound) => bound.words().into(),
+            How::HugePages => "huge pages of the server's shared memory".into(),
+            How::Kernel(key) => format!("kernel setting {key}"),
+            How::Spec(path) => format!("specification {path}"),
+            How::Mount(directory) => format!("mount options of {directory}"),
+            How::Command => "command".into(),
+        }
+    }
+
+    /// Whether applying it runs commands of the file, which needs the user's consent.
+    pub fn runs_commands(&self) -> bool {
+        self.how == How::Command
+    }
+
+    /// Refuses what cannot be applied whatever the host and the target: a name that cannot stand in a table, fewer than
+    /// two levels, the same twice, a value that is none of its kind.
+    pub fn validate(&self) -> Result<(), FactorError> {
+        self.check().map_err(|why| {
+            let name = if self.name.is_empty() { "(without a name)" } else { &self.name };
+            FactorError::Unusable(format!("factor {name:?}: {why}"))
+        })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        level::name(&self.name).map_err(|why| format!("its name {why}"))?;
+        if self.levels.len() < 2 {
+            return Err("a factor has two levels or more".into());
+        }
+        for (index, one) in self.levels.iter().enumerate() {
+            level::name(&one.name).map_err(|why| format!("the level {:?} {why}", one.name))?;
+            if let Some(twice) =
+                self.levels[..index].iter().find(|other| other.name == one.name || other.value == one.value)
+            {
+                return Err(format!("the levels {:?} and {:?} are the same", twice.name, one.name));
+            }
+            one.suits(&self.how).map_err(|why| format!("level {:?}: {why}", one.name))?;
+        }
+        match &self.how {
+            How::Setting(name) => kelvin_database::postgres::settings::check_name(name)
+                .map_err(|error| error.message().to_owned()),
+            How::Kernel(key) => level::kernel_path(key).map(drop),
+            How::Spec(path) => level::spec_path(path),
+            How::Mount(directory) => level::mount_point(directory),
+            How::Bind(_) | How::HugePages | How::Command => Ok(()),
+        }
+    }
+
+    /// By what two factors that change the same thing are told.
+    fn changes(&self) -> String {
+        match &self.how {
+            How::Setting(name) if name.eq_ignore_ascii_case("huge_pages") => "huge pages".into(),
+            How::Setting(name) => format!("setting {}", name.to_ascii_lowercase()),
+            How::Kernel(key) => format!("kernel {}", key.replace('/', ".")),
+            How::HugePages => "huge pages".into(),
+            How::Command => format!("command {}", self.name),
+            How::Bind(_) | How::Spec(_) | How::Mount(_) => self.applied_by(),
+        }
+    }
+}
+
+/// Refuses factors that cannot stand in one study: each by itself as [`Factor::validate`] does, two of one name, and two
+/// that change the same thing.
+pub fn check(factors: &[Factor]) -> Result<(), FactorError> {
+    for (index, factor) in factors.iter().enumerate() {
+        factor.validate()?;
+        for other in &factors[..index] {
+            if other.name == factor.name {
+                return Err(FactorError::Unusable(format!("two factors have the name {:?}", factor.name)));
+            }
+            if other.changes() == factor.changes() {
+                return Err(FactorError::Unusable(format!(
+                    "the factors {:?} and {:?} both change the {}",
+                    other.name,
+                    factor.name,
+                    factor.changes()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

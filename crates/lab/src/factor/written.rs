@@ -1,0 +1,135 @@
+//! A factor as a file has it, and the way from there to a [`Factor`] and back.
+
+use std::fmt;
+
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::level::{Bound, Level, LevelValue};
+use super::{Factor, How};
+
+/// The keys of a factor.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Written {
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    setting: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bind: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    huge_pages: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kernel: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spec: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mount: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<bool>,
+    /// Last: a table of levels ends the plain keys of a TOML table.
+    levels: Levels,
+}
+
+/// The levels in the order of the file.
+#[derive(Debug, Clone)]
+struct Levels(Vec<Level>);
+
+impl TryFrom<Written> for Factor {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let name = written.name;
+        let hows: Vec<How> = [
+            written.setting.map(How::Setting),
+            written.bind.map(|text| Bound::read(&text).map(How::Bind)).transpose()?,
+            written.huge_pages.filter(|yes| *yes).map(|_| How::HugePages),
+            written.kernel.map(How::Kernel),
+            written.spec.map(How::Spec),
+            written.mount.map(How::Mount),
+            written.command.filter(|yes| *yes).map(|_| How::Command),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let [how] = <[How; 1]>::try_from(hows).map_err(|hows| {
+            let what = if hows.is_empty() { "nothing says" } else { "several keys say" };
+            format!(
+                "factor {name:?}: {what} what it changes; give one of setting, bind, huge-pages, kernel, spec, mount, \
+                 command"
+            )
+        })?;
+        Self::new(&name, written.levels.0, how).map_err(|error| error.to_string())
+    }
+}
+
+impl From<Factor> for Written {
+    fn from(factor: Factor) -> Self {
+        let mut written = Self {
+            name: factor.name,
+            setting: None,
+            bind: None,
+            huge_pages: None,
+            kernel: None,
+            spec: None,
+            mount: None,
+            command: None,
+            levels: Levels(factor.levels),
+        };
+        match factor.how {
+            How::Setting(name) => written.setting = Some(name),
+            How::Bind(bound) => written.bind = Some(bound.name().into()),
+            How::HugePages => written.huge_pages = Some(true),
+            How::Kernel(key) => written.kernel = Some(key),
+            How::Spec(path) => written.spec = Some(path),
+            How::Mount(directory) => written.mount = Some(directory),
+            How::Command => written.command = Some(true),
+        }
+        written
+    }
+}
+
+impl Serialize for Levels {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A list where it says the same: names that are their values.
+        if self.0.iter().all(|level| *level == Level::of(level.value.clone())) {
+            return serializer.collect_seq(self.0.iter().map(|level| &level.value));
+        }
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for level in &self.0 {
+            map.serialize_entry(&level.name, &level.value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Levels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ListOrTable;
+        impl<'de> Visitor<'de> for ListOrTable {
+            type Value = Levels;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of levels, or a table of their names and values")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Levels, A::Error> {
+                let mut levels = Vec::new();
+                while let Some(value) = list.next_element::<LevelValue>()? {
+                    levels.push(Level::of(value));
+                }
+                Ok(Levels(levels))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<Levels, A::Error> {
+                let mut levels = Vec::new();
+                while let Some((name, value)) = table.next_entry::<String, LevelValue>()? {
+                    levels.push(Level { name, value });
+                }
+                Ok(Levels(levels))
+            }
+        }
+        deserializer.deserialize_any(ListOrTable)
+    }
+}

@@ -1,0 +1,109 @@
+//! The beginning of a session: what is about to be run, on what, and what is not as it was.
+
+use std::path::Path;
+
+use kelvin_store::GroupId;
+
+use super::{Deviation, Event, Facts, Ledger, Lock, Plan, State, Study, StudyError, lock};
+
+/// What is known before the first run of a session.
+#[derive(Debug)]
+pub struct Opening<'a> {
+    /// What is asked.
+    pub study: &'a Study,
+    /// Every run.
+    pub plan: &'a Plan,
+    /// What was fixed; none when nothing was.
+    pub lock: Option<&'a Lock>,
+    /// The machine, and the database's version.
+    pub facts: Facts,
+    /// The file that holds the runs.
+    pub store: &'a Path,
+    /// Their group in it.
+    pub group: GroupId,
+}
+
+/// Writes the session into the ledger, and what is not as it was fixed or as it was in the session before. Returns those
+/// deviations that the ledger did not know yet.
+pub fn begin(
+    ledger: &mut Ledger,
+    state: &mut State,
+    opening: &Opening<'_>,
+) -> Result<Vec<Deviation>, StudyError> {
+    let mut deviations = Vec::new();
+    let planned = planned(opening.study, opening.plan);
+    if let Some(before) = &state.planned {
+        deviations.extend(replanned(before, &planned));
+    }
+    if let Some(lock) = opening.lock {
+        deviations.extend(lock.deviations(opening.study)?);
+    }
+    if let Some(before) = &state.session {
+        deviations.extend(lock::environment(&before.facts, &opening.facts));
+    }
+    deviations.retain(|deviation| !is_known(state, deviation));
+
+    let mut log = |event: Event| -> Result<(), StudyError> {
+        let entry = ledger.append(event)?;
+        state.absorb(&entry);
+        Ok(())
+    };
+    log(Event::Session {
+        store: opening.store.to_owned(),
+        group: opening.group.0,
+        lock: opening.lock.map(|lock| lock.sha256.clone()),
+        facts: opening.facts.clone(),
+    })?;
+    for deviation in &deviations {
+        log(Event::Deviation(deviation.clone()))?;
+    }
+    if state.planned.as_ref() != Some(&planned) {
+        let entry = ledger.append(planned)?;
+        state.absorb(&entry);
+    }
+    Ok(deviations)
+}
+
+/// Whether the ledger's last word on it is the same. What goes back and comes again is told again.
+fn is_known(state: &State, deviation: &Deviation) -> bool {
+    let same_place = |known: &&Deviation| known.of == deviation.of && known.key == deviation.key;
+    // Between two sessions of one environment there is always something new to tell.
+    deviation.of != "environment" && state.deviations.iter().rev().find(same_place) == Some(deviation)
+}
+
+fn planned(study: &Study, plan: &Plan) -> Event {
+    let blocks = 0..study.design.blocks;
+    let order = |block: u32| {
+        plan.runs.iter().filter(|run| run.block == block).map(|run| run.treatment).collect::<Vec<_>>()
+    };
+    Event::Planned {
+        seed: study.design.seed,
+        blocks: study.design.blocks,
+        treatments: plan.treatments.iter().map(|treatment| treatment.name.clone()).collect(),
+        order: blocks.map(order).collect(),
+    }
+}
+
+fn replanned(before: &Event, now: &Event) -> Vec<Deviation> {
+    let (
+        Event::Planned { seed: old_seed, blocks: old_blocks, treatments: old_treatments, .. },
+        Event::Planned { seed, blocks, treatments, .. },
+    ) = (before, now)
+    else {
+        return Vec::new();
+    };
+    let pairs = [
+        ("seed", old_seed.to_string(), seed.to_string()),
+        ("blocks", old_blocks.to_string(), blocks.to_string()),
+        ("treatments", old_treatments.join(", "), treatments.join(", ")),
+    ];
+    let changed = pairs.into_iter().filter(|(_, from, to)| from != to);
+    changed
+        .map(|(key, from, to)| Deviation {
+            of: "plan".into(),
+            key: key.into(),
+            from: Some(from),
+            to: Some(to),
+        })
+        .collect()
+}

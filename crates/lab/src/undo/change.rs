@@ -1,0 +1,107 @@
+//! What can be undone.
+
+use std::path::PathBuf;
+
+use kelvin_database::postgres::settings::Before;
+use serde::{Deserialize, Serialize};
+
+/// A change that is about to be made, in terms of how to put it back. Putting back what was put back already, or what was
+/// never changed because of a kill, does nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Change {
+    /// Settings of a server were changed with `ALTER SYSTEM`.
+    Settings {
+        /// The server, as a target without a password.
+        target: String,
+        /// What its `postgresql.auto.conf` said.
+        before: Before,
+    },
+    /// Processes were bound to CPUs.
+    Affinity {
+        /// The processes; their threads and children with them.
+        process: Process,
+        /// Their CPUs before, as a list of the kernel's form.
+        cpus: String,
+    },
+    /// Processes were moved into a control group of Kelvin's own that binds their memory.
+    MemoryNodes {
+        /// The directory of the control group, removed when it is empty.
+        group: PathBuf,
+        /// The directory of the control group where the processes were.
+        from: PathBuf,
+    },
+    /// A file of the kernel (below /proc/sys or /sys/kernel/mm) was written.
+    Kernel {
+        /// The file.
+        file: PathBuf,
+        /// What it said.
+        before: String,
+    },
+    /// A filesystem was mounted again with other options.
+    Mount {
+        /// Where it is mounted.
+        directory: String,
+        /// Its options before, as `mount -o` takes them.
+        options: String,
+    },
+    /// A command was run.
+    Command {
+        /// What undoes it, for the shell.
+        undo: String,
+    },
+}
+
+/// A process, told from another one that got the same number later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it was started, in the kernel's ticks since the boot.
+    pub started: u64,
+}
+
+impl Process {
+    /// The living process of this number.
+    pub fn of(pid: u32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The command's name, in brackets, may hold blanks and brackets; the start is the twentieth field after it.
+        let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+        Some(Self { pid, started })
+    }
+
+    /// Whether it still lives.
+    pub fn lives(self) -> bool {
+        Self::of(self.pid) == Some(self)
+    }
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Settings { target, before } => {
+                let names: Vec<&str> = before.settings.iter().map(|one| one.name.as_str()).collect();
+                write!(f, "{} of {target}", names.join(", "))
+            }
+            Self::Affinity { process, cpus } => write!(f, "CPUs {cpus} of process {}", process.pid),
+            Self::MemoryNodes { group, .. } => write!(f, "memory nodes of {}", group.display()),
+            Self::Kernel { file, before } => write!(f, "{} = {}", file.display(), before.trim()),
+            Self::Mount { directory, options } => write!(f, "{directory} mounted with {options}"),
+            Self::Command { undo } => write!(f, "ran {undo:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_from_a_later_one_of_its_number() {
+        let me = Process::of(std::process::id()).unwrap();
+        assert!(me.lives());
+        assert!(!Process { started: me.started + 1, ..me }.lives());
+        assert_eq!(Process::of(u32::MAX), None);
+    }
+}

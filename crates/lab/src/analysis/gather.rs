@@ -8,6 +8,7 @@ use kelvin_store::{RunId, Store};
 use super::input::{Claim, Direction, Factor, Figure, Goal, Input, Kind, Level, Prediction, Run, Scale};
 use super::table::IPC;
 use crate::conditions::Cell;
+use crate::factor::{How, LevelValue};
 use crate::study::{self, DesignKind, Entry, Plan, Results, State, Study};
 
 const CONFIDENCE: f64 = 0.95;
@@ -130,14 +131,18 @@ fn indexes(study: &Study, cell: &Cell) -> Option<Vec<usize>> {
 }
 
 fn factors(study: &Study) -> Vec<Factor> {
-    let users = |table: &toml::Table| {
-        table.get("spec").and_then(toml::Value::as_str).is_some_and(|path| path == "load.users")
+    let level = |of: &crate::factor::Factor, name: &String| Level {
+        name: name.clone(),
+        number: match of.level(name).map(|level| &level.value) {
+            Some(LevelValue::Integer(number)) => Some(*number as f64),
+            Some(LevelValue::Number(number)) => Some(*number),
+            _ => None,
+        },
     };
-    let level = |name: &String| Level { name: name.clone(), number: name.parse().ok().filter(|n: &f64| n.is_finite()) };
-    let factor = |(axis, table): (&study::Axis, &toml::Table)| Factor {
+    let factor = |(axis, of): (&study::Axis, &crate::factor::Factor)| Factor {
         name: axis.name.clone(),
-        levels: axis.levels.iter().map(level).collect(),
-        users: users(table),
+        levels: axis.levels.iter().map(|name| level(of, name)).collect(),
+        users: matches!(of.how(), How::Spec(path) if path == "load.users"),
     };
     study.axes.iter().zip(&study.factors).map(factor).collect()
 }

@@ -4,6 +4,8 @@ mod curves;
 mod observed;
 mod plot;
 
+pub(crate) use plot::escaped;
+
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{Part, Phase};
@@ -21,7 +23,7 @@ use crate::text::{
 use crate::{OpenSecond, PointReport, Report, Result, SecondReport, Severity};
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+pub(crate) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const UPLOT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
 /// Every page holds a copy of uPlot, and its licence asks for the notice in every copy.

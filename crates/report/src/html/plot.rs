@@ -180,7 +180,8 @@ fn number(value: f64) -> String {
     if text.contains('e') { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
 
-fn escaped(text: &str) -> String {
+/// Text that can stand in an element or an attribute.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

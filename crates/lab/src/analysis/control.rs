@@ -24,9 +24,8 @@ pub struct Control {
 
 /// The controls of the goal's figure; none where the study has none.
 pub(crate) fn control(input: &Input, metric: &str) -> Option<Control> {
-    let counting = |control: bool| {
-        input.runs.iter().filter(move |run| run.control == control && run.void.is_none())
-    };
+    let counting =
+        |control: bool| input.runs.iter().filter(move |run| run.control == control && run.void.is_none());
     let mut pairs = Vec::new();
     let mut cells = Vec::new();
     for again in counting(true) {
@@ -51,7 +50,13 @@ pub(crate) fn control(input: &Input, metric: &str) -> Option<Control> {
         high: half.map(|half| part(sample.mean + half)),
         p: None,
     };
-    Some(Control { cells, pairs: sample.n, floor: half.map(part), differs: difference.is_not_zero(), difference })
+    Some(Control {
+        cells,
+        pairs: sample.n,
+        floor: half.map(part),
+        differs: difference.is_not_zero(),
+        difference,
+    })
 }
 
 /// The smallest effect that the controls leave resolvable; none without controls, or with one pair.

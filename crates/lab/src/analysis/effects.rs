@@ -105,8 +105,7 @@ fn full(input: &Input, values: &Values) -> Result<Allocation, String> {
         let contrast = |c: &factorial::Contrast| {
             let levels: Vec<usize> = c.levels.iter().map(|(_, to)| *to).collect();
             let known = |end: f64| Some(end).filter(|end| end.is_finite());
-            let estimate =
-                Estimate { value: c.estimate, low: known(c.low), high: known(c.high), p: None };
+            let estimate = Estimate { value: c.estimate, low: known(c.low), high: known(c.high), p: None };
             Contrast {
                 name: contrast_name(input, &of.factors, &levels),
                 levels,
@@ -176,14 +175,18 @@ fn fraction(
     let found = match analysed(input, values, &levels, &|cell| base.iter().map(|f| cell[*f]).collect()) {
         Ok(found) => found,
         Err(FactorialError::EmptyCells(cells)) => {
-            return Ok(Err(format!("{} of the fraction without a run that counts", count(cells.len(), "cell"))));
+            return Ok(Err(format!(
+                "{} of the fraction without a run that counts",
+                count(cells.len(), "cell")
+            )));
         }
         Err(error) => return Ok(Err(error.to_string())),
     };
     let effect = |of: &factorial::Effect| {
         // The class begins with the effect of the fewest factors: it is named after that one, as it is the likeliest.
         let class = fraction.aliases_of(&of.factors);
-        let (first, others) = class.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
+        let (first, others) =
+            class.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
         let factors = factors_of(first);
         let turned = first.starts_with('-');
         let estimate = fit.contrast(&signs(fit, &factors));

@@ -192,7 +192,8 @@ fn inverted(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
         row.extend((0..n).map(|j| f64::from(i == j)));
     }
     for column in 0..n {
-        let pivot = (column..n).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
+        let pivot =
+            (column..n).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
         if matrix[pivot][column].abs() < 1e-9 {
             return None;
         }
@@ -222,7 +223,13 @@ mod tests {
     fn a_hole_in_a_block_is_not_charged_to_its_cell() {
         // Cells 1 and 3, blocks +0 and +10; the second cell is missing in the high block, whose plain mean would be 3.
         let found = Fit::of(
-            &[observed(0, 0, 1.0), observed(1, 0, 3.0), observed(0, 1, 11.0), observed(0, 2, 6.0), observed(1, 2, 8.0)],
+            &[
+                observed(0, 0, 1.0),
+                observed(1, 0, 3.0),
+                observed(0, 1, 11.0),
+                observed(0, 2, 6.0),
+                observed(1, 2, 8.0),
+            ],
             0.95,
         )
         .unwrap();

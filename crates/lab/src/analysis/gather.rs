@@ -22,24 +22,22 @@ pub struct Stored {
     pub limit: Option<String>,
 }
 
-/// What is known of these runs in a store.
+/// What a store knows of a run of a study's group; none when the run is not of that group, so that the figures of another
+/// store's run of the same number are never taken.
 ///
 /// # Errors
-/// When one is not there, or damaged.
-pub fn stored(store: &Store, runs: impl IntoIterator<Item = RunId>) -> kelvin_store::Result<BTreeMap<i64, Stored>> {
-    let one = |run: RunId| {
-        let stored = store.load(run)?;
-        let evidence = Evidence::of(&stored)?;
-        let verdict = kelvin_diagnose::verdict(&evidence, 0);
-        let decided = verdict.filter(|v| matches!(v.outcome, Outcome::Bound { .. } | Outcome::Compound { .. }));
-        let limit = decided.map(|verdict| match verdict.outcome {
-            Outcome::Compound { classes } => classes.join(" and "),
-            Outcome::Bound { class } => class,
-            Outcome::Void { .. } | Outcome::Undetermined { .. } => String::new(),
-        });
-        Ok((run.0, Stored { ipc: evidence.mean(0, IPC), limit }))
-    };
-    runs.into_iter().map(one).collect()
+/// When the run is not there, or damaged.
+pub fn stored(store: &Store, group: i64, run: RunId) -> kelvin_store::Result<Option<Stored>> {
+    if store.membership(run)?.is_none_or(|member| member.group.0 != group) {
+        return Ok(None);
+    }
+    let evidence = Evidence::of(&store.load(run)?)?;
+    let limit = kelvin_diagnose::verdict(&evidence, 0).and_then(|verdict| match verdict.outcome {
+        Outcome::Compound { classes } => Some(classes.join(" and ")),
+        Outcome::Bound { class } => Some(class),
+        Outcome::Void { .. } | Outcome::Undetermined { .. } => None,
+    });
+    Ok(Some(Stored { ipc: evidence.mean(0, IPC), limit }))
 }
 
 /// Every measured run of the ledger, void ones included.
@@ -63,7 +61,8 @@ pub fn gather(study: &Study, entries: &[Entry], stored: &BTreeMap<i64, Stored>) 
         let Some(cell) = indexes(study, cell) else { return };
         for figure in &results.figures {
             if seen.insert(figure.id.clone()) {
-                let of = Figure { name: figure.name.clone(), unit: figure.unit.clone(), better: figure.better };
+                let of =
+                    Figure { name: figure.name.clone(), unit: figure.unit.clone(), better: figure.better };
                 figures.insert(figure.id.clone(), of);
                 secondary.push(figure.id.clone());
             }

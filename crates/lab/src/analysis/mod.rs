@@ -249,14 +249,21 @@ fn notes(input: &Input, fit: Option<&Fit>) -> Vec<String> {
                 .into(),
         );
     }
-    let holes = if matches!(input.design, Kind::Fraction { .. }) { Vec::new() } else { contrast::missing(input, fit) };
+    notes.extend(verdict::exception(input));
+    let holes = if matches!(input.design, Kind::Fraction { .. }) {
+        Vec::new()
+    } else {
+        contrast::missing(input, fit)
+    };
     if !holes.is_empty() {
         let names: Vec<String> = holes.iter().map(|cell| input.cell_name(cell)).collect();
         notes.push(format!("no run that counts: {}", names.join("; ")));
     }
     let uneven = fit.counts.iter().any(|count| *count != fit.blocks.len());
     if uneven && holes.is_empty() {
-        notes.push("not every block has every cell once; cells and blocks were told apart by least squares".into());
+        notes.push(
+            "not every block has every cell once; cells and blocks were told apart by least squares".into(),
+        );
     }
     notes
 }

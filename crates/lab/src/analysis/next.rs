@@ -74,7 +74,9 @@ pub(crate) fn questions(input: &Input, of: &Analysis) -> Vec<Question> {
         let have = of.primary.blocks as u32;
         let blocks = of.verdict.more_blocks.map(|more| have + more);
         let question = match of.verdict.more_blocks {
-            Some(more) => format!("Does it hold that {claim}? {} would decide", count(more as usize, "more block")),
+            Some(more) => {
+                format!("Does it hold that {claim}? {} would decide", count(more as usize, "more block"))
+            }
             None => format!("Does it hold that {claim}?"),
         };
         ask(Open::Inconclusive, question, of.verdict.sentence.clone(), &claimed, goal, blocks);
@@ -85,7 +87,8 @@ pub(crate) fn questions(input: &Input, of: &Analysis) -> Vec<Question> {
         let why = format!("without void runs: {}; with them: {with}", of.verdict.sentence);
         ask(Open::Void, question, why, &claimed, goal, None);
     }
-    for line in of.signature.iter().filter(|line| matches!(line.matched, Match::NotMatched | Match::NotShown)) {
+    for line in of.signature.iter().filter(|line| matches!(line.matched, Match::NotMatched | Match::NotShown))
+    {
         let shown = line.found.map_or_else(|| "nothing".into(), |e| effect(&e, input.confidence));
         let question = if of.verdict.answer == Answer::Supported {
             format!("What else than the supposed mechanism moves {name}? {} is not as it predicts", line.name)
@@ -116,12 +119,23 @@ pub(crate) fn questions(input: &Input, of: &Analysis) -> Vec<Question> {
             .iter()
             .map(|c| format!("{} {}", c.name, effect(&c.estimate, input.confidence)))
             .collect();
-        let question = format!("Does {} move {name} when that is predicted before the runs, and by what mechanism?", e.name);
-        ask(Open::Effect, question, format!("found without having been predicted: {}", shown.join("; ")), &e.factors, goal, None);
+        let question = format!(
+            "Does {} move {name} when that is predicted before the runs, and by what mechanism?",
+            e.name
+        );
+        ask(
+            Open::Effect,
+            question,
+            format!("found without having been predicted: {}", shown.join("; ")),
+            &e.factors,
+            goal,
+            None,
+        );
     }
     for e in effects.iter().filter(sure).filter(|e| !e.aliases.is_empty()).take(1) {
         let question = format!("Is it {}, or {}?", e.name, e.aliases.join(", or "));
-        let why = "the fraction cannot tell them apart; a full factorial of the factors that matter can".to_owned();
+        let why =
+            "the fraction cannot tell them apart; a full factorial of the factors that matter can".to_owned();
         ask(Open::Alias, question, why, &e.factors, goal, None);
     }
     if let Some(sweep) = of.sweep.as_ref().filter(|sweep| sweep.at_the_edge) {
@@ -131,7 +145,14 @@ pub(crate) fn questions(input: &Input, of: &Analysis) -> Vec<Question> {
     }
     if let Some(drift) = of.drift.as_ref().filter(|d| d.p < alpha && d.change.abs() >= input.goal.smallest) {
         let question = format!("What moved {name} by {} while the study went on?", signed(drift.change));
-        ask(Open::Drift, question, "the order of the runs was shuffled, so that it adds noise and no bias".into(), &[], goal, None);
+        ask(
+            Open::Drift,
+            question,
+            "the order of the runs was shuffled, so that it adds noise and no bias".into(),
+            &[],
+            goal,
+            None,
+        );
     }
     if let Some((cell, limit)) = &of.limit {
         let question = format!("What raises {name} beyond {}?", input.cell_name(cell));
@@ -146,7 +167,11 @@ pub(crate) fn largest(effect: &Effect) -> f64 {
 }
 
 fn alias_words(effect: &Effect) -> String {
-    if effect.aliases.is_empty() { String::new() } else { format!("or it is {}", effect.aliases.join(" or ")) }
+    if effect.aliases.is_empty() {
+        String::new()
+    } else {
+        format!("or it is {}", effect.aliases.join(" or "))
+    }
 }
 
 fn trimmed(text: &str) -> String {

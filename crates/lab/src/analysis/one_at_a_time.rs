@@ -4,12 +4,12 @@
 use kelvin_diagnose::Better;
 use serde::Serialize;
 
+use super::Input;
 use super::contrast::missing;
 use super::fit::{Estimate, Fit, less};
 use super::table::best;
 use super::values::Values;
 use super::words::{effect, signed};
-use super::Input;
 
 /// One factor at a time against the whole design.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -59,7 +59,8 @@ pub(crate) fn drift(values: &Values, fit: &Fit) -> Option<Drift> {
 pub(crate) fn blocks(values: &Values, fit: &Fit) -> Vec<Block> {
     let relative = relative(values, fit);
     let block = |block: &u32| {
-        let of = values.observations.iter().zip(&relative).filter(|(o, v)| o.block == *block && v.is_finite());
+        let of =
+            values.observations.iter().zip(&relative).filter(|(o, v)| o.block == *block && v.is_finite());
         let own: Vec<f64> = of.map(|(_, v)| *v).collect();
         let sample = student::describe(&own)?;
         Some(Block { block: *block, runs: sample.n, level: sample.mean - 1.0, spread: sample.sd })

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
+use super::Input;
 use super::values::Counting;
 use super::verdict::{Answer, Verdict, verdict};
-use super::Input;
 
 /// Both answers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,7 +29,8 @@ pub(crate) fn sensitivity(input: &Input, without: &Verdict) -> Sensitivity {
     let void_with_value = void.count();
     let with = (void_with_value > 0).then(|| verdict(input, Counting::All));
     let depends = with.as_ref().is_some_and(|with| {
-        with.answer != without.answer || (without.answer != Answer::NotTestable && with.equivalent != without.equivalent)
+        with.answer != without.answer
+            || (without.answer != Answer::NotTestable && with.equivalent != without.equivalent)
     });
     Sensitivity { void_with_value, without: without.clone(), with, depends }
 }

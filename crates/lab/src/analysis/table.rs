@@ -51,9 +51,8 @@ pub struct Row {
 /// The best cell of a fit by the goal.
 pub(crate) fn best(input: &Input, fit: &Fit) -> Option<usize> {
     let sign = if input.goal.better == Better::Higher { 1.0 } else { -1.0 };
-    (0..fit.cells.len()).max_by(|a, b| {
-        (sign * fit.means[*a]).total_cmp(&(sign * fit.means[*b])).then(b.cmp(a))
-    })
+    (0..fit.cells.len())
+        .max_by(|a, b| (sign * fit.means[*a]).total_cmp(&(sign * fit.means[*b])).then(b.cmp(a)))
 }
 
 /// The table of the goal's figure.
@@ -83,7 +82,11 @@ pub(crate) fn table(input: &Input, values: &Values, fit: Option<&Fit>) -> Table 
         .iter()
         .map(|cell| {
             let of = |void: bool| {
-                input.runs.iter().filter(|r| !r.control && r.cell == *cell && r.void.is_some() == void).count()
+                input
+                    .runs
+                    .iter()
+                    .filter(|r| !r.control && r.cell == *cell && r.void.is_some() == void)
+                    .count()
             };
             let of_best = fit.zip(best_cell.as_ref()).and_then(|(fit, best)| {
                 let (own, best) = (fit.only(cell)?, fit.only(best)?);

@@ -150,15 +150,24 @@ fn one_factor_at_a_time_is_shown_where_an_interaction_makes_it_wrong() {
     // Each factor alone costs 4 %, both together gain 10 %.
     let factors = vec![factor("a", &["off", "on"]), factor("b", &["off", "on"])];
     let means: [(&[usize], f64); 4] = [(&[0, 0], 1e5), (&[1, 0], 9.6e4), (&[0, 1], 9.6e4), (&[1, 1], 1.1e5)];
-    let found = analyze(&filled(input(Kind::Factorial, factors.clone()), 6, &means, 0.005)).unwrap();
+    let mut crossing = filled(input(Kind::Factorial, factors.clone()), 6, &means, 0.005);
+    crossing.claim = Some(claim(0, 0, 1));
+    let found = analyze(&crossing).unwrap();
+    let note = "at b=off the effect goes the other way: -4.00 %";
+    assert!(found.notes.iter().any(|n| n.contains(note)), "{:?}", found.notes);
     let alone = found.one_at_a_time.unwrap();
     assert_eq!((&alone.chosen, &alone.best), (&vec![0, 0], &vec![1, 1]));
     assert!((alone.lost.value - 0.10).abs() < 0.005);
     assert!(alone.wrong[0].contains("would have kept a=off b=off"), "{:?}", alone.wrong);
-    assert!(alone.wrong.iter().any(|w| w.contains("a off → on gives -4.00 %; at b=on it gives +14.6 %")), "{:?}", alone.wrong);
+    assert!(
+        alone.wrong.iter().any(|w| w.contains("a off → on gives -4.00 %; at b=on it gives +14.6 %")),
+        "{:?}",
+        alone.wrong
+    );
 
     // Effects that multiply: it is right, and nothing is said against it.
-    let means: [(&[usize], f64); 4] = [(&[0, 0], 1e5), (&[1, 0], 1.04e5), (&[0, 1], 1.05e5), (&[1, 1], 1.092e5)];
+    let means: [(&[usize], f64); 4] =
+        [(&[0, 0], 1e5), (&[1, 0], 1.04e5), (&[0, 1], 1.05e5), (&[1, 1], 1.092e5)];
     let found = analyze(&filled(input(Kind::Factorial, factors), 6, &means, 0.005)).unwrap();
     assert_eq!(found.one_at_a_time.unwrap().wrong, Vec::<String>::new());
 }
@@ -232,7 +241,12 @@ fn a_signature_is_matched_missed_or_not_known() {
     let found = analyze(&input).unwrap();
     let matched: Vec<Match> = found.signature.iter().map(|line| line.matched).collect();
     use Match::{Matched, NotKnown, NotMatched};
-    assert_eq!(matched, [Matched, NotMatched, Matched, NotMatched, NotKnown, Matched], "{:?}", found.signature);
+    assert_eq!(
+        matched,
+        [Matched, NotMatched, Matched, NotMatched, NotKnown, Matched],
+        "{:?}",
+        found.signature
+    );
     assert!(found.next.iter().any(|q| q.open == Open::Signature && q.metric.as_deref() == Some("wal")));
 }
 
@@ -289,7 +303,11 @@ fn missing_cells_and_void_studies_are_told_and_no_error() {
     let mut input = numa_and_pages();
     input.runs.retain(|run| run.cell != [1, 1]);
     let found = analyze(&input).unwrap();
-    assert!(found.notes.iter().any(|note| note == "no run that counts: numa=local huge-pages=on"), "{:?}", found.notes);
+    assert!(
+        found.notes.iter().any(|note| note == "no run that counts: numa=local huge-pages=on"),
+        "{:?}",
+        found.notes
+    );
     assert!(found.primary.allocation.is_none() && found.primary.no_effects.is_some());
     assert_eq!(found.table.rows.len(), 4);
     // What is left compares huge pages at remote NUMA only.
@@ -311,7 +329,9 @@ fn a_sweep_has_its_curve_and_the_law_of_users() {
     let levels: Vec<(Vec<usize>, f64)> = [1.0, 2.0, 4.0, 8.0, 16.0]
         .iter()
         .enumerate()
-        .map(|(at, n): (usize, &f64)| (vec![at], 1000.0 * n / (1.0 + 0.05 * (n - 1.0) + 0.001 * n * (n - 1.0))))
+        .map(|(at, n): (usize, &f64)| {
+            (vec![at], 1000.0 * n / (1.0 + 0.05 * (n - 1.0) + 0.001 * n * (n - 1.0)))
+        })
         .collect();
     let means: Vec<(&[usize], f64)> = levels.iter().map(|(cell, mean)| (&cell[..], *mean)).collect();
     let input =

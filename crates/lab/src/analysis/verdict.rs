@@ -6,7 +6,7 @@ use kelvin_stats::{power, student};
 
 use super::contrast::between;
 use super::fit::{Estimate, Fit};
-use super::input::{Claim, Direction, Prediction};
+use super::input::{Claim, Direction, Kind, Prediction};
 use super::values::{Counting, Values};
 use super::words::{count, effect, plain};
 use super::{Input, control};
@@ -134,7 +134,7 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
         };
         return none(Answer::Inconclusive, format!("inconclusive: {why}"));
     };
-    let Some(weights) = between(&fit, &claim.from, &claim.to) else {
+    let Some(weights) = between(input, &fit, &claim.from, &claim.to) else {
         return none(
             Answer::Inconclusive,
             "inconclusive: no run that counts is on one of the sides that the hypothesis compares".into(),
@@ -183,7 +183,8 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
         Some(more) => format!("{sentence}; {} would decide", count(more as usize, "more block")),
         None => sentence,
     };
-    let equivalent = found.low.is_some_and(|low| low > -margin) && found.high.is_some_and(|high| high < margin);
+    let equivalent =
+        found.low.is_some_and(|low| low > -margin) && found.high.is_some_and(|high| high < margin);
     Verdict {
         answer,
         claim: Some(words(input, claim)),
@@ -232,12 +233,16 @@ fn judge(
     } else if low > 0.0 && toward >= least {
         (
             Answer::Supported,
-            format!("supported: {shown}; the direction is sure, and the estimate reaches the {least_words} claimed"),
+            format!(
+                "supported: {shown}; the direction is sure, and the estimate reaches the {least_words} claimed"
+            ),
         )
     } else if low > 0.0 {
         (
             Answer::Inconclusive,
-            format!("inconclusive: {shown} is an effect, and whether it reaches the {least_words} claimed is open"),
+            format!(
+                "inconclusive: {shown} is an effect, and whether it reaches the {least_words} claimed is open"
+            ),
         )
     } else {
         (
@@ -245,6 +250,32 @@ fn judge(
             format!("inconclusive: {shown} allows no effect as well as the {least_words} claimed"),
         )
     }
+}
+
+/// Where the claimed effect goes the other way, beyond chance, at some levels of the other factors: a mean over them would
+/// hide it. The largest, in words.
+pub(crate) fn exception(input: &Input) -> Option<String> {
+    let claim = input.claim.as_ref()?;
+    let values = Values::of(input, &input.goal.metric, Counting::Valid);
+    let fit = values.fit(input.confidence)?;
+    let mean = fit.contrast(&between(input, &fit, &claim.from, &claim.to)?);
+    let named: Vec<usize> = claim.from.iter().chain(&claim.to).map(|(factor, _)| *factor).collect();
+    let others: Vec<usize> = (0..input.factors.len()).filter(|factor| !named.contains(factor)).collect();
+    if others.is_empty() || matches!(input.design, Kind::Fraction { .. }) {
+        return None;
+    }
+    let against = fit.cells.iter().filter_map(|cell| {
+        let at: Vec<(usize, usize)> = others.iter().map(|factor| (*factor, cell[*factor])).collect();
+        let side = |levels: &[(usize, usize)]| [levels, &at].concat();
+        let here = fit.contrast(&between(input, &fit, &side(&claim.from), &side(&claim.to))?);
+        (here.is_not_zero() && (here.value > 0.0) != (mean.value > 0.0)).then_some((at, here))
+    });
+    let (at, here) = against.max_by(|a, b| a.1.value.abs().total_cmp(&b.1.value.abs()))?;
+    Some(format!(
+        "the claim was judged over all levels of the other factors; at {} the effect goes the other way: {}",
+        input.levels_named(&at),
+        effect(&values.relative(here), input.confidence)
+    ))
 }
 
 /// Judges the other figures that were predicted.
@@ -257,7 +288,8 @@ fn line(input: &Input, claim: &Claim, prediction: &Prediction) -> SignatureLine 
     let values = Values::of(input, &prediction.metric, Counting::Valid);
     let fit = values.fit(input.confidence);
     let found = fit.as_ref().and_then(|fit| {
-        Some(values.relative(fit.contrast(&between(fit, &claim.from, &claim.to)?))).filter(|e| e.value.is_finite())
+        Some(values.relative(fit.contrast(&between(input, fit, &claim.from, &claim.to)?)))
+            .filter(|e| e.value.is_finite())
     });
     let matched = match found.and_then(|e| Some((e.value, e.low?, e.high?))) {
         None => Match::NotKnown,

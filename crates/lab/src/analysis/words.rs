@@ -5,6 +5,8 @@ use super::fit::Estimate;
 /// A part as a signed percentage: "+1.23 %".
 pub fn signed(part: f64) -> String {
     let percent = part * 100.0;
+    // What rounds to nothing has no sign.
+    let percent = if percent.abs() < 0.005 { 0.0 } else { percent };
     if !percent.is_finite() {
         "–".into()
     } else if percent.abs() < 9.995 {
@@ -24,13 +26,9 @@ pub fn plain(part: f64) -> String {
 pub fn effect(estimate: &Estimate, confidence: f64) -> String {
     let bare = |part: f64| signed(part).trim_end_matches(" %").to_owned();
     match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => format!(
-            "{} ({}: {} to {})",
-            signed(estimate.value),
-            plain(confidence),
-            bare(low),
-            bare(high)
-        ),
+        (Some(low), Some(high)) => {
+            format!("{} ({}: {} to {})", signed(estimate.value), plain(confidence), bare(low), bare(high))
+        }
         _ => format!("{} (no interval)", signed(estimate.value)),
     }
 }

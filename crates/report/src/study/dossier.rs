@@ -120,12 +120,14 @@ impl Dossier {
                 page: page(results.run.0),
             });
         }
-        let method = study.factors.iter().map(|factor| {
-            (factor.name().to_owned(), factor.levels().join(", "), factor.applied_by())
-        });
-        let facts = state.session.as_ref().map(|session| {
-            session.facts.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
-        });
+        let method = study
+            .factors
+            .iter()
+            .map(|factor| (factor.name().to_owned(), factor.levels().join(", "), factor.applied_by()));
+        let facts = state
+            .session
+            .as_ref()
+            .map(|session| session.facts.iter().map(|(name, value)| (name.clone(), value.clone())).collect());
         let mut deviations: Vec<String> = state.deviations.iter().map(|d| d.describe()).collect();
         // Changed since the last session, too.
         for one in lock.and_then(|lock| lock.deviations(study).ok()).unwrap_or_default() {

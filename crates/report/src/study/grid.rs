@@ -28,6 +28,14 @@ fn part_ends(estimate: &Estimate) -> String {
     ends(estimate, &bare)
 }
 
+/// Half the width of an interval, times a scale.
+fn half(estimate: &Estimate, scale: f64) -> String {
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!("{:.2}", (high - low) / 2.0 * scale),
+        _ => NONE.into(),
+    }
+}
+
 fn ends(estimate: &Estimate, show: &dyn Fn(f64) -> String) -> String {
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!("{} to {}", show(low), show(high)),
@@ -44,12 +52,7 @@ pub(crate) fn confidence(of: &Analysis) -> String {
 pub(crate) fn cells(of: &Analysis) -> Grid {
     let mut head: Vec<String> = of.factors.iter().map(|factor| factor.name.clone()).collect();
     let words = head.len();
-    head.extend([
-        of.primary.name.clone(),
-        confidence(of),
-        "% of best".into(),
-        confidence(of),
-    ]);
+    head.extend([of.primary.name.clone(), "± %".into(), "% of best".into(), "±".into()]);
     for id in &of.table.beside {
         let name = if id == "cpu" { "CPU µs/txn" } else { "IPC" };
         head.extend([name.to_owned(), "%".into()]);
@@ -60,14 +63,12 @@ pub(crate) fn cells(of: &Analysis) -> Grid {
         let mut cells = row.levels.clone();
         let is_best = of.table.best == Some(at);
         cells.push(row.value.map_or_else(|| NONE.into(), |value| significant(value.value)));
-        cells.push(row.value.map_or_else(|| NONE.into(), |value| ends(&value, &significant)));
-        cells.push(row.of_best.map_or_else(|| NONE.into(), |part| hundred(part.value)));
+        cells.push(row.value.map_or_else(|| NONE.into(), |value| half(&value, 100.0 / value.value.abs())));
+        let mark = if row.with_best { " ~" } else { "" };
+        cells.push(row.of_best.map_or_else(|| NONE.into(), |part| format!("{}{mark}", hundred(part.value))));
         cells.push(match row.of_best {
             _ if is_best => "best".into(),
-            Some(part) => {
-                let mark = if row.with_best { " ~" } else { "" };
-                format!("{}{mark}", ends(&part, &hundred))
-            }
+            Some(part) => half(&part, 100.0),
             None => NONE.into(),
         });
         for id in &of.table.beside {
@@ -79,6 +80,14 @@ pub(crate) fn cells(of: &Analysis) -> Grid {
         cells
     });
     Grid { rows: rows.collect(), head, words }
+}
+
+/// What stands under the table of cells.
+pub(crate) fn cells_caption(of: &Analysis) -> String {
+    format!(
+        "±: half of the {} interval, of comparisons within blocks; ~ cannot be told from the best",
+        confidence(of)
+    )
 }
 
 /// Effects of one figure with their shares, contrasts and tests.
@@ -258,9 +267,13 @@ pub(crate) fn steps(of: &Analysis) -> Option<Grid> {
 /// In what terms a figure was analysed, in words.
 pub(crate) fn scale_words(metric: &Metric) -> &'static str {
     match metric.scale {
-        Scale::Ratio => "analysed as logarithms: effects are ratios, and an interaction is how far the effects together \
-             are from their product",
-        Scale::Difference => "analysed as it is: effects are parts of the mean, and an interaction is how far the \
-             effects together are from their sum",
+        Scale::Ratio => {
+            "analysed as logarithms: effects are ratios, and an interaction is how far the effects together \
+             are from their product"
+        }
+        Scale::Difference => {
+            "analysed as it is: effects are parts of the mean, and an interaction is how far the \
+             effects together are from their sum"
+        }
     }
 }

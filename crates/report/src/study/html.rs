@@ -71,6 +71,7 @@ pub fn render(of: &Dossier) -> Result<String> {
         signature_words => sentences::signature(found),
         signature => shown(grid::signature(found)),
         cells => Value::from(Serde(cells)),
+        cells_caption => grid::cells_caption(found),
         effects => grid::effects(found, &found.primary).and_then(shown),
         scale => grid::scale_words(&found.primary),
         shares => Value::from(Serde(grid::shares(&found.primary))),

@@ -11,7 +11,7 @@ use crate::figure::{NONE, significant};
 pub fn render(of: &Dossier) -> String {
     let found = &of.analysis;
     let mut page = Page(String::new());
-    page.line(&format!("# Study {}", escaped(&found.name)));
+    page.paragraph(&format!("# Study {}", escaped(&found.name)));
     page.paragraph(&format!("**Question:** {}", escaped(&of.question)));
     if let Some(parent) = &of.parent {
         page.paragraph(&format!("Continues {}.", escaped(parent)));
@@ -50,7 +50,7 @@ pub fn analysis(of: &Analysis) -> String {
     }
     page.line(&format!("### {} by cell\n", escaped(&of.primary.name)));
     page.grid(&grid::cells(of));
-    page.paragraph("Intervals are of comparisons within blocks; ~ cannot be told from the best.");
+    page.paragraph(&format!("{}.", capital(&grid::cells_caption(of))));
     if let Some(table) = grid::sweep(of) {
         page.line("### Curve\n");
         page.grid(&table);
@@ -120,12 +120,7 @@ pub fn next(of: &Analysis) -> String {
         page.paragraph("Nothing is left open by the analysis.");
     }
     for (at, question) in of.next.iter().enumerate() {
-        page.line(&format!(
-            "{}. {} ({})",
-            at + 1,
-            escaped(&question.question),
-            escaped(&question.why)
-        ));
+        page.line(&format!("{}. {} ({})", at + 1, escaped(&question.question), escaped(&question.why)));
     }
     page.0.push('\n');
     page.0
@@ -162,7 +157,10 @@ fn hypothesis(page: &mut Page, of: &Dossier) {
 /// The lock in a sentence.
 pub(super) fn locked(of: &Dossier) -> String {
     match &of.lock {
-        None => "Not locked: the hypothesis was not fixed before the runs, so that what is found is exploratory.".into(),
+        None => {
+            "Not locked: the hypothesis was not fixed before the runs, so that what is found is exploratory."
+                .into()
+        }
         Some((at, hash, 0)) => format!("Locked {at}, before the first run; SHA-256 {hash}."),
         Some((at, hash, before)) => {
             format!("Locked {at}, after {before} runs had been begun; SHA-256 {hash}.")

@@ -95,9 +95,11 @@ pub(crate) fn sweep(of: &Analysis) -> String {
 /// Each run over its cell's mean, in the order of time.
 pub(crate) fn order(of: &Analysis) -> String {
     let Some(drift) = &of.drift else { return String::new() };
-    let points = drift.runs.iter().enumerate().map(|(at, (_, value))| {
-        (at, Estimate { value: *value, low: None, high: None, p: None })
-    });
+    let points = drift
+        .runs
+        .iter()
+        .enumerate()
+        .map(|(at, (_, value))| (at, Estimate { value: *value, low: None, high: None, p: None }));
     let panel = Panel {
         title: "place in the order of the runs".into(),
         levels: drift.runs.iter().map(|(place, _)| (place + 1).to_string()).collect(),
@@ -119,7 +121,8 @@ fn drawn(panels: &[Panel], y: &str, title: &str) -> String {
     let at_y = |v: f64| HEIGHT - BOTTOM - (v - bottom) / (top - bottom) * (HEIGHT - TOP - BOTTOM);
     let rows: Vec<&[Panel]> = panels.chunks(A_ROW).collect();
     let alone = panels.len() == 1;
-    let panel_width = |panels: usize| if alone { 700.0 } else { (940.0 - LEFT - GAP * panels as f64) / panels as f64 };
+    let panel_width =
+        |panels: usize| if alone { 700.0 } else { (940.0 - LEFT - GAP * panels as f64) / panels as f64 };
     let width = if alone { LEFT + 700.0 + 24.0 } else { 960.0 };
     let mut out = format!(
         "<svg viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"{}\">",
@@ -128,7 +131,8 @@ fn drawn(panels: &[Panel], y: &str, title: &str) -> String {
     );
     for (row, panels) in rows.iter().enumerate() {
         let _ = write!(out, "<g transform=\"translate(0 {})\">", HEIGHT * row as f64);
-        let wide = panel_width(panels.len()).min(if alone { 700.0 } else { PANEL.max(700.0 / panels.len() as f64) });
+        let wide =
+            panel_width(panels.len()).min(if alone { 700.0 } else { PANEL.max(700.0 / panels.len() as f64) });
         for (at, panel) in panels.iter().enumerate() {
             let x0 = LEFT + at as f64 * (wide + GAP);
             axes(&mut out, panel, (x0, wide), &ticks, &at_y, at == 0);
@@ -191,7 +195,11 @@ fn axes(
     let every = panel.levels.len().div_ceil(fits);
     for (level, name) in panel.levels.iter().enumerate().filter(|(level, _)| level % every == 0) {
         let x = at_x(panel, level, frame);
-        let shown: String = if longest as f64 * 7.0 > wide { name.chars().take((wide / 8.0) as usize).collect() } else { name.clone() };
+        let shown: String = if longest as f64 * 7.0 > wide {
+            name.chars().take((wide / 8.0) as usize).collect()
+        } else {
+            name.clone()
+        };
         let _ = write!(
             out,
             "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
@@ -208,10 +216,21 @@ fn axes(
     );
 }
 
-fn draw(out: &mut String, panel: &Panel, line: &Line, colour: usize, frame: (f64, f64), at_y: &impl Fn(f64) -> f64) {
+fn draw(
+    out: &mut String,
+    panel: &Panel,
+    line: &Line,
+    colour: usize,
+    frame: (f64, f64),
+    at_y: &impl Fn(f64) -> f64,
+) {
     let _ = write!(out, "<g class=\"measured c{}\"><polyline points=\"", colour % 5);
     // Lines beside each other would hide one another's intervals.
-    let shift = if panel.lines.len() > 1 { (colour as f64 - (panel.lines.len() - 1) as f64 / 2.0) * 5.0 } else { 0.0 };
+    let shift = if panel.lines.len() > 1 {
+        (colour as f64 - (panel.lines.len() - 1) as f64 / 2.0) * 5.0
+    } else {
+        0.0
+    };
     let points = || line.points.iter().filter(|(_, e)| e.value.is_finite());
     let x = |level: usize| at_x(panel, level, frame) + shift;
     for (level, estimate) in points() {

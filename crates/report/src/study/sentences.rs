@@ -8,7 +8,7 @@ pub(crate) fn correct(of: &Analysis) -> String {
     let verdict = &of.verdict;
     match verdict.answer {
         Answer::Supported | Answer::Refuted if of.sensitivity.depends => {
-            "no: the answer depends on whether void runs count".into()
+            "yes, by the runs that count; with the void ones in it, the answer would be another".into()
         }
         Answer::Supported | Answer::Refuted => "yes".into(),
         Answer::Inconclusive => match verdict.more_blocks {
@@ -106,7 +106,8 @@ pub(crate) fn one_at_a_time(of: &Analysis) -> Option<Vec<String>> {
     let alone = of.one_at_a_time.as_ref()?;
     if alone.wrong.is_empty() {
         return Some(vec![
-            "Changing one factor at a time would have come to the same here: no interaction misleads it.".into(),
+            "Changing one factor at a time would have come to the same here: no interaction misleads it."
+                .into(),
         ]);
     }
     let mut lines = vec!["Changing one factor at a time would have gone wrong:".to_owned()];
@@ -121,7 +122,8 @@ pub(crate) fn keep(of: &Analysis) -> Option<String> {
         let each = of.factors.iter().zip(levels).map(|(factor, level)| format!("{}={level}", factor.name));
         each.collect::<Vec<_>>().join(" ")
     };
-    let alike: Vec<String> = of.table.rows.iter().filter(|row| row.with_best).map(|row| name(&row.levels)).collect();
+    let alike: Vec<String> =
+        of.table.rows.iter().filter(|row| row.with_best).map(|row| name(&row.levels)).collect();
     let mut text = format!("{}: the best of the cells measured", name(&best.levels));
     if of.primary.freedom == 0 {
         text.push_str("; by single runs, so that another may be as good");

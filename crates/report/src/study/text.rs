@@ -28,14 +28,20 @@ pub fn render(of: &Analysis) -> String {
     }
     page.heading(&format!("{} by cell", of.primary.name));
     page.grid(&grid::cells(of));
-    page.words("  ", "intervals: of comparisons within blocks; ~ cannot be told from the best");
+    page.words("  ", &grid::cells_caption(of));
     if let Some(sweep) = &of.sweep {
         page.heading("curve");
         if let Some(table) = grid::sweep(of) {
             page.grid(&table);
         }
         if let (Some(table), Some(law)) = (grid::law(of), &sweep.law) {
-            page.words("  ", &format!("Universal Scalability Law, R² {:.4}; highest at {} users", law.r_squared, law.peak_words));
+            page.words(
+                "  ",
+                &format!(
+                    "Universal Scalability Law, R² {:.4}; highest at {} users",
+                    law.r_squared, law.peak_words
+                ),
+            );
             page.grid(&table);
         }
         if let Some(why) = &sweep.no_law {
@@ -157,7 +163,8 @@ impl Page {
 
 /// Whether the last column holds words.
 pub(super) fn is_words(grid: &Grid) -> bool {
-    let number = |text: &String| text.chars().next().is_some_and(|c| c.is_ascii_digit() || "+-−–<".contains(c));
+    let number =
+        |text: &String| text.chars().next().is_some_and(|c| c.is_ascii_digit() || "+-−–<".contains(c));
     !grid.rows.is_empty() && !grid.rows.iter().filter_map(|row| row.last()).any(number)
 }
 

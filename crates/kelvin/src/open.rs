@@ -61,7 +61,7 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
 /// When the server wants a password that nobody has told us, looks where libpq does, then asks the person at
 /// the terminal. A server that wants none is entered without a look: nothing wrong with a file of passwords is
 /// to stop that.
-fn with_password(mut config: Config) -> Result<Config> {
+pub(crate) fn with_password(mut config: Config) -> Result<Config> {
     let Err(error) = PostgresEngine::new(config.clone()).connect() else { return Ok(config) };
     // Any other failure is reported by the caller, who connects again.
     if !password::is_missing(&error) {

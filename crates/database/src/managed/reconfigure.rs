@@ -67,7 +67,7 @@ fn read_again(session: &mut dyn Session) -> Result<Vec<String>> {
          LEFT JOIN pg_settings s ON lower(s.name) = lower(f.name) \
          WHERE f.error IS NOT NULL AND s.context IS DISTINCT FROM 'postmaster' ORDER BY f.seqno LIMIT 1",
     )?;
-    if rows.len() > 0 {
+    if !rows.is_empty() {
         let (name, error) = (rows.text(0, 1)?, rows.text(0, 2)?);
         return Err(Error::usage(format!("the server refuses the setting {name}: {error}")));
     }

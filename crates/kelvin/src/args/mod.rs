@@ -10,7 +10,10 @@ mod pace;
 mod parse;
 mod pgbench;
 mod script;
+mod server;
 mod squeeze;
+mod study;
+mod study_analysis;
 mod tproc_c;
 mod words;
 mod workload;
@@ -24,7 +27,12 @@ use kelvin_lab::Spec;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
+pub(crate) use server::{ProfileArgs, ServerCommand};
 pub(crate) use squeeze::SqueezeArgs;
+pub(crate) use study::{
+    FolderArgs, ForkArgs, ListArgs, NewArgs, PlanArgs, RecoverArgs, StudyCommand, StudyFolder, StudyRunArgs,
+};
+pub(crate) use study_analysis::{AnalyzeArgs, StudyReportArgs};
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
 /// The command line.
@@ -94,6 +102,9 @@ pub(crate) enum Command {
     /// KELVIN_SERVERS names another directory. Remove that directory, with the server stopped, to remove the data.
     #[command(subcommand)]
     Server(ServerCommand),
+    /// Answer a question with runs that are planned, shuffled and resumable: factors, levels, a locked hypothesis
+    #[command(subcommand)]
+    Study(StudyCommand),
     /// Measure this machine before a load: processor, memory, clock, network, disk, and a database's settings
     Doctor(DoctorArgs),
     /// Watch this machine, and a database's part of it, without a load
@@ -170,22 +181,4 @@ pub(crate) struct CompareArgs {
     /// The runs, or groups of runs such as 3,5,7; the base of the comparison first
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     pub(crate) runs: Vec<String>,
-}
-
-#[derive(Debug, Clone, Subcommand)]
-pub(crate) enum ServerCommand {
-    /// Start the server, making it first if need be
-    Up {
-        /// Major version of PostgreSQL [default: the newest installed]
-        #[arg(long, value_name = "VERSION")]
-        version: Option<u32>,
-    },
-    /// Stop the server; its data stays
-    Down {
-        /// Major version [default: all that run]
-        #[arg(long, value_name = "VERSION")]
-        version: Option<u32>,
-    },
-    /// Say whether it runs, and where
-    Status,
 }

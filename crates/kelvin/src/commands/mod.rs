@@ -13,6 +13,7 @@ mod runs;
 mod server;
 mod show;
 pub(crate) mod squeeze;
+mod study;
 mod workload;
 
 use anyhow::{Result, bail};
@@ -38,6 +39,7 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
         Command::Report(args) => report::report(&args, global),
         Command::Compare(args) => compare::compare(&args, global),
         Command::Server(command) => server::server(&command, global),
+        Command::Study(command) => study::study(&command, global),
         Command::Doctor(args) => doctor::doctor(&args, global),
         Command::Observe(args) => observe::observe(&args, global),
         Command::Completions { shell } => completions::completions(shell),

@@ -102,8 +102,7 @@ impl Level {
                 _ => Ok(()),
             },
             (LevelValue::Number(number), _) if !number.is_finite() => Err("that is not a number".into()),
-            (value, How::Bind(Bound::Cpus(_))) => numbers(&value.text()).map(drop),
-            (value, How::Bind(Bound::Memory(_))) => numbers(&value.text()).map(drop),
+            (value, How::Bind(_)) => numbers(&value.text()).map(drop),
             (value, How::HugePages) => HugePages::read(value).map(drop),
             (value, How::Mount(_)) => mount_options(&value.text()),
             (value, How::Kernel(_) | How::Setting(_)) if value.text().chars().any(char::is_control) => {
@@ -212,7 +211,7 @@ pub(crate) fn kernel_path(key: &str) -> Result<std::path::PathBuf, String> {
     let segments: Vec<&str> = path.split('/').collect();
     let good =
         |segment: &&str| !segment.is_empty() && !segment.starts_with('.') && segment.chars().all(plain);
-    if segments.len() < 2 || !segments.iter().all(|segment| good(&segment)) {
+    if segments.len() < 2 || !segments.iter().all(good) {
         return Err(format!("{key:?} is not the name of a kernel setting, such as vm.swappiness"));
     }
     Ok(std::path::Path::new("/proc/sys").join(path))

@@ -5,12 +5,27 @@
 //! it changes stands in an undo journal ([`crate::undo`]) before it is changed, so that [`recover`] puts it back after a
 //! kill, too.
 
+mod access;
+mod applier;
+pub(crate) mod cpus;
+pub(crate) mod kernel;
 mod level;
+pub(crate) mod memory;
+pub(crate) mod mount;
+mod server;
+pub(crate) mod shell;
+mod specification;
 mod written;
 
 use serde::{Deserialize, Serialize};
 
-pub use level::{Bound, HugePages, Level, LevelValue, Side};
+pub use access::{Access, Consent};
+pub use applier::Applier;
+pub use level::{Bound, CommandPair, HugePages, Level, LevelValue, Side};
+pub use specification::suits;
+
+pub use crate::undo::recover;
+use crate::undo::{JournalError, UndoError};
 use written::Written;
 
 /// One factor. In a file:
@@ -68,7 +83,10 @@ pub enum FactorError {
     },
     /// The undo journal cannot be written or read.
     #[error(transparent)]
-    Journal(#[from] crate::undo::JournalError),
+    Journal(#[from] JournalError),
+    /// What was changed could not be put back; its journal is kept.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
 }
 
 impl Factor {
@@ -115,6 +133,15 @@ impl Factor {
     /// Whether applying it runs commands of the file, which needs the user's consent.
     pub fn runs_commands(&self) -> bool {
         self.how == How::Command
+    }
+
+    /// Whether it changes something of the server.
+    pub fn is_of_server(&self) -> bool {
+        match self.how {
+            How::Setting(_) | How::HugePages => true,
+            How::Bind(bound) => bound.side() == Side::Server,
+            How::Kernel(_) | How::Spec(_) | How::Mount(_) | How::Command => false,
+        }
     }
 
     /// Refuses what cannot be applied whatever the host and the target: a name that cannot stand in a table, fewer than

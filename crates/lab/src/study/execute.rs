@@ -125,7 +125,7 @@ impl Execution<'_> {
                     if failures >= MOST_FAILURES {
                         return Err(StudyError::Failing { failures, last });
                     }
-                    if let Some(ended) = self.revive(bench, undone, surroundings, last)? {
+                    if let Some(ended) = self.revive(surroundings, last)? {
                         return Ok(ended);
                     }
                 }
@@ -187,12 +187,9 @@ impl Execution<'_> {
         }
     }
 
-    /// After a failed run: the database must answer before anything is put back on it, and what was put on before is not
-    /// to be believed any more.
+    /// After a failed run: the database must answer before the next conditions are put on it.
     fn revive(
         &mut self,
-        bench: &mut dyn Bench,
-        undone: &mut Undone<'_>,
         surroundings: &mut dyn Surroundings,
         last: String,
     ) -> Result<Option<Ended>, StudyError> {
@@ -209,11 +206,6 @@ impl Execution<'_> {
                 });
             }
         }
-        if bench.stopped() {
-            return Ok(None);
-        }
-        undone.undo()?;
-        undone.done = false;
         Ok(None)
     }
 

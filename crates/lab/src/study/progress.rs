@@ -23,8 +23,8 @@ pub fn duration(seconds: f64) -> String {
     let minutes = seconds.div_ceil(60);
     match minutes {
         _ if seconds < 100 => format!("{seconds} s"),
-        0..100 => format!("{minutes} min"),
-        100..2880 => format!("{} h {} min", minutes / 60, minutes % 60),
+        0..60 => format!("{minutes} min"),
+        60..2880 => format!("{} h {:02} min", minutes / 60, minutes % 60),
         _ => format!("{} d {} h", minutes / 1440, (minutes % 1440).div_ceil(60)),
     }
 }
@@ -35,10 +35,7 @@ mod tests {
 
     #[test]
     fn times_read_well() {
-        let read = [0.0, 0.2, 99.0, 100.0, 5_999.0, 6_000.0, 12_000.0, 200_000.0].map(duration);
-        assert_eq!(
-            read,
-            ["0 s", "1 s", "99 s", "2 min", "1 h 40 min", "1 h 40 min", "3 h 20 min", "2 d 8 h"]
-        );
+        let read = [0.0, 0.2, 99.0, 100.0, 3_540.0, 3_541.0, 12_000.0, 200_000.0].map(duration);
+        assert_eq!(read, ["0 s", "1 s", "99 s", "2 min", "59 min", "1 h 00 min", "3 h 20 min", "2 d 8 h"]);
     }
 }

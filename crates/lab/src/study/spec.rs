@@ -102,12 +102,16 @@ impl Study {
         }
         let mut axes: Vec<Axis> = Vec::with_capacity(written.factors.len());
         let mut factors: Vec<Factor> = Vec::with_capacity(written.factors.len());
+        let first_factor = written.factors.first().map(Spanned::span);
         for one in written.factors {
             let span = one.span();
             axes.push(Axis::of(one.get_ref()).map_err(at(span.clone()))?);
             factors.push(one.into_inner());
             // With those before it, so that the place is that of the one that does not go with them.
             factor::check(&factors).map_err(|error| source.refuse(span, error))?;
+        }
+        if let Some(first) = first_factor {
+            factor::suits(&factors, &run).map_err(|error| source.refuse(first, error))?;
         }
         let (goal_span, hypothesis_span) = (written.goal.span(), written.hypothesis.span());
         let (goal, hypothesis) = (written.goal.into_inner(), written.hypothesis.into_inner());
@@ -245,3 +249,6 @@ fn expects(hypothesis: &Hypothesis, axes: &[Axis], goal: &Goal, run: &Spec) -> R
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,8 @@
 //! Where a study stands: the plan, with what the ledger says of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelvin_store::RunId;
 
 use super::{Attempt, Deviation, Entry, Event, Plan, PlannedRun, Results};
 
@@ -153,9 +155,9 @@ impl State {
         self.slots.len() - self.missing()
     }
 
-    /// Whether any run was begun.
-    pub fn begun(&self) -> bool {
-        self.next_place > 0
+    /// Runs that were begun, whatever came of them.
+    pub fn begun_runs(&self) -> usize {
+        self.next_place as usize
     }
 
     /// The results in the order of the plan: the same whatever happened between.
@@ -182,6 +184,14 @@ impl State {
     /// Tries of a planned run that were void or failed, by its place in the plan.
     pub fn tries(&self, planned: usize) -> u32 {
         self.slots.get(planned).map_or(0, |slot| slot.tries)
+    }
+
+    /// Every run of the store that the ledger names.
+    pub fn known_runs(&self) -> BTreeSet<RunId> {
+        let counted = self.slots.iter().filter_map(|slot| slot.counted.as_ref()).map(|(_, results)| results);
+        let void = self.void.iter().map(|(_, results, _)| results);
+        let strays = self.strays.iter().map(|(_, results)| results);
+        counted.chain(void).chain(strays).map(|results| results.run).collect()
     }
 
     /// Replacements that are left.

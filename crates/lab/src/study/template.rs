@@ -89,8 +89,8 @@ duration = "20s"
 warehouses = 1
 "#;
 
-const FACTORIAL_QUESTION: &str = "What do the wait for the disk at commit, the size of the buffers and huge pages do to \
-     the throughput, each by itself and together?";
+const FACTORIAL_QUESTION: &str =
+    "What do the wait at commit, the buffers' size and huge pages do to the throughput, alone and together?";
 
 const FACTORIAL: &str = r#"
 # What the answer holds for, in your words: machine, versions, what else ran, what is left out. Any keys.

@@ -14,6 +14,9 @@ pub enum Change {
     Settings {
         /// The server, as a target without a password.
         target: String,
+        /// The directory of Kelvin's own servers, when it is one of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        servers: Option<PathBuf>,
         /// What its `postgresql.auto.conf` said.
         before: Before,
     },
@@ -80,7 +83,7 @@ impl Process {
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Settings { target, before } => {
+            Self::Settings { target, before, .. } => {
                 let names: Vec<&str> = before.settings.iter().map(|one| one.name.as_str()).collect();
                 write!(f, "{} of {target}", names.join(", "))
             }

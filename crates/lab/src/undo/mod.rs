@@ -7,6 +7,9 @@
 
 mod change;
 mod journal;
+mod put_back;
 
 pub use change::{Change, Process};
 pub use journal::{Journal, JournalError, Pending};
+pub(crate) use put_back::put_back;
+pub use put_back::{UndoError, Undone, recover};

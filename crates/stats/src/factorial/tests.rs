@@ -171,7 +171,7 @@ fn least_squares_of_a_balanced_study_is_what_its_means_say() {
     let places: Vec<usize> = observations.iter().map(|o| design.place(&o.cell).unwrap()).collect();
     let blocks: Vec<usize> = observations.iter().map(|o| o.block as usize).collect();
     let values: Vec<f64> = observations.iter().map(|o| o.value).collect();
-    let fit = fit_unbalanced(&values, &places, &blocks, 6, 4).unwrap();
+    let fit = Fit::unbalanced(&values, &places, &blocks, 6, 4).unwrap();
     let squares: f64 = fit.residuals.iter().map(|r| r * r).sum();
     close(squares, found.error.sum_of_squares, 1e-8);
     close(fit.blocks.unwrap().sum_of_squares, found.blocks.unwrap().sum_of_squares, 1e-7);

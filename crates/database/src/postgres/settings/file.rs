@@ -77,22 +77,19 @@ fn assignment(line: &str) -> std::result::Result<(&str, String, &str), String> {
     if !separated {
         return Err(format!("{:?} after {name} is neither '=' nor a value", shortened(rest)));
     }
-    let (value, rest) = match rest.strip_prefix('\'') {
-        Some(quoted) => {
-            unquoted(quoted).ok_or_else(|| format!("the value of {name} has no closing quote"))?
-        }
-        None => {
-            let plain = |c: char| c.is_alphanumeric() || "_.:/+-".contains(c);
-            let end = rest.find(|c: char| !plain(c)).unwrap_or(rest.len());
-            (rest[..end].to_owned(), &rest[end..])
-        }
+    let (value, rest) = if let Some(quoted) = rest.strip_prefix('\'') {
+        unquoted(quoted).ok_or_else(|| format!("the value of {name} has no closing quote"))?
+    } else {
+        let plain = |c: char| c.is_alphanumeric() || "_.:/+-".contains(c);
+        let end = rest.find(|c: char| !plain(c)).unwrap_or(rest.len());
+        (rest[..end].to_owned(), &rest[end..])
     };
     let comment = rest.trim_start();
     if comment.is_empty() {
         return Ok((name, value, ""));
     }
     match comment.strip_prefix('#') {
-        Some(comment) if !value.is_empty() || rest.len() < line.len() => Ok((name, value, comment.trim())),
+        Some(comment) => Ok((name, value, comment.trim())),
         _ => Err(format!(
             "{:?} stands after the value of {name}; a value with blanks or signs is quoted: '…'",
             shortened(comment)

@@ -1,0 +1,111 @@
+//! `kelvin server`: the PostgreSQL server that kelvin keeps for its runs, and the settings of others.
+
+mod others;
+mod profile;
+mod shown;
+
+use anyhow::Result;
+use kelvin_database::Engine;
+use kelvin_database::managed::{Manager, Profile};
+use kelvin_database::postgres::PostgresEngine;
+use kelvin_database::postgres::settings::differences;
+
+use crate::args::{Global, ProfileArgs, ServerCommand};
+use crate::exit::Code;
+use crate::out;
+use crate::place;
+
+/// Starts, stops, describes or changes it.
+pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
+    let manager = Manager::new(place::servers()?);
+    let mut tell = |text: &str| {
+        if !global.quiet {
+            eprintln!("{text}");
+        }
+    };
+    match command {
+        ServerCommand::Up { version, profile } => up(&manager, *version, profile, global, &mut tell)?,
+        ServerCommand::Down { version } => {
+            let stopped = manager.down(*version)?;
+            if stopped.is_empty() {
+                out::line("no server was running")?;
+            }
+            for major in stopped {
+                out::line(&format!("stopped PostgreSQL {major}"))?;
+            }
+        }
+        ServerCommand::Status => {
+            let all = manager.status()?;
+            if all.is_empty() {
+                out::line("no server was made yet; `kelvin server up` makes one")?;
+            }
+            for status in all {
+                out::write(&shown::status(&status))?;
+            }
+        }
+        ServerCommand::Diff { target: Some(target), profile, .. } => {
+            others::diff(target, profile, global, &mut tell)?;
+        }
+        ServerCommand::Diff { target: None, version, profile } => {
+            let version = manager.version(*version)?;
+            let profile = managed_profile(&manager, version, profile, global)?;
+            let engine = PostgresEngine::new(manager.running(version)?.config());
+            let found = differences(&mut *engine.connect()?, &profile.lines)?;
+            out::write(&shown::differences(&format!("PostgreSQL {version}"), &profile.name, &found))?;
+        }
+        ServerCommand::Apply { target, profile, allow_settings } => {
+            others::apply(target, profile, *allow_settings, global, &mut tell)?;
+        }
+        ServerCommand::Restore { target } => others::restore(target.as_ref(), &manager, &mut tell)?,
+    }
+    Ok(Code::Success)
+}
+
+fn up(
+    manager: &Manager,
+    version: Option<u32>,
+    asked: &ProfileArgs,
+    global: &Global,
+    tell: &mut dyn FnMut(&str),
+) -> Result<()> {
+    let Some(name) = &asked.profile else {
+        let instance = manager.up(version, tell)?;
+        if instance.was_running() {
+            tell("it was running already");
+        }
+        return out::line(&instance.config().to_string());
+    };
+    let host = manager.host(manager.version(version)?);
+    let profile = profile::resolve(name, asked.sized_for.as_deref(), host, global)?;
+    profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
+    let instance = manager.up_with_profile(version, &profile, tell)?;
+    // Lines of the user's own below the section, and what ALTER SYSTEM has set, count more.
+    let mut session = PostgresEngine::new(instance.config()).connect()?;
+    for one in differences(&mut *session, &profile.lines)? {
+        let has =
+            one.server.map_or("does not know it".into(), |value| format!("has {value} ({})", one.source));
+        tell(&format!("{} is not {}: the server {has}", one.name, one.wanted));
+    }
+    out::line(&instance.config().to_string())
+}
+
+/// The asked profile, or the one that the server has. One of the same name that was sized when the server was given it is
+/// not sized anew: free space has changed since, and nothing is wrong with the server for that.
+fn managed_profile(manager: &Manager, version: u32, asked: &ProfileArgs, global: &Global) -> Result<Profile> {
+    let kept = manager.profile(version);
+    let name = asked.profile.as_deref();
+    match (kept, name) {
+        (Some(kept), None) => Ok(kept),
+        (Some(kept), Some(name))
+            if kept.name == name && profile::is_built_in(name) && asked.sized_for.is_none() =>
+        {
+            Ok(kept)
+        }
+        (_, name) => profile::resolve(
+            name.unwrap_or("default"),
+            asked.sized_for.as_deref(),
+            manager.host(version),
+            global,
+        ),
+    }
+}

@@ -1,0 +1,84 @@
+//! From what the user names to a profile with its sizes.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use kelvin_database::managed::{Host, Load, Profile};
+use kelvin_diagnose::Evidence;
+use kelvin_lab::Spec;
+use kelvin_store::Store;
+
+use crate::args::Global;
+use crate::place;
+
+/// A file of settings is a page or two.
+const LONGEST: u64 = 1 << 20;
+
+/// Whether kelvin brings a profile of this name.
+pub(super) fn is_built_in(name: &str) -> bool {
+    ["default", "durable", "steady"].contains(&name)
+}
+
+/// The profile of this name, or of this file.
+pub(super) fn resolve(name: &str, sized_for: Option<&str>, host: Host, global: &Global) -> Result<Profile> {
+    if let Some(run) = sized_for
+        && name != "steady"
+    {
+        bail!("--for {run}: only the profile steady is sized for a run");
+    }
+    match name {
+        "default" => Ok(Profile::standard(host)),
+        "durable" => Ok(Profile::durable(host)),
+        "steady" => Ok(Profile::steady(host, &load(sized_for, global)?)),
+        file => read(Path::new(file)),
+    }
+}
+
+fn read(path: &Path) -> Result<Profile> {
+    let shown = path.display().to_string();
+    let length = match std::fs::metadata(path) {
+        Ok(found) => found.len(),
+        Err(error) => bail!(
+            "--profile {shown}: it is neither default, durable nor steady, and cannot be read as a file: {error}"
+        ),
+    };
+    if length > LONGEST {
+        bail!("--profile {shown}: {length} bytes are too many for a file of settings");
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("--profile {shown}: cannot read it"))?;
+    // It stands in the server's configuration, in a line of its own.
+    let name: String = shown.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    Ok(Profile::parse(&name, &text)?)
+}
+
+/// The load for which steady is sized: that of a stored run, with its log as measured, or of a specification.
+fn load(sized_for: Option<&str>, global: &Global) -> Result<Load> {
+    let Some(name) = sized_for else { return Ok(Load::default()) };
+    let path = Path::new(name);
+    if path.extension().is_some_and(|extension| extension == "toml") || path.is_file() {
+        let spec = Spec::read(path).with_context(|| format!("--for {name}"))?;
+        return Ok(Load { seconds: seconds(&spec), ..Load::default() });
+    }
+    let store = Store::open_read_only(&place::store(global.store.as_deref())?)
+        .with_context(|| format!("--for {name}: it is no file, and there are no stored runs"))?;
+    let run = store.load(store.find(name)?)?;
+    let spec = Spec::parse(&run.info.spec_toml, &format!("the specification of run {}", run.id))?;
+    let evidence = Evidence::of(&run)?;
+    let rates = evidence.points().filter_map(|point| evidence.mean(point.point, "postgres.wal.bytes"));
+    let rate = rates.reduce(f64::max).filter(|rate| *rate > 0.0);
+    if rate.is_none() {
+        bail!(
+            "--for {name}: run {} has no measure of the log that the server wrote (postgres.wal.bytes); name a run on \
+             PostgreSQL that was observed, or a specification",
+            run.id
+        );
+    }
+    let database = run.info.environment.get("database_bytes").and_then(serde_json::Value::as_u64);
+    Ok(Load { wal_rate: rate, seconds: seconds(&spec), database })
+}
+
+/// Ramp-up and window of all points: a checkpoint comes before the run, not before each of them.
+fn seconds(spec: &Spec) -> f64 {
+    let point = spec.load.ramp_up.duration() + spec.load.duration.duration();
+    point.as_secs_f64() * spec.load.points().len().max(1) as f64
+}

@@ -1,0 +1,30 @@
+//! What puts a study's factors on and takes them off, with what the user allows.
+
+use std::path::Path;
+
+use anyhow::Result;
+use kelvin_database::managed::Manager;
+use kelvin_lab::factor::{Access, Applier, Consent, recover as put_back};
+
+use super::Situation;
+use crate::args::StudyRunArgs;
+use crate::place;
+
+/// Ready to put on the first cell; nothing is changed yet.
+pub(super) fn of(situation: &Situation, args: &StudyRunArgs) -> Result<Applier> {
+    let consent = Consent { commands: args.allow_commands, settings: args.allow_settings };
+    let factors = situation.study.factors.clone();
+    let quiet = Applier::new(factors, &situation.folder.undo_path(), access()?, consent)?;
+    Ok(quiet.with_progress(|text| eprintln!("{text}")))
+}
+
+/// Puts back what the journal of a killed session names; says what.
+pub(super) fn recover(journal: &Path) -> Result<Vec<String>> {
+    let undone = put_back(journal, &access()?, &mut |text| eprintln!("{text}"))?;
+    let left = undone.left.into_iter().map(|left| format!("left to you: {left}"));
+    Ok(undone.changes.into_iter().chain(left).collect())
+}
+
+fn access() -> Result<Access> {
+    Ok(Access::new(Manager::new(place::servers()?)))
+}

@@ -1,0 +1,32 @@
+//! `kelvin study new`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use kelvin_lab::study::{Folder, Template, study_toml};
+
+use super::registry;
+use crate::args::NewArgs;
+use crate::exit::Code;
+use crate::out;
+
+/// Makes the folder.
+pub(super) fn new(args: &NewArgs) -> Result<Code> {
+    let name = name_of(&args.folder)?;
+    let template = if args.example { Template::Factorial } else { Template::Ab };
+    let (folder, _) = Folder::create(&args.folder, &study_toml(template, name))?;
+    registry::remember(&folder);
+    let shown = folder.path().display();
+    out::write(&format!(
+        "made {shown}/study.toml and {shown}/notebook.md\n\n\
+        Edit study.toml, then:\n  kelvin study plan {shown}    every run, its time, and what it can find\n  \
+        kelvin study lock {shown}    fix the hypothesis\n  kelvin study run {shown}     make the runs\n"
+    ))?;
+    Ok(Code::Success)
+}
+
+/// The name of a new study: the last part of its folder's.
+pub(super) fn name_of(folder: &Path) -> Result<&str> {
+    let last = folder.file_name().and_then(|name| name.to_str());
+    last.with_context(|| format!("{} has no last part that could be a study's name", folder.display()))
+}

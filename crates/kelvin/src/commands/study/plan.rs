@@ -1,0 +1,206 @@
+//! `kelvin study plan`: every run before it is made.
+
+use anyhow::Result;
+use kelvin_lab::study::{DesignKind, PlannedRun, Power, duration, pooled_variation, restarts};
+
+use super::page::{WIDTH, counted, cut, head, paragraph, percent, table};
+use super::{Situation, find};
+use crate::args::PlanArgs;
+use crate::exit::Code;
+use crate::live::grouped;
+use crate::out;
+
+/// A level's column is not wider than this.
+const LEVEL: usize = 14;
+
+/// Shows the plan.
+pub(super) fn plan(args: &PlanArgs) -> Result<Code> {
+    let situation = Situation::of(find(&args.study)?)?;
+    out::write(&render(&situation, args.cv.map(kelvin_lab::study::Share::ratio)))?;
+    Ok(Code::Success)
+}
+
+/// The whole plan as text.
+pub(super) fn render(situation: &Situation, cv: Option<f64>) -> String {
+    let mut text = String::new();
+    head(&mut text, situation);
+    factors(&mut text, situation);
+    summary(&mut text, situation, cv);
+    aliases(&mut text, situation);
+    runs(&mut text, situation);
+    text
+}
+
+/// What the notebook keeps of it: everything but what stands in the file, and the runs.
+pub(super) fn in_short(situation: &Situation) -> String {
+    let mut text = String::new();
+    summary(&mut text, situation, None);
+    aliases(&mut text, situation);
+    text
+}
+
+fn factors(text: &mut String, situation: &Situation) {
+    let mut rows =
+        vec![["factor", "levels, the base first", "what is changed", ""].map(str::to_owned).to_vec()];
+    for (index, factor) in situation.study.factors.iter().enumerate() {
+        let letter = char::from(b'A' + index as u8);
+        rows.push(vec![
+            format!("{letter} {}", cut(factor.name(), 20)),
+            cut(&factor.levels().join(", "), 28),
+            cut(&factor.applied_by(), 40),
+            if restarts(factor) { "restarts" } else { "" }.to_owned(),
+        ]);
+    }
+    text.push('\n');
+    table(text, &rows, |_| true);
+}
+
+fn summary(text: &mut String, situation: &Situation, cv: Option<f64>) {
+    let (study, plan, state) = (&situation.study, &situation.plan, &situation.state);
+    text.push('\n');
+    let control = if study.design.control { " and the base once more as a control" } else { "" };
+    let words = format!(
+        "{}, {}; {} with every cell{control}: {}, in an order that the seed {} shuffles within each block",
+        study.design.kind.as_str(),
+        counted(plan.cells.len(), "cell"),
+        counted(study.design.blocks as usize, "block"),
+        counted(plan.runs.len(), "run"),
+        study.design.seed
+    );
+    paragraph(text, "design  ", &words);
+
+    let restarting: Vec<bool> = study.factors.iter().map(restarts).collect();
+    if restarting.contains(&true) {
+        let words = format!(
+            "{} of {} begin with one; runs are not put together to save any, since an order that is not random could \
+             take the machine's drift for an effect",
+            counted(plan.restarts(&restarting), "run"),
+            plan.runs.len()
+        );
+        paragraph(text, "restart ", &words);
+    }
+
+    let estimate = situation.estimate();
+    let (total, left) = (estimate.seconds(plan.runs.len()), estimate.seconds(state.missing()));
+    let how = if estimate.measured { "as those made took" } else { "assumed: ramp-up, window and 15 s" };
+    let words = format!(
+        "about {} in all, {} left ({} a run, {how}); {:.1} machine hours",
+        duration(total),
+        duration(left),
+        duration(estimate.run_seconds),
+        total / 3600.0
+    );
+    paragraph(text, "time    ", &words);
+
+    paragraph(text, "power   ", &power(situation, cv));
+}
+
+fn power(situation: &Situation, asked: Option<f64>) -> String {
+    let (study, plan) = (&situation.study, &situation.plan);
+    let (cv, from) = match (asked, pooled_variation(study, plan, &situation.state)) {
+        (Some(cv), _) => (cv, "as you say".to_owned()),
+        (None, Some((cv, degrees))) if degrees >= 3 => {
+            (cv, format!("as the runs show, {degrees} degrees of freedom"))
+        }
+        (None, _) => (study.design.assumed_cv.ratio(), "assumed".to_owned()),
+    };
+    let power = Power::of(study, plan, cv);
+    let matters = study.goal.smallest_effect;
+    let resolves = match power.resolves {
+        Some(effect) => format!(
+            "an effect of {} on {} is found with a probability of {:.0} %",
+            percent(effect),
+            study.goal.metric,
+            Power::probability() * 100.0
+        ),
+        None => "no effect can be tested with so few runs".into(),
+    };
+    let needed = match power.blocks_needed {
+        Some(blocks) if blocks <= study.design.blocks => {
+            format!(
+                "{matters} takes {}, and {} are planned",
+                counted(blocks as usize, "block"),
+                study.design.blocks
+            )
+        }
+        Some(blocks) => format!(
+            "TOO FEW: {matters}, the smallest effect that matters, takes {}, and {} are planned",
+            counted(blocks as usize, "block"),
+            study.design.blocks
+        ),
+        None => format!("no number of runs finds {matters}"),
+    };
+    format!(
+        "{} behind each level of {}; with {} variation from run to run ({from}) {resolves}; {needed}",
+        counted(power.runs_a_level as usize, "run"),
+        study.hypothesis.factor,
+        percent(power.cv),
+    )
+}
+
+fn aliases(text: &mut String, situation: &Situation) {
+    if situation.study.design.kind != DesignKind::Fractional {
+        return;
+    }
+    let resolution = situation.plan.resolution.unwrap_or(0);
+    text.push_str(&format!(
+        "\naliases: effects in one line cannot be told from each other (resolution {})\n",
+        ["–", "I", "II", "III", "IV", "V", "VI", "VII", "VIII"]
+            .get(resolution)
+            .copied()
+            .unwrap_or("above VIII")
+    ));
+    for set in &situation.plan.aliases {
+        out::wrapped(text, &set.join(" = "), 2, 4, WIDTH);
+    }
+}
+
+fn runs(text: &mut String, situation: &Situation) {
+    let (study, plan, state) = (&situation.study, &situation.plan, &situation.state);
+    let restarting: Vec<bool> = study.factors.iter().map(restarts).collect();
+    let estimate = situation.estimate();
+    let mut head = vec!["run".to_owned(), "block".into()];
+    head.extend(study.axes.iter().map(|axis| cut(&axis.name, LEVEL)));
+    head.extend(["note", "left", study.goal.metric.as_str()].map(|name| cut(name, LEVEL)));
+    let mut rows = vec![head];
+    let mut before: Option<PlannedRun> = None;
+    let mut left = state.missing();
+    for (index, &run) in plan.runs.iter().enumerate() {
+        let changes = plan.changes(before, run);
+        let mut row = vec![(index + 1).to_string(), (run.block + 1).to_string()];
+        for (factor, setting) in plan.cell(run).0.iter().enumerate() {
+            let mark = if changes.contains(&factor) { "*" } else { "" };
+            row.push(format!("{}{mark}", cut(&setting.level, LEVEL - 1)));
+        }
+        let restart = changes.iter().any(|&factor| restarting[factor]);
+        let control = plan.treatment(run).control;
+        let words = [control.then_some("control"), restart.then_some("restart")];
+        row.push(words.into_iter().flatten().collect::<Vec<_>>().join(", "));
+        let result = state.result(index);
+        row.push(if result.is_some() { "done".into() } else { duration(estimate.seconds(left)) });
+        if result.is_none() {
+            left = left.saturating_sub(1);
+        }
+        row.push(outcome(situation, index));
+        rows.push(row);
+        before = Some(run);
+    }
+    text.push_str(
+        "\nruns (* is changed before the run; left: the time from its beginning to the study's end)\n",
+    );
+    let levels = 2..2 + study.axes.len() + 1;
+    table(text, &rows, |column| levels.contains(&column));
+}
+
+fn outcome(situation: &Situation, planned: usize) -> String {
+    let tries = situation.state.tries(planned);
+    let value = situation.state.result(planned).and_then(|result| result.value(&situation.study.goal.metric));
+    let value = value
+        .map(|value| if value >= 1000.0 { grouped(value.round() as u64) } else { format!("{value:.3}") });
+    match (value, tries) {
+        (Some(value), 0) => value,
+        (Some(value), tries) => format!("{value} (try {})", tries + 1),
+        (None, 0) => String::new(),
+        (None, tries) => format!("void ×{tries}"),
+    }
+}

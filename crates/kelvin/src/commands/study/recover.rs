@@ -1,0 +1,21 @@
+//! `kelvin study recover`: puts back what a killed study left changed.
+
+use anyhow::Result;
+
+use super::find;
+use crate::args::RecoverArgs;
+use crate::exit::Code;
+use crate::out;
+
+/// Puts everything back that the study's undo journal names.
+pub(super) fn recover(args: &RecoverArgs) -> Result<Code> {
+    let folder = find(&args.study)?;
+    let put_back = super::run::put_back(&folder)?;
+    if put_back.is_empty() {
+        out::line("nothing is left to put back")?;
+    }
+    for one in put_back {
+        out::line(&format!("put back: {one}"))?;
+    }
+    Ok(Code::Success)
+}

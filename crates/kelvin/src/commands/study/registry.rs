@@ -1,0 +1,67 @@
+//! The studies that this user has made or run: their folders, in a file of the data directory. A convenience and no more:
+//! everything that is known of a study stands in its folder.
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use kelvin_lab::study::Folder;
+
+use crate::place;
+
+/// Folders that are remembered; the oldest go first.
+const MOST: usize = 1000;
+
+fn file() -> Result<PathBuf> {
+    Ok(place::data_directory()?.join("studies.json"))
+}
+
+/// The folders, the newest last. One that is there no more is left out.
+pub(super) fn known() -> Result<Vec<Folder>> {
+    Ok(read()?.iter().filter_map(|path| Folder::open(path).ok()).collect())
+}
+
+/// The newest folder whose study, or whose own last part, has this name.
+pub(super) fn named(name: &str) -> Result<Option<Folder>> {
+    let is_named = |folder: &Folder| {
+        folder.path().file_name().is_some_and(|last| last == name)
+            || folder.study().is_ok_and(|study| study.name == name)
+    };
+    Ok(known()?.into_iter().rev().find(is_named))
+}
+
+/// Remembers a folder. That it cannot is told and is no reason to stop.
+pub(super) fn remember(folder: &Folder) {
+    if let Err(error) = add(folder) {
+        eprintln!("kelvin: `kelvin study list` will not know this study: {error:#}");
+    }
+}
+
+fn add(folder: &Folder) -> Result<()> {
+    let path = folder.path().canonicalize().context("cannot find the folder")?;
+    let mut paths = read()?;
+    if paths.last() == Some(&path) {
+        return Ok(());
+    }
+    paths.retain(|known| *known != path);
+    paths.push(path);
+    paths.drain(..paths.len().saturating_sub(MOST));
+    let file = file()?;
+    let directory = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    let mut new = tempfile::NamedTempFile::new_in(directory).context("cannot write the list of studies")?;
+    new.write_all(serde_json::to_string_pretty(&paths)?.as_bytes())?;
+    new.persist(&file).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(())
+}
+
+fn read() -> Result<Vec<PathBuf>> {
+    let file = file()?;
+    match std::fs::read(&file) {
+        Ok(text) => {
+            serde_json::from_slice(&text).with_context(|| format!("{} is no list of studies", file.display()))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
+    }
+}

@@ -1,0 +1,245 @@
+//! `kelvin study run`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use kelvin_lab::study::{
+    Ended, Execution, Facts, Folder, Ledger, Opening, State, StudyError, Surroundings, begin, duration,
+    execute, facts, notebook::Part,
+};
+use kelvin_lab::{BenchError, Spec};
+use kelvin_store::{GroupId, GroupKind, NewGroup, Store};
+use kelvin_workload::Stop;
+use serde_json::json;
+
+use super::conditions;
+use super::{Situation, find, plan, registry, show};
+use crate::args::{Global, StudyRunArgs};
+use crate::exit::Code;
+use crate::live;
+use crate::measure::StoreBench;
+use crate::open::{self, Purpose};
+use crate::{out, place, signal};
+
+/// A server that crashed may have much to recover; after this long it is not coming back.
+const COMES_BACK: Duration = Duration::from_secs(300);
+
+/// Makes the runs that are left.
+pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
+    let folder = find(&args.study)?;
+    // Nobody else runs it from here on, and what the ledger says stays true.
+    let (mut ledger, entries) = Ledger::open(&folder.ledger_path())?;
+    let mut situation = Situation::with(folder, |plan| State::of(plan, &entries))?;
+    consent(args, &situation)?;
+    let budget = args.replacements.unwrap_or(situation.plan.replacements);
+    registry::remember(&situation.folder);
+
+    let stop = signal::listen()?;
+    let mut live = live::for_run(global.quiet, false);
+    for one in put_back(&situation.folder)? {
+        live.say(&format!("put back, as an earlier session was killed: {one}"));
+    }
+    let store_path = place::store(global.store.as_deref())?;
+    let store_path = std::path::absolute(&store_path).unwrap_or(store_path);
+    let store = Store::open(&store_path)?;
+    let group = group(&store, &store_path, &situation)?;
+    forsake(&store, group, &situation)?;
+    let facts = surroundings(&situation.study.run, &mut |text| live.say(text))?;
+
+    let opening = Opening {
+        study: &situation.study,
+        plan: &situation.plan,
+        lock: situation.lock.as_ref(),
+        facts,
+        store: &store_path,
+        group,
+    };
+    let deviations = begin(&mut ledger, &mut situation.state, &opening)?;
+    live.say(&greeting(&situation));
+    for deviation in &deviations {
+        live.say(&format!("deviation: {}", deviation.describe()));
+    }
+
+    let mut conditions = conditions::of(&situation, args)?;
+    let mut database = Database { target: situation.study.run.clone(), stop: stop.clone() };
+    let mut bench = StoreBench::new(&store, &mut *live, &stop, None);
+    let execution = Execution {
+        study: &situation.study,
+        plan: &situation.plan,
+        group,
+        budget,
+        ledger: &mut ledger,
+        state: &mut situation.state,
+    };
+    let ended = execute(execution, &mut bench, &mut conditions, &mut database);
+    drop(bench);
+    drop(conditions);
+
+    situation.folder.note(Part::Plan, &fenced(&plan::in_short(&situation)))?;
+    situation.folder.note(Part::Runs, &fenced(&show::happened(&situation)))?;
+    out::write(&show::render(&situation))?;
+    tell(&situation, ended)
+}
+
+/// A file may come from anybody: whoever runs it decides what it may do beside measuring.
+fn consent(args: &StudyRunArgs, situation: &Situation) -> Result<()> {
+    if args.allow_commands {
+        return Ok(());
+    }
+    let study = &situation.study;
+    let commands: Vec<&str> = study
+        .factors
+        .iter()
+        .filter(|factor| factor.runs_commands())
+        .map(kelvin_lab::factor::Factor::name)
+        .collect();
+    if !commands.is_empty() {
+        bail!(
+            "{} runs commands of {} on this machine: read them, and say --allow-commands if they may",
+            commands.join(", "),
+            situation.folder.study_path().display()
+        );
+    }
+    if study.run.pgbench.allow_shell || study.run.script.allow_shell {
+        bail!(
+            "the study allows its scripts to run shell commands on this machine (allow-shell = true): read its \
+             scripts, and say --allow-commands if they may"
+        );
+    }
+    Ok(())
+}
+
+/// Puts back what an earlier session left changed; says what.
+pub(super) fn put_back(folder: &Folder) -> Result<Vec<String>> {
+    conditions::recover(&folder.undo_path())
+        .with_context(|| format!("what {} names cannot be put back", folder.undo_path().display()))
+}
+
+/// The group of the study's runs: that of the sessions before, or a new one.
+fn group(store: &Store, path: &Path, situation: &Situation) -> Result<GroupId> {
+    if let Some(session) = &situation.state.session {
+        let id = GroupId(session.group);
+        let known = store.group(id)?.filter(|group| {
+            group.info.kind == GroupKind::Study && group.info.name.as_ref() == Some(&situation.study.name)
+        });
+        if known.is_none() || session.store != path {
+            bail!(
+                "the runs of this study are group {id} of {}, not of {}; give the same file with --store",
+                session.store.display(),
+                path.display()
+            );
+        }
+        return Ok(id);
+    }
+    let study = &situation.study;
+    let body = json!({
+        "folder": std::path::absolute(situation.folder.path()).unwrap_or_else(|_| situation.folder.path().to_owned()),
+        "question": study.question,
+        "seed": study.design.seed,
+        "blocks": study.design.blocks,
+        "treatments": situation.plan.treatments.iter().map(|one| &one.name).collect::<Vec<_>>(),
+        "lock": situation.lock.as_ref().map(|lock| &lock.sha256),
+    });
+    let group = NewGroup {
+        kind: GroupKind::Study,
+        name: Some(study.name.clone()),
+        created: jiff::Timestamp::now(),
+        body,
+    };
+    Ok(store.begin_group(&group)?)
+}
+
+/// A run that the store has and the ledger has not was made by a session that was killed before it could write it down:
+/// it is made again, and must not count twice.
+fn forsake(store: &Store, group: GroupId, situation: &Situation) -> Result<()> {
+    let known = situation.state.known_runs();
+    for member in store.members(group)? {
+        if member.void.is_none() && !known.contains(&member.run) {
+            store.set_void(
+                member.run,
+                Some("kelvin was ended before it entered the run into the study's ledger"),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// What this session runs on.
+fn surroundings(spec: &Spec, tell: &mut dyn FnMut(&str)) -> Result<Facts> {
+    let mut facts = facts(env!("CARGO_PKG_VERSION"));
+    let opened = open::open(&spec.target, Purpose::Run, tell)?;
+    let mut session = opened.engine.connect()?;
+    facts.insert("database".into(), opened.engine.fingerprint(&mut *session)?.version);
+    Ok(facts)
+}
+
+fn greeting(situation: &Situation) -> String {
+    let (plan, state) = (&situation.plan, &situation.state);
+    let estimate = situation.estimate();
+    let mark = if situation.lock.is_some() { "" } else { " · EXPLORATORY: the hypothesis is not locked" };
+    let goes_on = if state.begun_runs() > 0 {
+        format!(", {} of them are done", state.counted_runs())
+    } else {
+        String::new()
+    };
+    format!(
+        "study {}: {} runs{goes_on} · about {} left{mark}",
+        situation.study.name,
+        plan.runs.len(),
+        duration(estimate.seconds(state.missing()))
+    )
+}
+
+fn fenced(text: &str) -> String {
+    format!("```\n{}\n```", text.trim())
+}
+
+fn tell(situation: &Situation, ended: Result<Ended, StudyError>) -> Result<Code> {
+    let again = format!("kelvin study run {}", situation.folder.path().display());
+    match ended {
+        Ok(Ended::Complete) => {
+            out::line(&format!("\nAnalysis: kelvin study analyze {}", situation.folder.path().display()))?;
+            Ok(Code::Success)
+        }
+        Ok(Ended::Missing(missing)) => {
+            eprintln!(
+                "kelvin: {missing} planned runs have no result that counts, and the replacements are used up; more with \
+                 {again} --replacements N"
+            );
+            Ok(Code::NotValid)
+        }
+        Ok(Ended::Interrupted) => {
+            eprintln!("kelvin: stopped; everything is put back, and {again} goes on from here");
+            Ok(Code::Interrupted)
+        }
+        Err(error) if situation.state.counted_runs() > 0 => {
+            eprintln!("kelvin: {error}");
+            Ok(Code::Aborted)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The database of the study's runs, after one of them failed.
+struct Database {
+    target: Spec,
+    stop: Stop,
+}
+
+impl Surroundings for Database {
+    fn revive(&mut self) -> Result<(), BenchError> {
+        let since = Instant::now();
+        loop {
+            if self.stop.requested() {
+                return Err(BenchError::Interrupted);
+            }
+            let opened = open::open(&self.target.target, Purpose::Run, &mut |_| {});
+            match opened {
+                Ok(_) => return Ok(()),
+                Err(error) if since.elapsed() > COMES_BACK => return Err(BenchError::Failed(error.into())),
+                Err(_) => std::thread::sleep(Duration::from_millis(500)),
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Puts cells on and takes them off.
+
+mod commands;
+mod place;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::access::{Access, Consent};
+use super::level::{Bound, Side};
+use super::{Factor, FactorError, How, Level, cpus, specification};
+use crate::Spec;
+use crate::bench::BenchError;
+use crate::conditions::{Cell, Conditions};
+use crate::spec::TargetName;
+use crate::undo::{Change, Journal, Undone, put_back};
+
+/// Puts the levels of a cell on, and everything back in the end.
+///
+/// Every change stands in the journal before it is made. After a cell was put on, every level was seen to hold; one that
+/// does not is an error, and everything is put back. Dropping it puts everything back, too.
+pub struct Applier {
+    factors: Vec<Factor>,
+    path: PathBuf,
+    journal: Option<Journal>,
+    access: Access,
+    consent: Consent,
+    tell: Box<dyn FnMut(&str) + Send>,
+    /// Where this process ran before it was bound.
+    home: String,
+    /// The server whose factors are on.
+    target: Option<String>,
+    /// The commands that are on: level and number in the journal, by factor.
+    running: BTreeMap<String, (String, u64)>,
+    /// The control group into which this process was moved, and from where.
+    client_group: Option<(PathBuf, PathBuf)>,
+}
+
+type Levels<'a> = Vec<(&'a Factor, &'a Level)>;
+
+impl Applier {
+    /// An applier of these factors, whose journal is at `journal`. Refused: factors that cannot stand together, commands
+    /// without consent, and a journal that another process uses or in which something waits to be put back
+    /// ([`super::recover`]). Nothing is changed yet, and no server reached.
+    pub fn new(
+        factors: Vec<Factor>,
+        journal: &Path,
+        access: Access,
+        consent: Consent,
+    ) -> Result<Self, FactorError> {
+        super::check(&factors)?;
+        if let Some(factor) = factors.iter().find(|factor| factor.runs_commands() && !consent.commands) {
+            return Err(FactorError::Unusable(format!(
+                "factor {:?} runs commands as this user; read them, and allow it with --allow-commands",
+                factor.name
+            )));
+        }
+        Ok(Self {
+            factors,
+            path: journal.into(),
+            journal: Some(Journal::begin(journal)?),
+            access,
+            consent,
+            tell: Box::new(|_| ()),
+            home: cpus::of(None).map_err(FactorError::Unusable)?,
+            target: None,
+            running: BTreeMap::new(),
+            client_group: None,
+        })
+    }
+
+    /// With somebody who hears of what takes long.
+    #[must_use]
+    pub fn with_progress(mut self, tell: impl FnMut(&str) + Send + 'static) -> Self {
+        self.tell = Box::new(tell);
+        self
+    }
+
+    /// The factors.
+    pub fn factors(&self) -> &[Factor] {
+        &self.factors
+    }
+
+    /// [`Conditions::apply`] with this crate's error.
+    pub fn put_on(&mut self, cell: &Cell, spec: &mut Spec) -> Result<(), FactorError> {
+        let factors = self.factors.clone();
+        let outcome = Self::levels(&factors, cell).and_then(|levels| {
+            let mut changed = spec.clone();
+            for (factor, level) in &levels {
+                if let How::Spec(path) = &factor.how {
+                    changed = specification::with(&changed, factor, level, path)?;
+                }
+            }
+            self.surroundings(&levels, &changed.target)?;
+            Ok(changed)
+        });
+        match outcome {
+            Ok(changed) => {
+                *spec = changed;
+                Ok(())
+            }
+            Err(error) => {
+                // What failed is more to be known than what failed after it, which the journal keeps.
+                let _ = self.take_off();
+                Err(error)
+            }
+        }
+    }
+
+    /// [`Conditions::undo`], and what was put back.
+    pub fn take_off(&mut self) -> Result<Undone, FactorError> {
+        self.running.clear();
+        self.target = None;
+        let client = self.client_home();
+        let Some(mut journal) = self.journal.take() else { return Ok(Undone::default()) };
+        match put_back(&mut journal, &self.access, &|_| true, &mut *self.tell) {
+            Ok(undone) => {
+                journal.end()?;
+                client.map_err(FactorError::Unusable)?;
+                Ok(undone)
+            }
+            Err(error) => {
+                self.journal = Some(journal);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The levels of a cell: every factor at one that it has.
+    fn levels<'a>(factors: &'a [Factor], cell: &Cell) -> Result<Levels<'a>, FactorError> {
+        let unusable = |why: String| Err(FactorError::Unusable(why));
+        if let Some(other) = cell.0.iter().find(|one| !factors.iter().any(|factor| factor.name == one.factor))
+        {
+            return unusable(format!("there is no factor {:?}", other.factor));
+        }
+        let mut levels = Vec::new();
+        for factor in factors {
+            let Some(setting) = cell.0.iter().find(|one| one.factor == factor.name) else {
+                return unusable(format!(
+                    "the cell {:?} says nothing of the factor {:?}",
+                    cell.name(),
+                    factor.name
+                ));
+            };
+            let Some(level) = factor.level(&setting.level) else {
+                let known = factor.levels().join(", ");
+                return unusable(format!(
+                    "factor {:?} has no level {:?}; it has {known}",
+                    factor.name, setting.level
+                ));
+            };
+            levels.push((factor, level));
+        }
+        Ok(levels)
+    }
+
+    /// Everything but the specification. Commands that go are undone first and those that come are run last, so that what
+    /// they do disturbs no restart.
+    fn surroundings(&mut self, levels: &Levels<'_>, target: &TargetName) -> Result<(), FactorError> {
+        self.end_commands(levels)?;
+        for (factor, level) in levels {
+            let done = match &factor.how {
+                How::Kernel(key) => self.kernel(key, &level.value.text()),
+                How::Mount(directory) => self.mount(directory, &level.value.text()),
+                _ => Ok(()),
+            };
+            done.map_err(|why| not_taken(factor, level, why))?;
+        }
+        let of_server = levels.iter().any(|(factor, _)| factor.is_of_server());
+        let of_client = levels.iter().any(|(factor, _)| matches!(factor.how, How::Bind(_)));
+        // A server that a run would start from a bound process would be bound with it.
+        if of_server || of_client && target.is_managed() {
+            self.server(levels, target)?;
+        }
+        for (factor, level) in levels {
+            let done = match factor.how {
+                How::Bind(Bound::Cpus(Side::Client)) => {
+                    cpus::bind_process(std::process::id(), &level.value.text())
+                }
+                How::Bind(Bound::Memory(Side::Client)) => self.client_memory(&level.value.text()),
+                _ => Ok(()),
+            };
+            done.map_err(|why| not_taken(factor, level, why))?;
+        }
+        self.begin_commands(levels)
+    }
+
+    fn record(&mut self, change: Change) -> Result<u64, String> {
+        let journal = match &mut self.journal {
+            Some(journal) => journal,
+            None => self.journal.insert(Journal::begin(&self.path).map_err(|error| error.to_string())?),
+        };
+        journal.about_to(change).map_err(|error| error.to_string())
+    }
+
+    fn pending(&self) -> impl Iterator<Item = &Change> {
+        self.journal.iter().flat_map(Journal::pending).map(|pending| &pending.change)
+    }
+
+    /// Does something whose new processes are not to stand where this process is bound: a server that this thread starts
+    /// inherits its CPUs.
+    fn at_home<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+        let bound = cpus::of(None)?;
+        let group = self.client_group.clone();
+        let me = std::process::id().to_string();
+        let enter = |directory: &Path| {
+            std::fs::write(directory.join("cgroup.procs"), &me)
+                .map_err(|error| format!("this process cannot enter {}: {error}", directory.display()))
+        };
+        if let Some((_, from)) = &group {
+            enter(from)?;
+        }
+        cpus::bind(None, &self.home.clone())?;
+        let outcome = act(self);
+        cpus::bind(None, &bound)?;
+        if let Some((group, _)) = &group {
+            enter(group)?;
+        }
+        outcome
+    }
+
+    /// Brings the threads of this process back to where they were. No journal holds that: it ends with the process.
+    fn client_home(&mut self) -> Result<(), String> {
+        self.client_group = None;
+        let bound = self.factors.iter().any(|factor| factor.how == How::Bind(Bound::Cpus(Side::Client)));
+        if bound { cpus::bind_process(std::process::id(), &self.home) } else { Ok(()) }
+    }
+}
+
+impl Conditions for Applier {
+    fn apply(&mut self, cell: &Cell, spec: &mut Spec) -> Result<(), BenchError> {
+        self.put_on(cell, spec).map_err(|error| BenchError::Failed(error.into()))
+    }
+
+    fn undo(&mut self) -> Result<(), BenchError> {
+        self.take_off().map(drop).map_err(|error| BenchError::Failed(error.into()))
+    }
+}
+
+impl Drop for Applier {
+    fn drop(&mut self) {
+        // The journal keeps what cannot be put back, and there is nobody to tell.
+        let _ = self.take_off();
+    }
+}
+
+fn not_taken(factor: &Factor, level: &Level, why: String) -> FactorError {
+    FactorError::NotTaken { factor: factor.name.clone(), level: level.name.clone(), why }
+}

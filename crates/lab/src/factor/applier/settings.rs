@@ -1,0 +1,169 @@
+//! The server's side of a cell: its settings, with the restarts that they need, and its huge pages.
+
+use std::path::PathBuf;
+
+use kelvin_database::postgres::settings;
+
+use super::{Applier, Levels, not_taken};
+use crate::factor::access::Server;
+use crate::factor::level::{Bound, HugePages, Side};
+use crate::factor::{FactorError, How, kernel, server};
+use crate::spec::TargetName;
+use crate::undo::{Change, put_back};
+
+impl Applier {
+    pub(super) fn server(&mut self, levels: &Levels<'_>, target: &TargetName) -> Result<(), FactorError> {
+        let first = levels.first().copied();
+        let told = |why: String| match first {
+            Some((factor, level)) => not_taken(factor, level, why),
+            None => FactorError::Unusable(why),
+        };
+        let reached =
+            self.at_home(|this| server::reach(&this.access, target, &mut *this.tell)).map_err(told)?;
+        if self.target.as_ref().is_some_and(|old| *old != reached.target) {
+            // Another server: the one before gets back what it had.
+            let of_server =
+                |change: &Change| matches!(change, Change::Settings { .. } | Change::Affinity { .. });
+            if let Some(journal) = &mut self.journal {
+                put_back(journal, &self.access, &of_server, &mut *self.tell)?;
+            }
+        }
+        self.target = Some(reached.target.clone());
+        self.settings(levels, &reached)?;
+        let bound = levels.iter().any(|(factor, _)| factor.how == How::Bind(Bound::Cpus(Side::Server)));
+        if reached.managed.is_some() && !bound {
+            self.unbind(&reached).map_err(told)?;
+        }
+        for (factor, level) in levels {
+            let done = match factor.how {
+                How::Bind(Bound::Cpus(Side::Server)) => self.server_cpus(&reached, &level.value.text()),
+                How::Bind(Bound::Memory(Side::Server)) => self.server_memory(&reached, &level.value.text()),
+                _ => Ok(()),
+            };
+            done.map_err(|why| not_taken(factor, level, why))?;
+        }
+        Ok(())
+    }
+
+    fn settings(&mut self, levels: &Levels<'_>, server: &Server) -> Result<(), FactorError> {
+        let asked = server::asked(levels).map_err(FactorError::Unusable)?;
+        let Some(first) = asked.first() else { return Ok(()) };
+        let told = |why: String| not_taken(first.factor, first.level, why);
+        let differing = server::differing(server, &asked).map_err(told)?;
+        if !differing.is_empty() {
+            let (one, _) = &differing[0];
+            if server.managed.is_none() && !self.consent.settings {
+                return Err(FactorError::Unusable(format!(
+                    "factor {:?} changes settings of {}, which is not kelvin's own server; allow it with --allow-settings: \
+                     they are put back in the end",
+                    one.factor.name, server.target
+                )));
+            }
+            self.reserve_pages(levels, server, &asked)?;
+            let changes: Vec<(&str, &str)> =
+                differing.iter().map(|(one, _)| (one.name.as_str(), one.value.as_str())).collect();
+            self.change(server, &changes).map_err(|why| {
+                // Several were changed together: the one that the error names is to blame.
+                let blamed =
+                    differing.iter().find(|(one, _)| why.contains(&one.name)).unwrap_or(&differing[0]);
+                not_taken(blamed.0.factor, blamed.0.level, why)
+            })?;
+            if let Some((one, why)) = server::differing(server, &asked).map_err(told)?.first() {
+                let why = format!("{} was set to {}, and {why}", one.name, one.value);
+                return Err(not_taken(one.factor, one.level, why));
+            }
+        }
+        for (factor, level) in levels.iter().filter(|(factor, _)| factor.how == How::HugePages) {
+            let taken = match HugePages::read(&level.value) {
+                Ok(HugePages::Off) => self.release_pages(),
+                Ok(HugePages::Of { kilobytes }) => match server::has_pages(server, kilobytes) {
+                    Ok(true) => Ok(()),
+                    Ok(false) => Err(format!("the server's shared memory has no pages of {kilobytes} kB")),
+                    Err(why) => Err(why),
+                },
+                Err(why) => Err(why),
+            };
+            taken.map_err(|why| not_taken(factor, level, why))?;
+        }
+        Ok(())
+    }
+
+    /// Changes settings and restarts the server where that is needed and allowed.
+    fn change(&mut self, server: &Server, changes: &[(&str, &str)]) -> Result<(), String> {
+        let told = |error: kelvin_database::Error| error.to_string();
+        let mut session = server.session().map_err(told)?;
+        let names: Vec<&str> = changes.iter().map(|(name, _)| *name).collect();
+        let present = settings::read(&mut *session, &names).map_err(told)?;
+        if let (None, Some(one)) = (server.managed, present.iter().find(|one| one.needs_restart())) {
+            return Err(format!(
+                "{} changes only when the server is restarted, and {} is not kelvin's own to restart",
+                one.name, server.target
+            ));
+        }
+        let before = settings::before(&mut *session, &names).map_err(told)?;
+        // Only what was there before the first change is put back in the end.
+        let mut new = before.clone();
+        new.settings.retain(|one| !self.is_recorded(&server.target, &one.name));
+        if !new.settings.is_empty() {
+            let servers = server.managed.map(|_| self.access.manager().base_dir().to_owned());
+            self.record(Change::Settings { target: server.target.clone(), servers, before: new })?;
+        }
+        let waiting = settings::change(&mut *session, changes).map_err(told)?;
+        drop(session);
+        match server.managed {
+            Some(version) if !waiting.is_empty() => {
+                (self.tell)(&format!("restarting PostgreSQL {version} for {}", waiting.join(", ")));
+                self.at_home(|this| {
+                    let manager = this.access.manager().clone();
+                    let restarted = manager.restart_or_put_back(version, &before, &mut |_| ());
+                    restarted
+                        .map(drop)
+                        .map_err(|error| format!("restarted for {}: {error}", waiting.join(", ")))
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_recorded(&self, server: &str, name: &str) -> bool {
+        self.pending().any(|change| match change {
+            Change::Settings { target, before, .. } => {
+                target == server && before.settings.iter().any(|one| one.name.eq_ignore_ascii_case(name))
+            }
+            _ => false,
+        })
+    }
+
+    fn reserve_pages(
+        &mut self,
+        levels: &Levels<'_>,
+        server: &Server,
+        asked: &[server::Asked<'_>],
+    ) -> Result<(), FactorError> {
+        for (factor, level) in levels.iter().filter(|(factor, _)| factor.how == How::HugePages) {
+            let done = (|| {
+                let HugePages::Of { kilobytes } = HugePages::read(&level.value)? else { return Ok(()) };
+                let file = kernel::huge_pages(kilobytes);
+                let before = self.kernel_before(&file)?;
+                let others: u64 = before.trim().parse().unwrap_or(0);
+                kernel::reserve(&file, others + server::pages(server, asked, kilobytes)?)
+            })();
+            done.map_err(|why| not_taken(factor, level, why))?;
+        }
+        Ok(())
+    }
+
+    /// Gives reserved huge pages back; the server no longer has them.
+    fn release_pages(&mut self) -> Result<(), String> {
+        let reserved: Vec<(PathBuf, String)> = self
+            .pending()
+            .filter_map(|change| match change {
+                Change::Kernel { file, before } if file.starts_with("/sys/kernel/mm/hugepages") => {
+                    Some((file.clone(), before.clone()))
+                }
+                _ => None,
+            })
+            .collect();
+        reserved.iter().try_for_each(|(file, before)| kernel::write(file, before.trim()))
+    }
+}

@@ -1,0 +1,168 @@
+//! On which CPUs processes and threads run.
+
+use std::collections::BTreeSet;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::level::numbers;
+
+/// The CPUs of a thread, as the kernel writes lists: `0-3,8`. None for this thread itself.
+pub(crate) fn of(thread: Option<u32>) -> Result<String, String> {
+    let set = sched_getaffinity(pid(thread)?).map_err(|error| told(thread, error))?;
+    Ok(list((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu))))
+}
+
+/// Binds one thread; an error when it is not exactly there afterwards, because a CPU is not there or not allowed.
+pub(crate) fn bind(thread: Option<u32>, cpus: &str) -> Result<(), String> {
+    let mut set = CpuSet::new();
+    let wanted = numbers(cpus)?;
+    for cpu in &wanted {
+        set.set(*cpu);
+    }
+    sched_setaffinity(pid(thread)?, &set).map_err(|error| match error {
+        rustix::io::Errno::INVAL => format!("none of the CPUs {cpus} can be used here"),
+        error => told(thread, error),
+    })?;
+    let got = of(thread)?;
+    if got == list(wanted) {
+        return Ok(());
+    }
+    Err(format!("of the CPUs {cpus} only {got} can be used here"))
+}
+
+/// Binds a process with its threads and all its descendants, those that are made meanwhile too.
+pub(crate) fn bind_tree(root: u32, cpus: &str) -> Result<(), String> {
+    bind_all(root, cpus, &threads_of_tree)
+}
+
+/// Binds a process with its threads, and leaves its children where they are.
+pub(crate) fn bind_process(root: u32, cpus: &str) -> Result<(), String> {
+    bind_all(root, cpus, &threads_of)
+}
+
+fn bind_all(root: u32, cpus: &str, threads: &dyn Fn(u32) -> Vec<u32>) -> Result<(), String> {
+    let mut done = BTreeSet::new();
+    // What a bound thread makes is bound; what another one made in the meantime is found in the next round.
+    for _ in 0..100 {
+        let new: Vec<u32> = threads(root).into_iter().filter(|thread| !done.contains(thread)).collect();
+        if new.is_empty() {
+            return if done.is_empty() { Err(format!("process {root} is gone")) } else { Ok(()) };
+        }
+        for thread in new {
+            match bind(Some(thread), cpus) {
+                Ok(()) => {}
+                // It may have ended.
+                Err(_) if of(Some(thread)).is_err() => {}
+                Err(error) => return Err(error),
+            }
+            done.insert(thread);
+        }
+    }
+    Err(format!("process {root} makes threads faster than they can be bound"))
+}
+
+/// The first thread of the tree that is not on exactly these CPUs, and where it is.
+pub(crate) fn astray(root: u32, cpus: &str) -> Result<Option<(u32, String)>, String> {
+    let wanted = list(numbers(cpus)?);
+    let threads = threads_of_tree(root);
+    if threads.is_empty() {
+        return Err(format!("process {root} is gone"));
+    }
+    let mut places = threads.into_iter().filter_map(|thread| Some((thread, of(Some(thread)).ok()?)));
+    Ok(places.find(|(_, cpus)| *cpus != wanted))
+}
+
+/// A list in the kernel's form of numbers in ascending order.
+pub(crate) fn list(numbers: impl IntoIterator<Item = usize>) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let words = ranges
+        .into_iter()
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    words.collect::<Vec<_>>().join(",")
+}
+
+/// All threads of a process and its descendants, its own first: what they make from then on is bound.
+fn threads_of_tree(root: u32) -> Vec<u32> {
+    processes_of_tree(root).into_iter().flat_map(threads_of).collect()
+}
+
+fn threads_of(pid: u32) -> Vec<u32> {
+    numbers_in(&format!("/proc/{pid}/task")).collect()
+}
+
+/// The processes of a tree, its root first.
+pub(crate) fn processes_of_tree(root: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = numbers_in("/proc").filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut tree = vec![root];
+    let mut next = 0;
+    while let Some(&pid) = tree.get(next) {
+        tree.extend(parents.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| *child));
+        next += 1;
+    }
+    tree
+}
+
+fn numbers_in(directory: &str) -> impl Iterator<Item = u32> + use<> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The command's name, in brackets, may hold blanks and brackets.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn pid(thread: Option<u32>) -> Result<Option<Pid>, String> {
+    let Some(thread) = thread else { return Ok(None) };
+    let number = i32::try_from(thread).ok().and_then(Pid::from_raw);
+    number.map(Some).ok_or_else(|| format!("{thread} is not the number of a process"))
+}
+
+fn told(thread: Option<u32>, error: rustix::io::Errno) -> String {
+    let who = thread.map_or_else(|| "this process".into(), |thread| format!("process {thread}"));
+    format!("the CPUs of {who} cannot be read or set: {}", std::io::Error::from(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_the_kernels() {
+        assert_eq!(list([0, 1, 2, 4, 6, 7]), "0-2,4,6-7");
+        assert_eq!(list([]), "");
+    }
+
+    #[test]
+    fn a_child_and_its_child_are_bound_and_a_missing_cpu_is_told() {
+        let here = of(None).unwrap();
+        let first = numbers(&here).unwrap()[0].to_string();
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 60; :"]).spawn().unwrap();
+        while processes_of_tree(child.id()).len() < 2 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let outcome = (bind_tree(child.id(), &first), astray(child.id(), &first));
+        let missing = bind_tree(child.id(), &format!("{first},1000"));
+        let tree = processes_of_tree(child.id());
+        for pid in tree.iter().rev() {
+            let _ = rustix::process::kill_process(pid_of(*pid), rustix::process::Signal::KILL);
+        }
+        child.wait().unwrap();
+        assert_eq!(outcome, (Ok(()), Ok(None)));
+        assert!(missing.unwrap_err().contains(&format!("only {first} can be used")));
+        assert!(bind_tree(child.id(), &first).unwrap_err().contains("is gone"));
+        assert_eq!(of(None).unwrap(), here, "this process is where it was");
+    }
+
+    fn pid_of(pid: u32) -> Pid {
+        Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
+    }
+}

@@ -1,0 +1,140 @@
+//! From which memory nodes processes have their memory: by a control group of cpusets, version 1 or 2, since a process's
+//! own policy can be set by that process only.
+
+use std::path::{Path, PathBuf};
+
+use super::cpus;
+use super::level::numbers;
+
+/// Where the control groups of cpusets are, and the group of a process in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cpusets {
+    /// Directory of the process's group.
+    pub(crate) group: PathBuf,
+}
+
+impl Cpusets {
+    /// Of the process; an error where the kernel has none, or they are not mounted.
+    pub(crate) fn of(pid: u32) -> Result<Self, String> {
+        let read = |file: String| std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"));
+        let mounts = read("/proc/self/mounts".into())?;
+        let groups = read(format!("/proc/{pid}/cgroup"))?;
+        let group = find(&mounts, &groups).ok_or(
+            "memory is bound by control groups of cpusets, which this host has not mounted; bind it from outside with numactl",
+        )?;
+        Ok(Self { group })
+    }
+
+    /// Moves the processes into a new group below theirs, whose memory comes from these nodes. Returns when all are there.
+    pub(crate) fn bind(group: &Path, from: &Path, pids: &[u32], nodes: &str) -> Result<(), String> {
+        let wanted = cpus::list(numbers(nodes)?);
+        let online = std::fs::read_to_string("/sys/devices/system/node/online").unwrap_or_default();
+        let online = numbers(online.trim()).unwrap_or_else(|_| vec![0]);
+        if let Some(absent) = numbers(nodes)?.iter().find(|node| !online.contains(node)) {
+            let there = if online.len() == 1 { "one memory node only".into() } else { cpus::list(online) };
+            return Err(format!("there is no memory node {absent}; this host has {there}"));
+        }
+        if from.join("cgroup.controllers").exists() {
+            // Version 2: the group above hands its controllers down.
+            write(&from.join("cgroup.subtree_control"), "+cpuset")?;
+        }
+        if !group.is_dir() {
+            std::fs::create_dir(group)
+                .map_err(|error| format!("{} cannot be made: {error}", group.display()))?;
+        }
+        // Empty in a new group of version 1, in which nobody can be then.
+        let cpus_of = |name: &str| std::fs::read_to_string(from.join(name)).unwrap_or_default();
+        let above = [cpus_of("cpuset.cpus.effective"), cpus_of("cpuset.cpus")];
+        if let Some(cpus) = above.iter().map(|text| text.trim()).find(|text| !text.is_empty()) {
+            write(&group.join("cpuset.cpus"), cpus)?;
+        }
+        write(&group.join("cpuset.mems"), &wanted)?;
+        let migrate = group.join("cpuset.memory_migrate");
+        if migrate.exists() {
+            write(&migrate, "1")?;
+        }
+        for pid in pids {
+            write(&group.join("cgroup.procs"), &pid.to_string())?;
+        }
+        match pids.iter().find_map(|pid| allowed(*pid).filter(|got| *got != wanted)) {
+            Some(got) => Err(format!("memory nodes {wanted} were asked for, and {got} are allowed")),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves whoever is in the group back, and removes it. Nothing where it is gone.
+    pub(crate) fn release(group: &Path, from: &Path) -> Result<(), String> {
+        for _ in 0..100 {
+            if !group.is_dir() {
+                return Ok(());
+            }
+            let pids = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+            for pid in pids.lines() {
+                // It may have ended.
+                let _ = std::fs::write(from.join("cgroup.procs"), pid);
+            }
+            if std::fs::remove_dir(group).is_ok() {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        Err(format!("the control group {} cannot be removed", group.display()))
+    }
+}
+
+/// The memory nodes that a process may use, as the kernel writes lists.
+pub(crate) fn allowed(pid: u32) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"))?;
+    Some(line.trim().to_owned())
+}
+
+/// The directory of a process's group, from what the kernel says of mounts and of the process.
+fn find(mounts: &str, groups: &str) -> Option<PathBuf> {
+    let mounted = |wanted: &dyn Fn(&str, &str) -> bool| {
+        mounts.lines().find_map(|line| {
+            let mut fields = line.split(' ').skip(1);
+            let (directory, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
+            wanted(kind, options).then(|| PathBuf::from(directory))
+        })
+    };
+    let of = |wanted: &dyn Fn(&str) -> bool| {
+        groups.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (fields.next()?, fields.next()?);
+            wanted(controllers).then(|| path.trim_start_matches('/').to_owned())
+        })
+    };
+    let named = |list: &str| list.split(',').any(|one| one == "cpuset");
+    if let Some(path) = of(&|controllers| named(controllers)) {
+        return Some(mounted(&|kind, options| kind == "cgroup" && named(options))?.join(path));
+    }
+    Some(mounted(&|kind, _| kind == "cgroup2")?.join(of(&str::is_empty)?))
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(file, text)
+        .map_err(|error| format!("{text:?} cannot be written to {}: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_is_found_in_both_versions() {
+        let one = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\ncgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0\n\
+                   cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        assert_eq!(find(one, "3:cpuset:/a\n0::/b\n").unwrap(), Path::new("/sys/fs/cgroup/cpuset/a"));
+        let two = "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n";
+        assert_eq!(find(two, "0::/user.slice\n").unwrap(), Path::new("/sys/fs/cgroup/user.slice"));
+        assert_eq!(find("proc /proc proc rw 0 0\n", "0::/\n"), None);
+    }
+
+    #[test]
+    fn a_node_that_is_not_there_is_told() {
+        let nowhere = Path::new("/nonexistent");
+        let error = Cpusets::bind(nowhere, nowhere, &[], "0,77").unwrap_err();
+        assert!(error.contains("there is no memory node 77"), "{error}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Options of a mounted filesystem.
+
+use std::process::{Command, Stdio};
+
+use super::level::{mount_options, mount_point};
+
+/// The options with which a filesystem is mounted at this directory, its own and the mount's, as `mount -o` takes them.
+pub(crate) fn options(directory: &str) -> Result<String, String> {
+    let text = std::fs::read_to_string("/proc/self/mountinfo")
+        .map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
+    find(&text, directory).ok_or_else(|| format!("no filesystem is mounted at {directory}"))
+}
+
+/// The sixth field has the mount's options, the third after the dash the filesystem's. The last mount at a place counts.
+fn find(mountinfo: &str, directory: &str) -> Option<String> {
+    let escaped = directory.replace('\\', "\\134").replace(' ', "\\040");
+    let line = mountinfo.lines().rfind(|line| line.split(' ').nth(4) == Some(&escaped))?;
+    let (mount, filesystem) = line.split_once(" - ")?;
+    let mut all: Vec<&str> = mount.split(' ').nth(5)?.split(',').collect();
+    for option in filesystem.split(' ').nth(2)?.split(',') {
+        // The mount's own ro or rw is what counts at this place.
+        if !all.contains(&option) && !["ro", "rw"].contains(&option) {
+            all.push(option);
+        }
+    }
+    Some(all.join(","))
+}
+
+/// Mounts the filesystem again with these options.
+pub(crate) fn remount(directory: &str, options: &str) -> Result<(), String> {
+    mount_point(directory)?;
+    mount_options(options)?;
+    let output = Command::new("mount")
+        .args(["-o", &format!("remount,{options}"), "--", directory])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("mount cannot be run: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("mount -o remount,{options} {directory}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// Whether every option of `wanted` is among those of the mount. `defaults` and what is the kernel's default are not
+/// listed by it, and an option that took its opposite away is held when that is gone.
+pub(crate) fn holds(present: &str, wanted: &str) -> bool {
+    let present: Vec<&str> = present.split(',').collect();
+    wanted.split(',').all(|option| {
+        let unlisted = ["defaults", "atime", "strictatime", "async", "suid", "dev", "exec"].contains(&option);
+        let opposite = match option {
+            "atime" | "strictatime" => &["noatime", "relatime"][..],
+            "suid" => &["nosuid"],
+            "dev" => &["nodev"],
+            "exec" => &["noexec"],
+            "async" => &["sync"],
+            _ => &[],
+        };
+        present.contains(&option) || unlisted && !opposite.iter().any(|other| present.contains(other))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_found_by_place() {
+        let text = "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
+                    30 22 0:5 / /mnt/a\\040b rw,noatime shared:7 - xfs /dev/vdb rw,attr2,noquota\n\
+                    31 22 0:6 / /mnt/a\\040b ro,noatime - xfs /dev/vdc rw,attr2\n";
+        assert_eq!(find(text, "/").unwrap(), "rw,relatime,discard");
+        assert_eq!(find(text, "/mnt/a b").unwrap(), "ro,noatime,attr2");
+        assert_eq!(find(text, "/mnt"), None);
+        assert!(holds("rw,noatime,attr2", "noatime") && !holds("rw,relatime", "noatime"));
+        assert!(holds("rw", "strictatime") && !holds("rw,noatime", "atime"));
+    }
+}

@@ -1,0 +1,109 @@
+//! A server's settings and huge pages at the levels of a cell.
+
+use kelvin_database::Engine;
+use kelvin_database::postgres::settings;
+
+use super::access::{Access, Server};
+use super::level::HugePages;
+use super::{Factor, How, Level, kernel};
+
+/// What a cell asks of the server's settings: each with the factor and level that ask for it.
+pub(super) struct Asked<'a> {
+    pub(super) factor: &'a Factor,
+    pub(super) level: &'a Level,
+    pub(super) name: String,
+    pub(super) value: String,
+}
+
+/// The settings that the levels of a cell ask for.
+pub(super) fn asked<'a>(levels: &[(&'a Factor, &'a Level)]) -> Result<Vec<Asked<'a>>, String> {
+    let mut all = Vec::new();
+    for &(factor, level) in levels {
+        let mut add = |name: &str, value: String| all.push(Asked { factor, level, name: name.into(), value });
+        match &factor.how {
+            How::Setting(name) => add(name, level.value.text()),
+            How::HugePages => match HugePages::read(&level.value)? {
+                HugePages::Off => add("huge_pages", "off".into()),
+                HugePages::Of { kilobytes } => {
+                    add("huge_pages", "on".into());
+                    // Since 14; before, the server takes the kernel's default size.
+                    add("huge_page_size", format!("{kilobytes}kB"));
+                }
+            },
+            _ => {}
+        }
+    }
+    Ok(all)
+}
+
+/// The settings that the server has otherwise, in a session of their own: a server reads its files after the sessions that
+/// stood before. The names with their values, and what the server has.
+pub(super) fn differing<'a, 'b>(
+    server: &Server,
+    asked: &'b [Asked<'a>],
+) -> Result<Vec<(&'b Asked<'a>, String)>, String> {
+    let told = |error: kelvin_database::Error| error.to_string();
+    let mut session = server.session().map_err(told)?;
+    let names: Vec<&str> = asked.iter().map(|one| one.name.as_str()).collect();
+    let present = settings::read(&mut *session, &names).map_err(told)?;
+    let mut found = Vec::new();
+    for one in asked {
+        let Some(now) = present.iter().find(|now| now.name.eq_ignore_ascii_case(&one.name)) else { continue };
+        if !now.is(&one.value) || now.pending_restart {
+            let why = match now.source.as_str() {
+                "configuration file" | "default" | "command line" => format!("the server has {}", now.value),
+                source => format!("the server has {} ({source})", now.value),
+            };
+            found.push((one, why));
+        }
+    }
+    Ok(found)
+}
+
+/// How many huge pages of so many kB the server will want, with the `shared_buffers` that are asked for: what its shared
+/// memory takes beside them now, and a part in fifty more.
+pub(super) fn pages(server: &Server, asked: &[Asked<'_>], kilobytes: u64) -> Result<u64, String> {
+    let told = |error: kelvin_database::Error| error.to_string();
+    let mut session = server.session().map_err(told)?;
+    let mut bytes = |sql: &str| -> Result<u64, String> {
+        let rows = session.query(sql).map_err(told)?;
+        rows.int(0, 0).map_err(told).map(i64::unsigned_abs)
+    };
+    let buffers = bytes("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers'")?;
+    // Servers before 15 do not tell; the rest of their shared memory grows with the connections.
+    let all = bytes(
+        "SELECT coalesce((SELECT setting::bigint * 1048576 FROM pg_settings WHERE name = 'shared_memory_size'), \
+         (SELECT setting::bigint * 65536 + 268435456 FROM pg_settings WHERE name = 'max_connections'))",
+    )?;
+    let rest = if all > buffers { all - buffers } else { all };
+    let wanted = match asked.iter().find(|one| one.name.eq_ignore_ascii_case("shared_buffers")) {
+        None => buffers,
+        Some(one) => {
+            let literal = one.value.replace(['\'', '\\'], "");
+            let number = literal.trim().parse::<u64>().ok().map(|pages| pages * 8192);
+            match number {
+                Some(bytes) => bytes,
+                None => bytes(&format!("SELECT pg_size_bytes('{literal}')"))?,
+            }
+        }
+    };
+    let total = rest + wanted + wanted / 50;
+    Ok(total.div_ceil(kilobytes * 1024) + 4)
+}
+
+/// Whether the server's shared memory is in huge pages of this size.
+pub(super) fn has_pages(server: &Server, kilobytes: u64) -> Result<bool, String> {
+    kernel::maps_pages(server.process().map_err(|error| error.to_string())?, kilobytes)
+}
+
+/// The server of a target, reached.
+pub(super) fn reach(
+    access: &Access,
+    target: &crate::spec::TargetName,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Server, String> {
+    let told = |error: kelvin_database::Error| error.to_string();
+    let server = access.server(&target.target().map_err(told)?, tell).map_err(told)?;
+    server.engine.connect().map_err(|error| error.context(&server.target)).map_err(told)?;
+    Ok(server)
+}

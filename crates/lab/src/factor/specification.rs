@@ -1,0 +1,109 @@
+//! Factors that are values of the run's specification.
+
+use super::{Factor, FactorError, How, Level, LevelValue};
+use crate::Spec;
+
+/// The specification with the value at `path` as the level has it. Goes through the file's form, so that a value is checked
+/// as if a file had it.
+pub(super) fn with(spec: &Spec, factor: &Factor, level: &Level, path: &str) -> Result<Spec, FactorError> {
+    let refuse = |why: String| {
+        FactorError::Unusable(format!(
+            "factor {:?} at {:?}: {path} cannot be that: {why}",
+            factor.name, level.name
+        ))
+    };
+    let mut table: toml::Table =
+        toml::from_str(&spec.to_toml()).map_err(|error| refuse(error.to_string()))?;
+    let value = match &level.value {
+        LevelValue::Bool(value) => toml::Value::Boolean(*value),
+        LevelValue::Integer(value) => toml::Value::Integer(*value),
+        LevelValue::Number(value) => toml::Value::Float(*value),
+        LevelValue::Text(value) => toml::Value::String(value.clone()),
+        LevelValue::Command(_) => return Err(refuse("a command is no value".into())),
+    };
+    let (tables, key) = path.rsplit_once('.').map_or((None, path), |(tables, key)| (Some(tables), key));
+    let mut place = &mut table;
+    for name in tables.into_iter().flat_map(|tables| tables.split('.')) {
+        let inner = place.entry(name).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        place = inner.as_table_mut().ok_or_else(|| refuse(format!("{name} is a value, not a table")))?;
+    }
+    place.insert(key.into(), value);
+    let text = toml::to_string(&table).map_err(|error| refuse(error.to_string()))?;
+    Spec::parse(&text, "specification").map_err(|error| refuse(error.to_string()))
+}
+
+/// Refuses levels that the specification cannot have, and factors that its target cannot: to be asked before the first run,
+/// not in the middle of a study.
+pub fn suits(factors: &[Factor], spec: &Spec) -> Result<(), FactorError> {
+    super::check(factors)?;
+    let mut specs = vec![spec.clone()];
+    for factor in factors {
+        if let How::Spec(path) = &factor.how {
+            let each = factor.levels.iter().map(|level| with(spec, factor, level, path));
+            specs.extend(each.collect::<Result<Vec<_>, _>>()?);
+        }
+    }
+    // The base's own target does not count where a factor chooses it.
+    if factors.iter().any(|factor| factor.how == How::Spec("target".into())) {
+        specs.remove(0);
+    }
+    for factor in factors.iter().filter(|factor| factor.is_of_server()) {
+        for spec in &specs {
+            let target = spec.target.target().map_err(|error| FactorError::Unusable(error.to_string()))?;
+            if target.engine() != kelvin_database::EngineKind::Postgres {
+                return Err(FactorError::Unusable(format!(
+                    "factor {:?} changes a PostgreSQL server, and the target is {target}",
+                    factor.name
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::WorkloadName;
+
+    fn factor(path: &str, levels: Vec<LevelValue>) -> Factor {
+        let levels = levels.into_iter().map(Level::of).collect();
+        Factor::new("f", levels, How::Spec(path.into())).unwrap()
+    }
+
+    #[test]
+    fn a_value_is_put_where_the_path_says_and_checked_as_a_files() {
+        let spec = Spec::new(WorkloadName::TprocC);
+        let users = factor("load.users", vec![LevelValue::Integer(4), LevelValue::Integer(16)]);
+        let changed = with(&spec, &users, users.level("16").unwrap(), "load.users").unwrap();
+        assert_eq!(changed.load.users.numbers(), [16]);
+        let houses = factor("tproc-c.warehouses", vec![LevelValue::Integer(2), LevelValue::Integer(3)]);
+        let changed = with(&changed, &houses, houses.level("3").unwrap(), "tproc-c.warehouses").unwrap();
+        assert_eq!((changed.tproc_c.warehouses, changed.load.users.numbers()), (Some(3), &[16][..]));
+        suits(&[users, houses], &spec).unwrap_err(); // Two of the same name.
+        for (path, value, expected) in [
+            ("load.userz", LevelValue::Integer(1), "unknown field `userz`"),
+            ("load.users", LevelValue::Integer(0), "0 users do nothing"),
+            ("load.users.x", LevelValue::Integer(1), "users is a value, not a table"),
+            ("load.duration", LevelValue::Text("soon".into()), "not a length of time"),
+        ] {
+            let wrong = factor(path, vec![value, LevelValue::Integer(7)]);
+            let error = suits(&[wrong], &spec).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_servers_factor_needs_a_server() {
+        let mut spec = Spec::new(WorkloadName::TprocC);
+        let text = |text: &str| LevelValue::Text(text.into());
+        let levels = vec![Level::of(text("on")), Level::of(text("off"))];
+        let setting = Factor::new("s", levels, How::Setting("fsync".into())).unwrap();
+        let error = suits(std::slice::from_ref(&setting), &spec).unwrap_err().to_string();
+        assert!(error.contains("the target is sqlite"), "{error}");
+        let targets = factor("target", vec![text("postgres:15"), text("postgres:16")]);
+        suits(&[setting.clone(), targets], &spec).unwrap();
+        spec.target = "postgres".parse().unwrap();
+        suits(&[setting], &spec).unwrap();
+    }
+}

@@ -21,7 +21,7 @@ fn of<'a>(analysis: &'a Analysis, factors: &[usize]) -> &'a Effect {
 
 #[test]
 fn jains_memory_cache_and_processors() {
-    // Jain 1991, chapter 17, example 17.?: memory A, cache B, processors C; y in the order of A fastest: 14 22 10 34 46
+    // Jain 1991, chapter 17: memory A, cache B, processors C; y in the order of A fastest: 14 22 10 34 46
     // 58 50 86. q0 40, A 10, B 5, C 20, AB 5, AC 2, BC 3, ABC 1; SST 4512; 18, 4, 71, 4, 1, 2, 0 %.
     let design = Design::new(&[2, 2, 2]);
     let y = [14.0, 22.0, 10.0, 34.0, 46.0, 58.0, 50.0, 86.0];

@@ -8,9 +8,11 @@ use super::StudyFolder;
 
 /// `kelvin study analyze`.
 #[derive(Debug, Args)]
-#[command(after_help = "It needs no server: the folder's files and the stored runs say the same every time. The notebook's \
+#[command(
+    after_help = "It needs no server: the folder's files and the stored runs say the same every time. The notebook's \
     parts for analysis and next hypotheses, and next.toml, are written anew.\n\n\
-    Examples:\n  kelvin study analyze buffers\n  kelvin study analyze buffers --json | jq .verdict")]
+    Examples:\n  kelvin study analyze buffers\n  kelvin study analyze buffers --json | jq .verdict"
+)]
 pub(crate) struct AnalyzeArgs {
     #[command(flatten)]
     pub(crate) study: StudyFolder,
@@ -24,9 +26,11 @@ pub(crate) struct AnalyzeArgs {
 
 /// `kelvin study report`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  kelvin study report buffers                  buffers/report.html and buffers/report.md\n  \
+#[command(
+    after_help = "Examples:\n  kelvin study report buffers                  buffers/report.html and buffers/report.md\n  \
     kelvin study report buffers --with-runs      and a page for each run, linked from the study's\n  \
-    kelvin study report buffers -o summary.md    Markdown alone; -o - prints it")]
+    kelvin study report buffers -o summary.md    Markdown alone; -o - prints it"
+)]
 pub(crate) struct StudyReportArgs {
     #[command(flatten)]
     pub(crate) study: StudyFolder,

@@ -53,7 +53,10 @@ impl Found {
             match Store::open_read_only(&path) {
                 Ok(store) => Some((store, session.group)),
                 Err(error) => {
-                    tell(global, &format!("the runs' store is left out: {error}; --store FILE names another place"));
+                    tell(
+                        global,
+                        &format!("the runs' store is left out: {error}; --store FILE names another place"),
+                    );
                     None
                 }
             }
@@ -92,7 +95,9 @@ fn more(store: &Store, group: i64, entries: &[Entry], global: &Global) -> BTreeM
             Ok(Some(stored)) => {
                 found.insert(run.0, stored);
             }
-            Ok(None) => tell(global, &format!("run {run} of {} is not of this study", store.path().display())),
+            Ok(None) => {
+                tell(global, &format!("run {run} of {} is not of this study", store.path().display()))
+            }
             Err(error) => tell(global, &format!("run {run} adds nothing beside the ledger: {error}")),
         }
     }

@@ -47,7 +47,8 @@ pub(super) fn report(args: &StudyReportArgs, global: &Global) -> Result<Code> {
 
 /// A page for each run that the store has.
 fn pages(found: &Found, folder: &Path, global: &Global) -> Result<()> {
-    let (store, group) = found.store.as_ref().context("the runs' pages need their store; say where with --store FILE")?;
+    let (store, group) =
+        found.store.as_ref().context("the runs' pages need their store; say where with --store FILE")?;
     let directory = folder.join(PAGES);
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     for run in kelvin_lab::analysis::measured(&found.entries) {

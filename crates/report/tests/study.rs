@@ -55,7 +55,7 @@ control = true
 
 [run]
 workload = "tproc-c"
-target = "sqlite"
+target = "postgres"
 "#;
 
 /// FIELD.md 2: NOPM and IPC by cell.
@@ -281,7 +281,7 @@ fn fraction() -> Told {
     let factors: String = ["jit", "fsync", "geqo", "wal_compression"].into_iter().map(factor).collect();
     let text = format!(
         "{head}{factors}[design]\nkind = \"fractional\"\ngenerators = [\"D=ABC\"]\nblocks = 5\n\n[run]\nworkload = \"tproc-c\"\n\
-         target = \"sqlite\"\n"
+         target = \"postgres\"\n"
     );
     let on = |cell: &str, factor: &str| f64::from(u8::from(cell.contains(&format!("{factor}=on"))));
     told(&text, |cell| 1e5 * (1.0 + 0.05 * on(cell, "jit") - 0.03 * on(cell, "wal_compression")), 0.004)
@@ -304,7 +304,7 @@ fn users() -> Told {
     let head = head.replace("to = \"on\"", "to = \"4\"");
     let text = format!(
         "{head}[[factor]]\nname = \"users\"\nlevels = [1, 2, 4, 8, 16]\nspec = \"load.users\"\n\n[design]\nkind = \"sweep\"\n\
-         blocks = 4\n\n[run]\nworkload = \"tproc-c\"\ntarget = \"sqlite\"\n"
+         blocks = 4\n\n[run]\nworkload = \"tproc-c\"\ntarget = \"postgres\"\n"
     );
     let nopm = |cell: &str| {
         let n: f64 = cell.trim_start_matches("users=").parse().unwrap();

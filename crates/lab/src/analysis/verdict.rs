@@ -150,9 +150,8 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
     let testable = fit.freedom >= FREEDOM && sides >= FLOOR;
     let more = || {
         let deviation = values.part(fit.deviation_in_block(&weights)?);
-        // To show that something is the same, the interval has to come to lie within the margin.
-        let toward = if claim.direction == Direction::Same { toward.map(f64::abs) } else { toward };
-        more_blocks(deviation, fit.blocks.len() as u32, toward.value, least, input.confidence)
+        let bounds = if claim.direction == Direction::Same { [-least, least] } else { [0.0, least] };
+        more_blocks(deviation, fit.blocks.len() as u32, &toward, bounds, input.confidence)
     };
     let (answer, sentence, more_blocks) = match (found.low.zip(found.high), toward.low.zip(toward.high)) {
         (Some((low, high)), Some(toward_ends)) if testable => {
@@ -353,7 +352,7 @@ fn words(input: &Input, claim: &Claim) -> String {
 }
 
 /// Runs on the smaller side.
-pub(crate) fn runs_a_side(fit: &Fit, weights: &[f64]) -> usize {
+fn runs_a_side(fit: &Fit, weights: &[f64]) -> usize {
     let side = |up: bool| -> usize {
         let counted = fit.counts.iter().zip(weights);
         counted.filter(|(_, w)| if up { **w > 0.0 } else { **w < 0.0 }).map(|(n, _)| *n).sum()
@@ -362,20 +361,24 @@ pub(crate) fn runs_a_side(fit: &Fit, weights: &[f64]) -> usize {
 }
 
 /// Blocks beside those that there are after which the effect would be told, with the error that was found: as many as find
-/// an effect of `least` with a power of 80 %; and where that many are there already, as many as would part the estimate
-/// from the bounds that its interval holds.
-pub(crate) fn more_blocks(
+/// an effect as large as the second of `bounds` with a power of 80 %; and where that many are there already, as many as would part the estimate
+/// from those of the bounds that its interval holds.
+fn more_blocks(
     deviation: f64,
     have: u32,
-    toward: f64,
-    least: f64,
+    toward: &Estimate,
+    bounds: [f64; 2],
     confidence: f64,
 ) -> Option<u32> {
-    let planned = power::pairs(deviation, least, POWER, confidence)?;
+    let planned = power::pairs(deviation, bounds[1], POWER, confidence)?;
     if planned > have {
         return Some(planned - have).filter(|more| *more <= MOST_BLOCKS);
     }
-    let distance = toward.abs().min((toward - least).abs());
+    let within = |bound: &f64| {
+        toward.low.is_none_or(|low| low <= *bound) && toward.high.is_none_or(|high| high >= *bound)
+    };
+    let distances = bounds.iter().filter(|bound| within(bound)).map(|bound| (toward.value - bound).abs());
+    let distance = distances.fold(f64::INFINITY, f64::min);
     let enough = |blocks: u32| {
         let freedom = f64::from(blocks - 1);
         student::quantile(f64::midpoint(1.0, confidence), freedom)

@@ -54,7 +54,7 @@ pub(crate) fn cells(of: &Analysis) -> Grid {
     let words = head.len();
     head.extend([of.primary.name.clone(), "± %".into(), "% of best".into(), "±".into()]);
     for id in &of.table.beside {
-        let name = if id == "cpu" { "CPU µs/txn" } else { "IPC" };
+        let name = if id == "cpu" { "CPU µs" } else { "IPC" };
         head.extend([name.to_owned(), "%".into()]);
     }
     head.extend(["runs".into(), "void".into()]);

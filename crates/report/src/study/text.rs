@@ -123,22 +123,25 @@ impl Page {
         }
     }
 
-    /// A table; where it is wider than the page, its longest columns of words are cut.
+    /// A table; where it is wider than the page, its longest words are cut.
     fn grid(&mut self, grid: &Grid) {
         let rows: Vec<Vec<String>> = std::iter::once(&grid.head)
             .chain(&grid.rows)
             .map(|row| row.iter().map(|cell| printable(cell)).collect())
             .collect();
         let length = |cell: &String| cell.chars().count();
-        let mut widths: Vec<usize> = (0..grid.head.len())
-            .map(|column| rows.iter().map(|row| length(&row[column])).max().unwrap_or(0))
-            .collect();
-        loop {
-            let used = widths.iter().map(|w| w + 2).sum::<usize>();
-            let widest = (0..widths.len()).max_by_key(|column| widths[*column]);
-            match widest {
-                Some(widest) if used > WIDTH && widths[widest] > 8 => widths[widest] -= 1,
-                _ => break,
+        // Words can be cut, and headings; a number that lost a digit would be another number.
+        let words = |column: usize| column < grid.words || (column + 1 == grid.head.len() && is_words(grid));
+        let longest = |column: usize, rows: &[Vec<String>]| {
+            rows.iter().map(|row| length(&row[column])).max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = (0..grid.head.len()).map(|column| longest(column, &rows)).collect();
+        let least = |column: usize| if words(column) { 4 } else { longest(column, &rows[1..]).max(3) };
+        while widths.iter().map(|width| width + 2).sum::<usize>() > WIDTH {
+            let shrinks = (0..widths.len()).filter(|column| widths[*column] > least(*column));
+            match shrinks.max_by_key(|column| widths[*column]) {
+                Some(widest) => widths[widest] -= 1,
+                None => break,
             }
         }
         for row in &rows {
@@ -147,7 +150,7 @@ impl Page {
                 let cell = cut(cell, *width);
                 let pad = " ".repeat(width - cell.chars().count());
                 line.push_str("  ");
-                if column < grid.words || (column + 1 == row.len() && is_words(grid)) {
+                if words(column) {
                     line.push_str(&cell);
                     line.push_str(&pad);
                 } else {

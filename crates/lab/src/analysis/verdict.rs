@@ -163,7 +163,7 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
         (None, _) => (
             Answer::Inconclusive,
             format!(
-                "inconclusive: {} with nothing repeated give no estimate of the error; found {shown}",
+                "inconclusive: nothing was repeated in {}, so that there is no estimate of the error; found {shown}",
                 count(fit.blocks.len(), "block")
             ),
             None,

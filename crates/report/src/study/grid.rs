@@ -52,7 +52,7 @@ pub(crate) fn confidence(of: &Analysis) -> String {
 pub(crate) fn cells(of: &Analysis) -> Grid {
     let mut head: Vec<String> = of.factors.iter().map(|factor| factor.name.clone()).collect();
     let words = head.len();
-    head.extend([of.primary.name.clone(), "± %".into(), "% of best".into(), "±".into()]);
+    head.extend([of.primary.name.clone(), "± %".into(), "% best".into(), "±".into()]);
     for id in &of.table.beside {
         let name = if id == "cpu" { "CPU µs" } else { "IPC" };
         head.extend([name.to_owned(), "%".into()]);
@@ -126,6 +126,13 @@ pub(crate) fn effects(of: &Analysis, metric: &Metric) -> Option<Grid> {
         }
     }
     Some(grid)
+}
+
+/// What cannot be told from each effect of a fraction, a line an effect.
+pub(crate) fn aliases(metric: &Metric) -> Vec<String> {
+    let effects = metric.allocation.as_ref().map_or(&[][..], |allocation| &allocation.effects);
+    let aliased = effects.iter().filter(|effect| !effect.aliases.is_empty());
+    aliased.map(|effect| format!("{} = {}", effect.name, effect.aliases.join(" = "))).collect()
 }
 
 /// The shares alone, for bars: name and part of 1.

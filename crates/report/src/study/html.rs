@@ -53,11 +53,8 @@ pub fn render(of: &Dossier) -> Result<String> {
     let (secondary, looked) = grid::secondary(found);
     let interactions: Vec<(String, Value)> =
         plot::interactions(found).into_iter().map(|(title, svg)| (title, safe(svg))).collect();
-    let notes: Vec<Vec<(bool, &str)>> = of
-        .notes
-        .iter()
-        .map(|paragraphs| paragraphs.iter().map(|text| (text.starts_with("```"), text.as_str())).collect())
-        .collect();
+    let notes: Vec<Vec<(bool, String)>> =
+        of.notes.iter().map(|paragraphs| paragraphs.iter().map(|text| block(text)).collect()).collect();
     let page = environment.get_template("study.html")?.render(context! {
         of => Value::from(Serde(of)),
         found => Value::from(Serde(found)),
@@ -70,7 +67,7 @@ pub fn render(of: &Dossier) -> Result<String> {
         precision => sentences::precision(found),
         signature_words => sentences::signature(found),
         signature => shown(grid::signature(found)),
-        cells => Value::from(Serde(cells)),
+        cells => (!found.table.rows.is_empty()).then(|| Value::from(Serde(cells))),
         cells_caption => grid::cells_caption(found),
         effects => grid::effects(found, &found.primary).and_then(shown),
         scale => grid::scale_words(&found.primary),
@@ -94,4 +91,13 @@ pub fn render(of: &Dossier) -> Result<String> {
         style => safe(format!("{STYLE}\n{OWN_STYLE}")),
     })?;
     Ok(page)
+}
+
+/// Whether a paragraph of the notebook is a block of code, and its text.
+fn block(text: &str) -> (bool, String) {
+    if !text.starts_with("```") {
+        return (false, text.to_owned());
+    }
+    let lines = text.lines().filter(|line| !line.starts_with("```"));
+    (true, lines.collect::<Vec<_>>().join("\n"))
 }

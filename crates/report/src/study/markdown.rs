@@ -315,6 +315,10 @@ impl Page {
 
     /// A table; the column `raw` holds links of our own.
     fn grid_with(&mut self, grid: &Grid, raw: usize) {
+        if grid.rows.is_empty() {
+            self.paragraph("None.");
+            return;
+        }
         let row = |cells: &[String]| {
             let cell = |(at, cell): (usize, &String)| if at == raw { cell.clone() } else { escaped(cell) };
             format!("| {} |", cells.iter().enumerate().map(cell).collect::<Vec<_>>().join(" | "))

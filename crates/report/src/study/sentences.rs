@@ -11,6 +11,10 @@ pub(crate) fn correct(of: &Analysis) -> String {
             "yes, by the runs that count; with the void ones in it, the answer would be another".into()
         }
         Answer::Supported | Answer::Refuted => "yes".into(),
+        Answer::Inconclusive if of.runs.counted == 0 => "no: no run counts".into(),
+        Answer::Inconclusive if of.primary.freedom == 0 => {
+            "no: nothing was repeated; it takes four blocks to test anything".into()
+        }
         Answer::Inconclusive => match verdict.more_blocks {
             Some(more) => {
                 let cells = of.table.rows.len().max(1);

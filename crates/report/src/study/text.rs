@@ -27,8 +27,12 @@ pub fn render(of: &Analysis) -> String {
         page.grid(&grid::signature(of));
     }
     page.heading(&format!("{} by cell", of.primary.name));
-    page.grid(&grid::cells(of));
-    page.words("  ", &grid::cells_caption(of));
+    if of.table.rows.is_empty() {
+        page.words("  ", "no run");
+    } else {
+        page.grid(&grid::cells(of));
+        page.words("  ", &grid::cells_caption(of));
+    }
     if let Some(sweep) = &of.sweep {
         page.heading("curve");
         if let Some(table) = grid::sweep(of) {
@@ -50,9 +54,20 @@ pub fn render(of: &Analysis) -> String {
     }
     page.heading(&format!("effects on {}", of.primary.name));
     match grid::effects(of, &of.primary) {
-        Some(table) => {
+        Some(mut table) => {
+            // What a column has no room for stands in lines of its own.
+            let aliases = grid::aliases(&of.primary);
+            if !aliases.is_empty() {
+                table.head.pop();
+                for row in &mut table.rows {
+                    row.pop();
+                }
+            }
             page.grid(&table);
             page.words("  ", grid::scale_words(&of.primary));
+            for line in aliases {
+                page.words("  cannot be told apart: ", &line);
+            }
         }
         None => page.words("  none: ", of.primary.no_effects.as_deref().unwrap_or("no effects")),
     }
@@ -125,6 +140,9 @@ impl Page {
 
     /// A table; where it is wider than the page, its longest words are cut.
     fn grid(&mut self, grid: &Grid) {
+        if grid.rows.is_empty() {
+            return;
+        }
         let rows: Vec<Vec<String>> = std::iter::once(&grid.head)
             .chain(&grid.rows)
             .map(|row| row.iter().map(|cell| printable(cell)).collect())

@@ -121,6 +121,10 @@ impl Surroundings for Answers {
     fn revive(&mut self) -> Result<(), BenchError> {
         Ok(())
     }
+
+    fn set_void(&mut self, _run: RunId, why: &str) -> Result<(), BenchError> {
+        panic!("every run here has a value: {why}")
+    }
 }
 
 fn study(levels: &[usize], blocks: u32, control: bool) -> Study {

@@ -111,6 +111,11 @@ impl Server {
         Self { manager, instance, _base: base }
     }
 
+    /// The directory of the manager that keeps it.
+    pub(crate) fn base(&self) -> &Path {
+        self.manager.base_dir()
+    }
+
     /// The URL of its database.
     pub(crate) fn url(&self) -> String {
         self.instance.config().to_string()

@@ -47,6 +47,8 @@ pub fn suits(factors: &[Factor], spec: &Spec) -> Result<(), FactorError> {
     if factors.iter().any(|factor| factor.how == How::Spec("target".into())) {
         specs.remove(0);
     }
+    // Several users or rates in one run have no one figure that could be compared.
+    specs.iter().try_for_each(|spec| crate::bench::suits(spec).map_err(FactorError::Unusable))?;
     for factor in factors.iter().filter(|factor| factor.is_of_server()) {
         for spec in &specs {
             let target = spec.target.target().map_err(|error| FactorError::Unusable(error.to_string()))?;

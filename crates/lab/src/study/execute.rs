@@ -8,7 +8,7 @@ use super::{Event, Ledger, Plan, Results, State, Study, StudyError, progress};
 use crate::bench::{self, Bench, BenchError, Planned};
 use crate::conditions::Conditions;
 use crate::spec::Spec;
-use kelvin_store::{GroupId, Slot};
+use kelvin_store::{GroupId, RunId, Slot};
 
 /// Runs that may fail one after another: then it is not the run.
 const MOST_FAILURES: u32 = 3;
@@ -34,6 +34,9 @@ pub struct Execution<'a> {
 pub trait Surroundings {
     /// After a failed run: waits until the database answers again, starting it if it is Kelvin's own.
     fn revive(&mut self) -> Result<(), BenchError>;
+
+    /// A run that the bench took for good does not count: the store must know it as the ledger does.
+    fn set_void(&mut self, run: RunId, why: &str) -> Result<(), BenchError>;
 }
 
 /// How it ended.
@@ -117,7 +120,7 @@ impl Execution<'_> {
                     missing => Ended::Missing(missing),
                 });
             };
-            match self.one(next, bench, undone)? {
+            match self.one(next, bench, undone, surroundings)? {
                 Tried::Measured => failures = 0,
                 Tried::Interrupted => return Ok(Ended::Interrupted),
                 Tried::Failed(last) => {
@@ -139,6 +142,7 @@ impl Execution<'_> {
         next: Next,
         bench: &mut dyn Bench,
         undone: &mut Undone<'_>,
+        surroundings: &mut dyn Surroundings,
     ) -> Result<Tried, StudyError> {
         let Next { planned, attempt, replaces } = next;
         let began = std::time::Instant::now();
@@ -174,7 +178,10 @@ impl Execution<'_> {
                 };
                 let mut why = measured.void;
                 if results.value(&self.study.goal.metric).is_none() && why.is_empty() {
-                    why.push(format!("it has no value of the goal's metric, {}", self.study.goal.metric));
+                    let reason = format!("it has no value of the goal's metric, {}", self.study.goal.metric);
+                    let told = surroundings.set_void(results.run, &reason);
+                    told.map_err(|error| StudyError::Around(error.into()))?;
+                    why.push(reason);
                 }
                 if why.is_empty() {
                     self.log(Event::Measured { attempt, results })?;

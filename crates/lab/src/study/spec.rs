@@ -110,6 +110,7 @@ impl Study {
             // With those before it, so that the place is that of the one that does not go with them.
             factor::check(&factors).map_err(|error| source.refuse(span, error))?;
         }
+        let cells = written.design.get_ref().cells(&axes).map_err(at(written.design.span()))?;
         if let Some(first) = first_factor {
             factor::suits(&factors, &run).map_err(|error| source.refuse(first, error))?;
         }
@@ -117,7 +118,6 @@ impl Study {
         let (goal, hypothesis) = (written.goal.into_inner(), written.hypothesis.into_inner());
         metric::known(&run, &goal.metric).map_err(at(goal_span))?;
         expects(&hypothesis, &axes, &goal, &run).map_err(at(hypothesis_span))?;
-        let cells = written.design.get_ref().cells(&axes).map_err(at(written.design.span()))?;
 
         let mut metrics: BTreeSet<&str> = BTreeSet::new();
         for one in &written.metrics {

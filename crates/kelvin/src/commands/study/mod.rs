@@ -48,3 +48,6 @@ pub(crate) fn find(study: &StudyFolder) -> Result<Folder> {
     let known = study.folder.to_str().map(registry::named).transpose()?.flatten();
     known.map_or_else(|| Ok(named?), Ok)
 }
+
+#[cfg(test)]
+mod tests;

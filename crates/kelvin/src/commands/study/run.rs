@@ -9,7 +9,7 @@ use kelvin_lab::study::{
     execute, facts, notebook::Part,
 };
 use kelvin_lab::{BenchError, Spec};
-use kelvin_store::{GroupId, GroupKind, NewGroup, Store};
+use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};
 use kelvin_workload::Stop;
 use serde_json::json;
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     }
 
     let mut conditions = conditions::of(&situation, args)?;
-    let mut database = Database { target: situation.study.run.clone(), stop: stop.clone() };
+    let mut database = Database { spec: &situation.study.run, store: &store, stop: stop.clone() };
     let mut bench = StoreBench::new(&store, &mut *live, &stop, None);
     let execution = Execution {
         study: &situation.study,
@@ -222,24 +222,29 @@ fn tell(situation: &Situation, ended: Result<Ended, StudyError>) -> Result<Code>
 }
 
 /// The database of the study's runs, after one of them failed.
-struct Database {
-    target: Spec,
+struct Database<'a> {
+    spec: &'a Spec,
+    store: &'a Store,
     stop: Stop,
 }
 
-impl Surroundings for Database {
+impl Surroundings for Database<'_> {
     fn revive(&mut self) -> Result<(), BenchError> {
         let since = Instant::now();
         loop {
             if self.stop.requested() {
                 return Err(BenchError::Interrupted);
             }
-            let opened = open::open(&self.target.target, Purpose::Run, &mut |_| {});
+            let opened = open::open(&self.spec.target, Purpose::Run, &mut |_| {});
             match opened {
                 Ok(_) => return Ok(()),
                 Err(error) if since.elapsed() > COMES_BACK => return Err(BenchError::Failed(error.into())),
                 Err(_) => std::thread::sleep(Duration::from_millis(500)),
             }
         }
+    }
+
+    fn set_void(&mut self, run: RunId, why: &str) -> Result<(), BenchError> {
+        self.store.set_void(run, Some(why)).map_err(|error| BenchError::Failed(error.into()))
     }
 }

@@ -38,6 +38,7 @@ fn what_is_wrong_is_refused_with_its_place() {
         ("levels = [1, 2]", &format!("levels = [{huge}]")),
         ("spec = \"load.users\"\n", ""),
         ("spec = \"load.users\"\n", "spec = \"load.user\"\n"),
+        ("levels = [1, 2]\nspec = \"load.users\"\n", "levels = [\"1,2\", \"2,4\"]\nspec = \"load.users\"\n"),
         ("spec = \"load.users\"\n", "setting = \"work_mem\"\n"),
         ("[design]", "[[factor]]\nname = \"users\"\nlevels = [1, 2]\nspec = \"load.retries\"\n\n[design]"),
         ("kind = \"ab\"  ", "kind = \"fractional\""),

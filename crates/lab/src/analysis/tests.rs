@@ -215,7 +215,10 @@ fn a_claim_of_a_lower_figure_is_judged_downwards() {
     input.claim.as_mut().unwrap().least = Some(0.2);
     let found = analyze(&input).unwrap();
     assert!(found.verdict.sentence.contains("less than the 20 % claimed"), "{}", found.verdict.sentence);
+    // Of "the same" the size is the margin: −10 % lies within 20 %, and beyond the 1 % that matters.
     input.claim.as_mut().unwrap().direction = Direction::Same;
+    assert_eq!(analyze(&input).unwrap().verdict.answer, Answer::Supported);
+    input.claim.as_mut().unwrap().least = None;
     assert_eq!(analyze(&input).unwrap().verdict.answer, Answer::Refuted);
 }
 

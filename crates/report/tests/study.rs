@@ -292,7 +292,7 @@ fn a_fraction_has_its_aliases_beside_every_effect() {
     let told = fraction();
     insta::assert_snapshot!(study::text(&told.analysis()));
     let html = study::html(&told.dossier("")).unwrap();
-    assert!(html.contains("cannot be told apart") && html.contains("fsync × geqo × wal_compression"));
+    assert!(html.contains("D=ABC with A jit, B fsync") && html.contains("fsync × geqo × wal_compression"));
     look(&html, "fraction.html");
 }
 

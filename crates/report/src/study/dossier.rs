@@ -177,11 +177,12 @@ fn design(study: &Study, plan: &Plan) -> Vec<(String, String)> {
     ];
     if let Some(resolution) = plan.resolution {
         lines.push(("resolution".into(), resolution.to_string()));
-        for class in &plan.aliases {
-            if class.len() > 1 {
-                lines.push(("cannot be told apart".into(), class.join(" = ")));
-            }
-        }
+        let letters = "ABCDEFGHJKLMNOP".chars().zip(&study.axes);
+        let named: Vec<String> = letters.map(|(letter, axis)| format!("{letter} {}", axis.name)).collect();
+        lines.push((
+            "generators".into(),
+            format!("{} with {}", study.design.generators.join(", "), named.join(", ")),
+        ));
     }
     lines
 }

@@ -12,9 +12,11 @@ const HEIGHT: f64 = 250.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 46.0;
 const LEFT: f64 = 84.0;
-const PANEL: f64 = 230.0;
 const GAP: f64 = 18.0;
 const A_ROW: usize = 4;
+/// A panel that stands alone over the page's width, and one of two beside each other.
+const WHOLE: f64 = 850.0;
+const HALF: f64 = 360.0;
 
 /// A line of a panel.
 struct Line {
@@ -42,7 +44,7 @@ pub(crate) fn main_effects(of: &Analysis) -> String {
             lines: vec![Line { name: String::new(), points: points.collect() }],
         }
     });
-    drawn(&panels.collect::<Vec<_>>(), &of.primary.name, "means by level of each factor")
+    drawn(&panels.collect::<Vec<_>>(), WHOLE, &of.primary.name, "means by level of each factor")
 }
 
 /// Interactions: a panel for each pair of factors. Lines that are not parallel are one.
@@ -65,7 +67,7 @@ pub(crate) fn interactions(of: &Analysis) -> Vec<(String, String)> {
                 levels: of.factors[a].levels.iter().map(|level| level.name.clone()).collect(),
                 lines: of.factors[b].levels.iter().enumerate().map(line).collect(),
             };
-            let drawn = drawn(&[panel], &of.primary.name, &title);
+            let drawn = drawn(&[panel], HALF, &of.primary.name, &title);
             (!drawn.is_empty()).then_some((title, drawn))
         })
         .collect()
@@ -89,7 +91,7 @@ pub(crate) fn sweep(of: &Analysis) -> String {
         levels: sweep.points.iter().map(|(_, name, _)| name.clone()).collect(),
         lines,
     };
-    drawn(&[panel], &of.primary.name, "the figure over the levels")
+    drawn(&[panel], WHOLE, &of.primary.name, "the figure over the levels")
 }
 
 /// Each run over its cell's mean, in the order of time.
@@ -105,10 +107,10 @@ pub(crate) fn order(of: &Analysis) -> String {
         levels: drift.runs.iter().map(|(place, _)| (place + 1).to_string()).collect(),
         lines: vec![Line { name: String::new(), points: points.collect() }],
     };
-    drawn(&[panel], "run ÷ mean of its cell", "each run over the mean of its cell")
+    drawn(&[panel], WHOLE, "run ÷ mean of its cell", "each run over the mean of its cell")
 }
 
-fn drawn(panels: &[Panel], y: &str, title: &str) -> String {
+fn drawn(panels: &[Panel], alone_wide: f64, y: &str, title: &str) -> String {
     let all = || panels.iter().flat_map(|p| &p.lines).flat_map(|l| &l.points).map(|(_, e)| e);
     let values = || all().flat_map(|e| [Some(e.value), e.low, e.high]).flatten().filter(|v| v.is_finite());
     let (Some(low), Some(high)) = (values().reduce(f64::min), values().reduce(f64::max)) else {
@@ -121,9 +123,7 @@ fn drawn(panels: &[Panel], y: &str, title: &str) -> String {
     let at_y = |v: f64| HEIGHT - BOTTOM - (v - bottom) / (top - bottom) * (HEIGHT - TOP - BOTTOM);
     let rows: Vec<&[Panel]> = panels.chunks(A_ROW).collect();
     let alone = panels.len() == 1;
-    let panel_width =
-        |panels: usize| if alone { 700.0 } else { (940.0 - LEFT - GAP * panels as f64) / panels as f64 };
-    let width = if alone { LEFT + 700.0 + 24.0 } else { 960.0 };
+    let width = if alone { LEFT + alone_wide + 26.0 } else { 960.0 };
     let mut out = format!(
         "<svg viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"{}\">",
         HEIGHT * rows.len() as f64,
@@ -131,8 +131,11 @@ fn drawn(panels: &[Panel], y: &str, title: &str) -> String {
     );
     for (row, panels) in rows.iter().enumerate() {
         let _ = write!(out, "<g transform=\"translate(0 {})\">", HEIGHT * row as f64);
-        let wide =
-            panel_width(panels.len()).min(if alone { 700.0 } else { PANEL.max(700.0 / panels.len() as f64) });
+        let wide = if alone {
+            alone_wide
+        } else {
+            (960.0 - LEFT - GAP * panels.len() as f64) / (panels.len().max(2)) as f64
+        };
         for (at, panel) in panels.iter().enumerate() {
             let x0 = LEFT + at as f64 * (wide + GAP);
             axes(&mut out, panel, (x0, wide), &ticks, &at_y, at == 0);

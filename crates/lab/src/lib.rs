@@ -1,6 +1,7 @@
 //! Plans and runs: what to run ([`spec`]), the virtual users and the measured window ([`driver`]), and the
 //! run as a whole ([`run`]). Everything that happens comes out as [`kelvin_measure::Event`]s.
 
+pub mod analysis;
 pub mod arrivals;
 pub mod bench;
 pub mod conditions;

@@ -12,6 +12,7 @@ pub mod history;
 pub mod html;
 pub mod json;
 mod model;
+pub mod study;
 pub mod text;
 
 pub use kelvin_diagnose::{Fact, Finding, Outcome, Severity, Share, Verdict, Witness};

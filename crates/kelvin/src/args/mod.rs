@@ -16,6 +16,7 @@ mod snapshot;
 mod server;
 mod squeeze;
 mod study;
+mod study_analysis;
 mod tproc_c;
 mod words;
 mod workload;
@@ -36,6 +37,7 @@ pub(crate) use squeeze::SqueezeArgs;
 pub(crate) use study::{
     FolderArgs, ForkArgs, ListArgs, NewArgs, PlanArgs, RecoverArgs, StudyCommand, StudyFolder, StudyRunArgs,
 };
+pub(crate) use study_analysis::{AnalyzeArgs, StudyReportArgs};
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
 /// The command line.

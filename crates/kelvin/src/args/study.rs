@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use kelvin_lab::study::Share;
 
+use super::{AnalyzeArgs, StudyReportArgs};
+
 /// `kelvin study`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StudyCommand {
@@ -16,6 +18,10 @@ pub(crate) enum StudyCommand {
     Lock(FolderArgs),
     /// Make the runs that are left; after a crash, a reboot or Ctrl-C the same command goes on
     Run(StudyRunArgs),
+    /// Say what the runs show: effects, interactions, the verdict on the hypothesis; no server is needed
+    Analyze(AnalyzeArgs),
+    /// Write the study as one page in its eight phases, HTML and Markdown
+    Report(StudyReportArgs),
     /// List the studies that kelvin knows
     List(ListArgs),
     /// Show where a study stands: runs, void runs with their reasons, deviations

@@ -4,6 +4,8 @@ mod curves;
 mod observed;
 mod plot;
 
+pub(crate) use plot::escaped;
+
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{Part, Phase};

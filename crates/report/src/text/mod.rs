@@ -237,6 +237,11 @@ fn cut(text: &str, most: usize) -> String {
 
 /// Words broken at the page's width, the following lines indented under the first.
 pub(crate) fn broken(lead: &str, text: &str) -> Vec<String> {
+    broken_at(WIDTH, lead, text)
+}
+
+/// The same for a page of another width.
+pub(crate) fn broken_at(width: usize, lead: &str, text: &str) -> Vec<String> {
     let text = &printable(text);
     let indent = lead.chars().count();
     let mut line = lead.to_owned();
@@ -244,7 +249,7 @@ pub(crate) fn broken(lead: &str, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if used > indent && used + 1 + length > WIDTH {
+        if used > indent && used + 1 + length > width {
             lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
             used = indent;
         }

@@ -1,5 +1,6 @@
 //! `kelvin study`: one file a subcommand.
 
+mod analyze;
 mod conditions;
 mod fork;
 mod list;
@@ -9,6 +10,7 @@ mod page;
 mod plan;
 mod recover;
 mod registry;
+mod report;
 mod run;
 mod show;
 mod situation;
@@ -28,6 +30,8 @@ pub(crate) fn study(command: &StudyCommand, global: &Global) -> Result<Code> {
         StudyCommand::Plan(args) => plan::plan(args),
         StudyCommand::Lock(args) => lock::lock(args),
         StudyCommand::Run(args) => run::run(args, global),
+        StudyCommand::Analyze(args) => analyze::analyze(args, global),
+        StudyCommand::Report(args) => report::report(args, global),
         StudyCommand::List(args) => list::list(args),
         StudyCommand::Show(args) => show::show(args),
         StudyCommand::Fork(args) => fork::fork(args),

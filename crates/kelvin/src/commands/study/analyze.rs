@@ -1,0 +1,111 @@
+//! `kelvin study analyze`: what a study's runs say, from its folder and its store.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use kelvin_lab::analysis::{self, Analysis, Stored};
+use kelvin_lab::study::notebook::Part;
+use kelvin_lab::study::{Entry, Folder, Plan, State, Study};
+use kelvin_store::Store;
+
+use super::find;
+use crate::args::{AnalyzeArgs, Global};
+use crate::exit::Code;
+use crate::out;
+
+/// After so long somebody who waits is told what for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Analyses, prints, and fills the notebook's parts and `next.toml`.
+pub(super) fn analyze(args: &AnalyzeArgs, global: &Global) -> Result<Code> {
+    let folder = find(&args.study)?;
+    let found = Found::of(&folder, global)?;
+    if !args.no_write {
+        found.write(&folder)?;
+    }
+    if args.json {
+        out::line(&serde_json::to_string_pretty(&found.analysis)?)?;
+    } else {
+        out::write(&kelvin_report::study::text(&found.analysis))?;
+    }
+    Ok(Code::Success)
+}
+
+/// A study with its analysis.
+pub(super) struct Found {
+    pub(super) study: Study,
+    pub(super) entries: Vec<Entry>,
+    pub(super) analysis: Analysis,
+    /// Where its runs are, and their group; none when they are not to be had.
+    pub(super) store: Option<(Store, i64)>,
+}
+
+impl Found {
+    /// Reads and analyses. The ledger has every figure; a store that is not there any more costs the columns that only it
+    /// knows, and is told.
+    pub(super) fn of(folder: &Folder, global: &Global) -> Result<Self> {
+        let study = folder.study()?;
+        let entries = folder.ledger()?;
+        let session = State::of(&Plan::of(&study), &entries).session;
+        let store = session.and_then(|session| {
+            let path = global.store.clone().unwrap_or(session.store);
+            match Store::open_read_only(&path) {
+                Ok(store) => Some((store, session.group)),
+                Err(error) => {
+                    tell(
+                        global,
+                        &format!("the runs' store is left out: {error}; --store FILE names another place"),
+                    );
+                    None
+                }
+            }
+        });
+        let stored = match &store {
+            Some((store, group)) => more(store, *group, &entries, global),
+            None => BTreeMap::new(),
+        };
+        let input = analysis::gather(&study, &entries, &stored);
+        let analysis = analysis::analyze(&input).context("the study cannot be analysed")?;
+        Ok(Self { study, entries, analysis, store })
+    }
+
+    /// The notebook's parts, and the questions as a file.
+    pub(super) fn write(&self, folder: &Folder) -> Result<()> {
+        let text = kelvin_report::study::text(&self.analysis);
+        folder.note(Part::Analysis, &format!("```text\n{}\n```", text.trim_end().replace("```", "'''")))?;
+        folder.note(Part::Next, &kelvin_report::study::next_markdown(&self.analysis))?;
+        let path = folder.path().join("next.toml");
+        let questions = kelvin_report::study::next_toml(&self.analysis);
+        std::fs::write(&path, questions).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// What the store adds to each run of the ledger.
+fn more(store: &Store, group: i64, entries: &[Entry], global: &Global) -> BTreeMap<i64, Stored> {
+    let runs = analysis::measured(entries);
+    let (began, mut told) = (Instant::now(), Instant::now());
+    let mut found = BTreeMap::new();
+    for (at, run) in runs.iter().enumerate() {
+        if began.elapsed() > PATIENCE && told.elapsed() > PATIENCE {
+            told = Instant::now();
+            tell(global, &format!("reading run {} of {}", at + 1, runs.len()));
+        }
+        match analysis::stored(store, group, *run) {
+            Ok(Some(stored)) => {
+                found.insert(run.0, stored);
+            }
+            Ok(None) => {
+                tell(global, &format!("run {run} of {} is not of this study", store.path().display()))
+            }
+            Err(error) => tell(global, &format!("run {run} adds nothing beside the ledger: {error}")),
+        }
+    }
+    found
+}
+
+pub(super) fn tell(global: &Global, text: &str) {
+    if !global.quiet {
+        eprintln!("kelvin: {text}");
+    }
+}

@@ -1,0 +1,73 @@
+//! `kelvin study report`: a study as one page.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use kelvin_report::Report;
+use kelvin_report::study::{self, Dossier};
+
+use super::analyze::{Found, tell};
+use super::find;
+use crate::args::{Global, StudyReportArgs};
+use crate::exit::Code;
+use crate::out;
+
+/// The folder of the runs' own pages, beside the study's.
+const PAGES: &str = "runs";
+
+/// Renders and writes.
+pub(super) fn report(args: &StudyReportArgs, global: &Global) -> Result<Code> {
+    let folder = find(&args.study)?;
+    let found = Found::of(&folder, global)?;
+    found.write(&folder)?;
+    if args.with_runs {
+        pages(&found, folder.path(), global)?;
+    }
+    let notebook = std::fs::read_to_string(folder.notebook_path()).unwrap_or_default();
+    let page = |run: i64| {
+        let name = format!("{PAGES}/run-{run}.html");
+        folder.path().join(&name).is_file().then_some(name)
+    };
+    let lock = folder.lock()?;
+    let Found { study, entries, analysis, .. } = found;
+    let dossier = Dossier::of(&study, lock.as_ref(), &entries, &notebook, analysis, &page);
+    match &args.output {
+        Some(file) if file == Path::new("-") => out::write(&study::markdown(&dossier))?,
+        Some(file) if file.extension().is_some_and(|ending| ending == "md") => {
+            write(file, &study::markdown(&dossier), global)?;
+        }
+        Some(file) => write(file, &study::html(&dossier)?, global)?,
+        None => {
+            write(&folder.path().join("report.html"), &study::html(&dossier)?, global)?;
+            write(&folder.path().join("report.md"), &study::markdown(&dossier), global)?;
+        }
+    }
+    Ok(Code::Success)
+}
+
+/// A page for each run that the store has.
+fn pages(found: &Found, folder: &Path, global: &Global) -> Result<()> {
+    let (store, group) =
+        found.store.as_ref().context("the runs' pages need their store; say where with --store FILE")?;
+    let directory = folder.join(PAGES);
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    for run in kelvin_lab::analysis::measured(&found.entries) {
+        if store.membership(run)?.is_none_or(|member| member.group.0 != *group) {
+            tell(global, &format!("run {run} of {} is not of this study", store.path().display()));
+            continue;
+        }
+        let html = kelvin_report::html::render(&Report::load(store, run)?)?;
+        let file: PathBuf = directory.join(format!("run-{run}.html"));
+        std::fs::write(&file, html).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    tell(global, &format!("wrote the runs' pages to {}", directory.display()));
+    Ok(())
+}
+
+fn write(file: &Path, text: &str, global: &Global) -> Result<()> {
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    if !global.quiet {
+        eprintln!("wrote {}", file.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! `kelvin study analyze` and `report` on a folder whose runs are told by its ledger: no server, no run.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::path::Path;
+
+use kelvin_diagnose::{Better, KeyFigure};
+use kelvin_lab::study::{Attempt, Entry, Event, Plan, Results, Study};
+use kelvin_store::RunId;
+use support::Place;
+
+/// Every planned run of the template's study: the second user adds 30 %, the times go up by a half and more.
+fn ledger(folder: &Path) {
+    let study = Study::read(&folder.join("study.toml")).unwrap();
+    let plan = Plan::of(&study);
+    let mut lines = String::new();
+    for (place, &run) in plan.runs.iter().enumerate() {
+        let treatment = plan.treatment(run);
+        let two = f64::from(u8::from(treatment.cell == 1));
+        let wobble = 1.0 + 0.002 * f64::from((place as u32 * 7) % 5);
+        let figure = |id: &str, better, value: f64| KeyFigure {
+            id: id.into(),
+            name: id.into(),
+            unit: String::new(),
+            better: Some(better),
+            value: Some(value * wobble),
+        };
+        let figures = vec![
+            figure("nopm", Better::Higher, 40_000.0 * (1.0 + 0.3 * two)),
+            figure("mean", Better::Lower, 1.0 + 0.6 * two),
+        ];
+        let attempt = Attempt { place: place as u32, block: run.block, treatment: treatment.name.clone() };
+        let results = Results { run: RunId(place as i64 + 1), seconds: 25.0, figures };
+        let entry = Entry { at: jiff::Timestamp::UNIX_EPOCH, event: Event::Measured { attempt, results } };
+        lines.push_str(&format!("{}\n", serde_json::to_string(&entry).unwrap()));
+    }
+    std::fs::write(folder.join("ledger.jsonl"), lines).unwrap();
+}
+
+#[test]
+fn the_same_folder_gives_the_same_bytes() {
+    let place = Place::new();
+    place.expect(0, &["study", "new", "users"]);
+    let folder = place.path("users");
+    ledger(&folder);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+
+    let first = place.expect(0, &["study", "analyze", "users"]);
+    assert!(first.contains("refuted: +30.0 %"), "{first}");
+    assert!(first.contains("statistically correct? yes"), "{first}");
+    let (questions, notebook) = (read("next.toml"), read("notebook.md"));
+    assert!(notebook.contains("refuted: +30.0 %") && !notebook.contains("no analysis yet"), "{notebook}");
+    assert_eq!(place.expect(0, &["study", "analyze", "users"]), first);
+    assert_eq!((read("next.toml"), read("notebook.md")), (questions, notebook));
+
+    let json = place.expect(0, &["study", "analyze", "users", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["verdict"]["answer"], &json["runs"]["controls"]), (&"refuted".into(), &6.into()));
+
+    place.expect(0, &["study", "report", "users"]);
+    let pages = (read("report.html"), read("report.md"));
+    assert!(pages.0.contains("Statistically correct?") && pages.1.contains("## 7 Conclusion"));
+    place.expect(0, &["study", "report", "users"]);
+    assert_eq!((read("report.html"), read("report.md")), pages);
+    assert_eq!(place.expect(0, &["study", "report", "users", "-o", "-"]), pages.1);
+}
+
+#[test]
+fn what_cannot_be_analysed_says_why_and_ends_with_2() {
+    let place = Place::new();
+    let fails = |args: &[&str], words: &str| {
+        let output = place.run(args);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(words), "{told}");
+    };
+    fails(&["study", "analyze", "nowhere"], "is no study");
+    place.expect(0, &["study", "new", "users"]);
+    let text = place.expect(0, &["study", "analyze", "users"]);
+    assert!(text.contains("nothing has been run yet"), "{text}");
+    fails(&["study", "report", "users", "--with-runs"], "--store FILE");
+    place.write("users/ledger.jsonl", "{\"at\":\"never\"}\n");
+    fails(&["study", "analyze", "users"], "line 1 is not one of a ledger");
+    fails(&["study", "report", "users"], "line 1 is not one of a ledger");
+}

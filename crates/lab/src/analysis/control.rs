@@ -1,0 +1,65 @@
+//! A/A controls: the same cell twice in a block. What they differ by is what this study cannot tell from nothing.
+
+use serde::Serialize;
+
+use kelvin_stats::student;
+
+use super::Input;
+use super::fit::Estimate;
+
+/// What the controls say.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Control {
+    /// Cells that were controlled.
+    pub cells: Vec<Vec<usize>>,
+    /// Blocks with both runs.
+    pub pairs: usize,
+    /// Control over run, as a part.
+    pub difference: Estimate,
+    /// Half the width of its interval: the smallest effect that this study resolves, as a part.
+    pub floor: Option<f64>,
+    /// Whether the same thing differs from itself.
+    pub differs: bool,
+}
+
+/// The controls of the goal's figure; none where the study has none.
+pub(crate) fn control(input: &Input, metric: &str) -> Option<Control> {
+    let counting =
+        |control: bool| input.runs.iter().filter(move |run| run.control == control && run.void.is_none());
+    let mut pairs = Vec::new();
+    let mut cells = Vec::new();
+    for again in counting(true) {
+        let twin = counting(false).find(|run| run.block == again.block && run.cell == again.cell);
+        let values = twin.and_then(|run| Some((*run.values.get(metric)?, *again.values.get(metric)?)));
+        if let Some((a, b)) = values.filter(|(a, b)| *a > 0.0 && *b > 0.0) {
+            pairs.push((b / a).ln());
+            cells.push(again.cell.clone());
+        }
+    }
+    let sample = student::describe(&pairs)?;
+    cells.sort();
+    cells.dedup();
+    let half = sample.sd.and_then(|sd| {
+        let t = student::quantile(f64::midpoint(1.0, input.confidence), (sample.n - 1) as f64)?;
+        Some(t * sd / (sample.n as f64).sqrt())
+    });
+    let part = |v: f64| v.exp() - 1.0;
+    let difference = Estimate {
+        value: part(sample.mean),
+        low: half.map(|half| part(sample.mean - half)),
+        high: half.map(|half| part(sample.mean + half)),
+        p: None,
+    };
+    Some(Control {
+        cells,
+        pairs: sample.n,
+        floor: half.map(part),
+        differs: difference.is_not_zero(),
+        difference,
+    })
+}
+
+/// The smallest effect that the controls leave resolvable; none without controls, or with one pair.
+pub(crate) fn floor(input: &Input, metric: &str) -> Option<f64> {
+    control(input, metric)?.floor
+}

@@ -1,0 +1,175 @@
+//! An [`Input`] from a study's file, its ledger, and what its stored runs add.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelvin_diagnose::{Evidence, Outcome};
+use kelvin_store::{RunId, Store};
+
+use super::input::{Claim, Direction, Factor, Figure, Goal, Input, Kind, Level, Prediction, Run, Scale};
+use super::table::IPC;
+use crate::conditions::Cell;
+use crate::factor::{How, LevelValue};
+use crate::study::{self, DesignKind, Entry, Plan, Results, State, Study};
+
+const CONFIDENCE: f64 = 0.95;
+
+/// What a stored run adds to its line in the ledger.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Stored {
+    /// Instructions per cycle of the server; none where its counters were not seen.
+    pub ipc: Option<f64>,
+    /// What limited it, by its verdict; none where it was not decided.
+    pub limit: Option<String>,
+}
+
+/// What a store knows of a run of a study's group; none when the run is not of that group, so that the figures of another
+/// store's run of the same number are never taken.
+///
+/// # Errors
+/// When the run is not there, or damaged.
+pub fn stored(store: &Store, group: i64, run: RunId) -> kelvin_store::Result<Option<Stored>> {
+    if store.membership(run)?.is_none_or(|member| member.group.0 != group) {
+        return Ok(None);
+    }
+    let evidence = Evidence::of(&store.load(run)?)?;
+    let limit = kelvin_diagnose::verdict(&evidence, 0).and_then(|verdict| match verdict.outcome {
+        Outcome::Compound { classes } => Some(classes.join(" and ")),
+        Outcome::Bound { class } => Some(class),
+        Outcome::Void { .. } | Outcome::Undetermined { .. } => None,
+    });
+    Ok(Some(Stored { ipc: evidence.mean(0, IPC), limit }))
+}
+
+/// Every measured run of the ledger, void ones included.
+pub fn measured(entries: &[Entry]) -> Vec<RunId> {
+    let run = |entry: &Entry| match &entry.event {
+        study::Event::Measured { results, .. } | study::Event::Void { results, .. } => Some(results.run),
+        _ => None,
+    };
+    entries.iter().filter_map(run).collect()
+}
+
+/// What is to be analysed. Runs of treatments that the study does not have any more are left out.
+pub fn gather(study: &Study, entries: &[Entry], stored: &BTreeMap<i64, Stored>) -> Input {
+    let plan = Plan::of(study);
+    let state = State::of(&plan, entries);
+    let mut figures = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    let mut secondary = Vec::new();
+    let mut runs = Vec::new();
+    let mut add = |results: &Results, place, block, cell: &Cell, control, void: Option<String>| {
+        let Some(cell) = indexes(study, cell) else { return };
+        for figure in &results.figures {
+            if seen.insert(figure.id.clone()) {
+                let of =
+                    Figure { name: figure.name.clone(), unit: figure.unit.clone(), better: figure.better };
+                figures.insert(figure.id.clone(), of);
+                secondary.push(figure.id.clone());
+            }
+        }
+        let known = results.figures.iter().filter_map(|figure| Some((figure.id.clone(), figure.value?)));
+        let mut values: BTreeMap<String, f64> = known.collect();
+        let more = stored.get(&results.run.0);
+        if let Some(ipc) = more.and_then(|more| more.ipc) {
+            values.insert(IPC.into(), ipc);
+        }
+        let limit = more.and_then(|more| more.limit.clone());
+        runs.push(Run { run: results.run.0, place, block, cell, control, values, void, limit });
+    };
+    for counted in state.counted(&plan) {
+        let cell = &plan.cells[counted.cell];
+        add(&counted.results, counted.place, counted.block, cell, counted.control, None);
+    }
+    for (attempt, results, why) in &state.void {
+        if let Some(treatment) = plan.treatments.iter().find(|t| t.name == attempt.treatment) {
+            let cell = &plan.cells[treatment.cell];
+            add(results, attempt.place, attempt.block, cell, treatment.control, Some(why.join("; ")));
+        }
+    }
+    runs.sort_by_key(|run| run.place);
+    if runs.iter().any(|run| run.values.contains_key(IPC)) {
+        figures.entry(IPC.into()).or_insert_with(|| Figure {
+            name: "IPC of the server".into(),
+            unit: "1".into(),
+            better: Some(kelvin_diagnose::Better::Higher),
+        });
+        if !secondary.iter().any(|id| id == IPC) {
+            secondary.push(IPC.into());
+        }
+    }
+    secondary.retain(|id| *id != study.goal.metric && runs.iter().any(|run| run.values.contains_key(id)));
+    Input {
+        name: study.name.clone(),
+        design: match study.design.kind {
+            DesignKind::Ab => Kind::Ab,
+            DesignKind::Factorial => Kind::Factorial,
+            DesignKind::Fractional => Kind::Fraction { generators: study.design.generators.clone() },
+            DesignKind::Sweep => Kind::Sweep,
+        },
+        factors: factors(study),
+        runs,
+        goal: Goal {
+            metric: study.goal.metric.clone(),
+            better: study.goal.direction,
+            smallest: study.goal.smallest_effect.ratio(),
+        },
+        claim: claim(study),
+        secondary,
+        figures,
+        confidence: CONFIDENCE,
+        scale: Scale::Ratio,
+    }
+}
+
+/// The level of each factor in a cell, by index.
+fn indexes(study: &Study, cell: &Cell) -> Option<Vec<usize>> {
+    let index = |(setting, axis): (&crate::conditions::Setting, &study::Axis)| {
+        axis.levels.iter().position(|level| *level == setting.level)
+    };
+    cell.0.iter().zip(&study.axes).map(index).collect()
+}
+
+fn factors(study: &Study) -> Vec<Factor> {
+    let level = |of: &crate::factor::Factor, name: &String| Level {
+        name: name.clone(),
+        number: match of.level(name).map(|level| &level.value) {
+            Some(LevelValue::Integer(number)) => Some(*number as f64),
+            Some(LevelValue::Number(number)) => Some(*number),
+            _ => None,
+        },
+    };
+    let factor = |(axis, of): (&study::Axis, &crate::factor::Factor)| Factor {
+        name: axis.name.clone(),
+        levels: axis.levels.iter().map(|name| level(of, name)).collect(),
+        users: matches!(of.how(), How::Spec(path) if path == "load.users"),
+    };
+    study.axes.iter().zip(&study.factors).map(factor).collect()
+}
+
+fn claim(study: &Study) -> Option<Claim> {
+    let hypothesis = &study.hypothesis;
+    let factor = study.axes.iter().position(|axis| axis.name == hypothesis.factor)?;
+    let level = |name: &String| study.axes[factor].levels.iter().position(|level| level == name);
+    let direction = |direction: study::Direction| match direction {
+        study::Direction::Higher => Direction::Up,
+        study::Direction::Lower => Direction::Down,
+        study::Direction::Same => Direction::Same,
+    };
+    let (of_goal, others): (Vec<_>, Vec<_>) =
+        hypothesis.predicts.iter().partition(|prediction| prediction.metric == study.goal.metric);
+    let of_goal = of_goal.first()?;
+    Some(Claim {
+        from: vec![(factor, level(&hypothesis.from)?)],
+        to: vec![(factor, level(&hypothesis.to)?)],
+        direction: direction(of_goal.direction),
+        least: of_goal.by.map(study::Share::ratio),
+        signature: others
+            .into_iter()
+            .map(|prediction| Prediction {
+                metric: prediction.metric.clone(),
+                direction: direction(prediction.direction),
+                size: prediction.by.map(study::Share::ratio),
+            })
+            .collect(),
+    })
+}

@@ -1,0 +1,70 @@
+//! Variants against the first one, paired by block.
+
+use std::collections::BTreeMap;
+
+use kelvin_stats::compare::{Change, Sides, Verdict, compare};
+use kelvin_stats::student;
+use serde::Serialize;
+
+use super::contrast::by_block;
+use super::fit::Estimate;
+use super::values::{Counting, Values};
+use super::{Input, Scale, control};
+
+/// A variant against the first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pairs {
+    /// The figure's id.
+    pub metric: String,
+    /// The level, by index; it is compared with level 0.
+    pub level: usize,
+    /// Blocks that have both.
+    pub blocks: usize,
+    /// Variant over first, as a part.
+    pub change: Estimate,
+    /// The same without the assumption of a distribution (Hodges and Lehmann), as a part.
+    pub hodges_lehmann: f64,
+    /// The answer: "changed", "within noise", "no change", "not testable".
+    pub verdict: &'static str,
+    /// How it was found.
+    pub method: &'static str,
+}
+
+/// Every variant of a figure against the first; what is not above 0 has no ratio and is left out.
+pub(crate) fn pairs(input: &Input, metric: &str) -> Vec<Pairs> {
+    let values = Values::of(input, metric, Counting::Valid);
+    let noise = input.goal.smallest.max(control::floor(input, metric).unwrap_or(0.0));
+    let back = |v: f64| if values.scale == Scale::Ratio { v.exp() } else { v };
+    let blocks = by_block(&values.observations);
+    let levels = input.factors.first().map_or(0, |factor| factor.levels.len());
+    (1..levels)
+        .filter_map(|level| {
+            let mean = |of: &BTreeMap<Vec<usize>, Vec<f64>>, level: usize| {
+                Some(back(student::describe(of.get(&vec![level])?)?.mean))
+            };
+            let both = blocks.values().filter_map(|of| Some((mean(of, 0)?, mean(of, level)?)));
+            let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
+            let Change { ratio, p, hodges_lehmann, n, verdict, method } =
+                compare(Sides::Paired { a: &a, b: &b }, noise, input.confidence)?;
+            Some(Pairs {
+                metric: metric.into(),
+                level,
+                blocks: n.0,
+                change: Estimate {
+                    value: ratio.ratio - 1.0,
+                    low: Some(ratio.low - 1.0),
+                    high: Some(ratio.high - 1.0),
+                    p: Some(p),
+                },
+                hodges_lehmann: hodges_lehmann - 1.0,
+                verdict: match verdict {
+                    Verdict::NotTestable => "not testable",
+                    Verdict::NoChange => "no change shown",
+                    Verdict::WithinNoise => "within noise",
+                    Verdict::Changed => "changed",
+                },
+                method,
+            })
+        })
+        .collect()
+}

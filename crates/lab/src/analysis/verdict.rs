@@ -1,0 +1,390 @@
+//! The hypothesis against its goal, and against what it predicted beside it.
+
+use serde::Serialize;
+
+use kelvin_stats::{power, student};
+
+use super::contrast::between;
+use super::fit::{Estimate, Fit};
+use super::input::{Claim, Direction, Kind, Prediction};
+use super::values::{Counting, Values};
+use super::words::{count, effect, plain};
+use super::{Input, control};
+
+/// Runs a side below which nothing is concluded, and the degrees of freedom of four pairs.
+const FLOOR: usize = 4;
+const FREEDOM: usize = 3;
+/// The probability with which an effect of the smallest size that matters is to be found.
+const POWER: f64 = 0.8;
+/// Blocks beyond which more of them are no plan.
+const MOST_BLOCKS: u32 = 500;
+
+/// What became of the hypothesis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The effect is there, in the direction and of the size that was said.
+    Supported,
+    /// An effect of the size that was said is excluded.
+    Refuted,
+    /// Neither.
+    Inconclusive,
+    /// The hypothesis says nothing that figures could decide.
+    NotTestable,
+}
+
+impl Answer {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Supported => "supported",
+            Self::Refuted => "refuted",
+            Self::Inconclusive => "inconclusive",
+            Self::NotTestable => "not testable",
+        }
+    }
+}
+
+/// The verdict on the hypothesis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The answer.
+    pub answer: Answer,
+    /// What was claimed, in words.
+    pub claim: Option<String>,
+    /// The effect on the goal's figure, as a part.
+    pub effect: Option<Estimate>,
+    /// The smallest effect that counts here, as a part: what was claimed or matters, or the A/A floor where that is more.
+    pub least: f64,
+    /// Whether the whole interval lies within ± the smallest effect that matters: equivalent.
+    pub equivalent: bool,
+    /// The answer in a sentence.
+    pub sentence: String,
+    /// Blocks that would decide it, beside those that there are; none where it is decided, or nothing would.
+    pub more_blocks: Option<u32>,
+}
+
+/// What came of a prediction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Match {
+    /// As predicted.
+    Matched,
+    /// It went another way, or not as far.
+    NotMatched,
+    /// The interval allows both.
+    NotShown,
+    /// The figure is not known, or nothing was repeated.
+    NotKnown,
+}
+
+impl Match {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Matched => "matched",
+            Self::NotMatched => "not matched",
+            Self::NotShown => "not decided",
+            Self::NotKnown => "not known",
+        }
+    }
+}
+
+/// A predicted figure and what was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SignatureLine {
+    /// Its id.
+    pub metric: String,
+    /// As a heading has it.
+    pub name: String,
+    /// What was predicted, in words.
+    pub predicted: String,
+    /// What was found, as a part.
+    pub found: Option<Estimate>,
+    /// Whether it matches.
+    pub matched: Match,
+}
+
+/// Judges the goal's figure.
+pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
+    let smallest = input.goal.smallest;
+    let none = |answer, sentence: String| Verdict {
+        answer,
+        claim: input.claim.as_ref().map(|claim| words(input, claim)),
+        effect: None,
+        least: smallest,
+        equivalent: false,
+        sentence,
+        more_blocks: None,
+    };
+    let Some(claim) = &input.claim else {
+        return none(
+            Answer::NotTestable,
+            "not testable: the hypothesis does not say which factor moves the goal's figure from which level to which; \
+             its effects are described below, and none was predicted"
+                .into(),
+        );
+    };
+    let values = Values::of(input, &input.goal.metric, counting);
+    let Some(fit) = values.fit(input.confidence) else {
+        let why = if values.observations.is_empty() {
+            "no run that counts has the goal's figure"
+        } else {
+            "no block has two cells, so that cells cannot be told from blocks"
+        };
+        return none(Answer::Inconclusive, format!("inconclusive: {why}"));
+    };
+    let Some(weights) = between(input, &fit, &claim.from, &claim.to) else {
+        return none(
+            Answer::Inconclusive,
+            "inconclusive: no run that counts is on one of the sides that the hypothesis compares".into(),
+        );
+    };
+    let floor = control::floor(input, &input.goal.metric).unwrap_or(0.0);
+    let least = claim.least.unwrap_or(smallest).max(floor);
+    let margin = if claim.direction == Direction::Same { least } else { smallest.max(floor) };
+    let found = values.relative(fit.contrast(&weights));
+    let shown = effect(&found, input.confidence);
+    let toward = if claim.direction == Direction::Down { found.negated() } else { found };
+    let sides = runs_a_side(&fit, &weights);
+    let testable = fit.freedom >= FREEDOM && sides >= FLOOR;
+    let more = || {
+        let deviation = values.part(fit.deviation_in_block(&weights)?);
+        let bounds = if claim.direction == Direction::Same { [-least, least] } else { [0.0, least] };
+        more_blocks(deviation, fit.blocks.len() as u32, &toward, bounds, input.confidence)
+    };
+    let (answer, sentence, more_blocks) = match (found.low.zip(found.high), toward.low.zip(toward.high)) {
+        (Some((low, high)), Some(toward_ends)) if testable => {
+            let within = low > -margin && high < margin;
+            let (answer, sentence) = judge(claim, toward.value, toward_ends, least, within, margin, &shown);
+            let more = if answer == Answer::Inconclusive { more() } else { None };
+            (answer, sentence, more)
+        }
+        (None, _) => (
+            Answer::Inconclusive,
+            format!(
+                "inconclusive: nothing was repeated in {}, so that there is no estimate of the error; found {shown}",
+                count(fit.blocks.len(), "block")
+            ),
+            None,
+        ),
+        _ => (
+            Answer::Inconclusive,
+            format!(
+                "inconclusive: not testable with {} a side and {} of freedom; found {shown}",
+                count(sides, "run"),
+                if fit.freedom == 1 { "1 degree".into() } else { format!("{} degrees", fit.freedom) },
+            ),
+            more(),
+        ),
+    };
+    let sentence = match more_blocks {
+        Some(more) => format!("{sentence}; {} would decide", count(more as usize, "more block")),
+        None => sentence,
+    };
+    let equivalent =
+        found.low.is_some_and(|low| low > -margin) && found.high.is_some_and(|high| high < margin);
+    Verdict {
+        answer,
+        claim: Some(words(input, claim)),
+        effect: Some(found),
+        least,
+        equivalent: equivalent && testable,
+        sentence,
+        more_blocks,
+    }
+}
+
+/// `toward` is the effect in the direction that was claimed.
+fn judge(
+    claim: &Claim,
+    toward: f64,
+    (low, high): (f64, f64),
+    least: f64,
+    within: bool,
+    margin: f64,
+    shown: &str,
+) -> (Answer, String) {
+    if claim.direction == Direction::Same {
+        return if within {
+            (Answer::Supported, format!("supported: {shown} lies within ± {}: equivalent", plain(margin)))
+        } else if low > margin || high < -margin {
+            (Answer::Refuted, format!("refuted: {shown} lies beyond ± {}", plain(margin)))
+        } else {
+            (Answer::Inconclusive, format!("inconclusive: {shown} reaches beyond ± {}", plain(margin)))
+        };
+    }
+    let least_words = plain(least);
+    if low >= least {
+        (Answer::Supported, format!("supported: {shown}, all of it at least the {least_words} claimed"))
+    } else if high < 0.0 {
+        (Answer::Refuted, format!("refuted: {shown}, the other way"))
+    } else if within && high < least {
+        (
+            Answer::Refuted,
+            format!(
+                "refuted: {shown} lies within ± {}, the smallest effect that matters: equivalent",
+                plain(margin)
+            ),
+        )
+    } else if high < least {
+        (Answer::Refuted, format!("refuted: {shown} is less than the {least_words} claimed"))
+    } else if low > 0.0 && toward >= least {
+        (
+            Answer::Supported,
+            format!(
+                "supported: {shown}; the direction is sure, and the estimate reaches the {least_words} claimed"
+            ),
+        )
+    } else if low > 0.0 {
+        (
+            Answer::Inconclusive,
+            format!(
+                "inconclusive: {shown} is an effect, and whether it reaches the {least_words} claimed is open"
+            ),
+        )
+    } else {
+        (
+            Answer::Inconclusive,
+            format!("inconclusive: {shown} allows no effect as well as the {least_words} claimed"),
+        )
+    }
+}
+
+/// Where the claimed effect goes the other way, beyond chance, at some levels of the other factors: a mean over them would
+/// hide it. The largest, in words.
+pub(crate) fn exception(input: &Input) -> Option<String> {
+    let claim = input.claim.as_ref()?;
+    let values = Values::of(input, &input.goal.metric, Counting::Valid);
+    let fit = values.fit(input.confidence)?;
+    let mean = fit.contrast(&between(input, &fit, &claim.from, &claim.to)?);
+    let named: Vec<usize> = claim.from.iter().chain(&claim.to).map(|(factor, _)| *factor).collect();
+    let others: Vec<usize> = (0..input.factors.len()).filter(|factor| !named.contains(factor)).collect();
+    if others.is_empty() || matches!(input.design, Kind::Fraction { .. }) {
+        return None;
+    }
+    let against = fit.cells.iter().filter_map(|cell| {
+        let at: Vec<(usize, usize)> = others.iter().map(|factor| (*factor, cell[*factor])).collect();
+        let side = |levels: &[(usize, usize)]| [levels, &at].concat();
+        let here = fit.contrast(&between(input, &fit, &side(&claim.from), &side(&claim.to))?);
+        (here.is_not_zero() && (here.value > 0.0) != (mean.value > 0.0)).then_some((at, here))
+    });
+    let (at, here) = against.max_by(|a, b| a.1.value.abs().total_cmp(&b.1.value.abs()))?;
+    Some(format!(
+        "the claim was judged over all levels of the other factors; at {} the effect goes the other way: {}",
+        input.levels_named(&at),
+        effect(&values.relative(here), input.confidence)
+    ))
+}
+
+/// Judges the other figures that were predicted.
+pub(crate) fn signature(input: &Input) -> Vec<SignatureLine> {
+    let Some(claim) = &input.claim else { return Vec::new() };
+    claim.signature.iter().map(|prediction| line(input, claim, prediction)).collect()
+}
+
+fn line(input: &Input, claim: &Claim, prediction: &Prediction) -> SignatureLine {
+    let values = Values::of(input, &prediction.metric, Counting::Valid);
+    let fit = values.fit(input.confidence);
+    let found = fit.as_ref().and_then(|fit| {
+        Some(values.relative(fit.contrast(&between(input, fit, &claim.from, &claim.to)?)))
+            .filter(|e| e.value.is_finite())
+    });
+    let matched = match found.and_then(|e| Some((e.value, e.low?, e.high?))) {
+        None => Match::NotKnown,
+        Some(ends) => matches(prediction, ends, input.goal.smallest),
+    };
+    SignatureLine {
+        metric: prediction.metric.clone(),
+        name: input.figure_name(&prediction.metric).into(),
+        predicted: predicted(prediction, input.goal.smallest),
+        found,
+        matched,
+    }
+}
+
+fn matches(prediction: &Prediction, (value, low, high): (f64, f64, f64), smallest: f64) -> Match {
+    let (value, low, high) = match prediction.direction {
+        Direction::Up => (value, low, high),
+        Direction::Down => (-value, -high, -low),
+        Direction::Same => {
+            let margin = prediction.size.unwrap_or(smallest);
+            return if low > -margin && high < margin {
+                Match::Matched
+            } else if low > margin || high < -margin {
+                Match::NotMatched
+            } else {
+                Match::NotShown
+            };
+        }
+    };
+    let least = prediction.size.unwrap_or(0.0);
+    if low > 0.0 && value >= least {
+        Match::Matched
+    } else if high < least || high < 0.0 {
+        Match::NotMatched
+    } else {
+        Match::NotShown
+    }
+}
+
+fn predicted(prediction: &Prediction, smallest: f64) -> String {
+    let word = match prediction.direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+        Direction::Same => {
+            return format!("the same within ± {}", plain(prediction.size.unwrap_or(smallest)));
+        }
+    };
+    prediction.size.map_or_else(|| word.into(), |size| format!("{word} by {} or more", plain(size)))
+}
+
+/// The claim in words: "huge-pages=off → huge-pages=on raises NOPM by 1 % or more".
+fn words(input: &Input, claim: &Claim) -> String {
+    let least = plain(claim.least.unwrap_or(input.goal.smallest));
+    let name = input.figure_name(&input.goal.metric);
+    let what = match claim.direction {
+        Direction::Up => format!("raises {name} by {least} or more"),
+        Direction::Down => format!("lowers {name} by {least} or more"),
+        Direction::Same => format!("leaves {name} the same within ± {least}"),
+    };
+    format!("{} → {} {what}", input.levels_named(&claim.from), input.levels_named(&claim.to))
+}
+
+/// Runs on the smaller side.
+fn runs_a_side(fit: &Fit, weights: &[f64]) -> usize {
+    let side = |up: bool| -> usize {
+        let counted = fit.counts.iter().zip(weights);
+        counted.filter(|(_, w)| if up { **w > 0.0 } else { **w < 0.0 }).map(|(n, _)| *n).sum()
+    };
+    side(true).min(side(false))
+}
+
+/// Blocks beside those that there are after which the effect would be told, with the error that was found: as many as find
+/// an effect as large as the second of `bounds` with a power of 80 %; and where that many are there already, as many as would part the estimate
+/// from those of the bounds that its interval holds.
+fn more_blocks(
+    deviation: f64,
+    have: u32,
+    toward: &Estimate,
+    bounds: [f64; 2],
+    confidence: f64,
+) -> Option<u32> {
+    let planned = power::pairs(deviation, bounds[1], POWER, confidence)?;
+    if planned > have {
+        return Some(planned - have).filter(|more| *more <= MOST_BLOCKS);
+    }
+    let within = |bound: &f64| {
+        toward.low.is_none_or(|low| low <= *bound) && toward.high.is_none_or(|high| high >= *bound)
+    };
+    let distances = bounds.iter().filter(|bound| within(bound)).map(|bound| (toward.value - bound).abs());
+    let distance = distances.fold(f64::INFINITY, f64::min);
+    let enough = |blocks: u32| {
+        let freedom = f64::from(blocks - 1);
+        student::quantile(f64::midpoint(1.0, confidence), freedom)
+            .is_some_and(|t| t * deviation / f64::from(blocks).sqrt() < distance)
+    };
+    (have.max(FLOOR as u32 - 1) + 1..=have + MOST_BLOCKS)
+        .find(|blocks| enough(*blocks))
+        .map(|blocks| blocks - have)
+}

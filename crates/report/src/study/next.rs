@@ -1,0 +1,30 @@
+//! The questions that a study leaves, as a file that another study can be begun from.
+
+use kelvin_lab::analysis::Analysis;
+
+/// `next.toml`: one `[[next]]` a question, in the order in which they are worth asking.
+pub fn render(of: &Analysis) -> String {
+    let quoted = |text: &str| toml::Value::String(text.replace(|c: char| c.is_control(), " ")).to_string();
+    let mut out = format!(
+        "# What the study {} left open, written by `kelvin study analyze`. `kelvin study fork` begins the next study.\n",
+        quoted(&of.name)
+    );
+    for question in &of.next {
+        out.push_str(&format!(
+            "\n[[next]]\nquestion = {}\nwhy = {}\n",
+            quoted(&question.question),
+            quoted(&question.why)
+        ));
+        if !question.factors.is_empty() {
+            let factors: Vec<String> = question.factors.iter().map(|factor| quoted(factor)).collect();
+            out.push_str(&format!("factors = [{}]\n", factors.join(", ")));
+        }
+        if let Some(metric) = &question.metric {
+            out.push_str(&format!("metric = {}\n", quoted(metric)));
+        }
+        if let Some(blocks) = question.blocks {
+            out.push_str(&format!("blocks = {blocks}\n"));
+        }
+    }
+    out
+}

@@ -1,0 +1,154 @@
+//! What every format says of a study in the same words.
+
+use kelvin_lab::analysis::words::{count, effect, plain, probability, signed};
+use kelvin_lab::analysis::{Analysis, Answer, Match};
+
+/// The answer to "is it statistically correct?".
+pub(crate) fn correct(of: &Analysis) -> String {
+    let verdict = &of.verdict;
+    match verdict.answer {
+        Answer::Supported | Answer::Refuted if of.sensitivity.depends => {
+            "yes, by the runs that count; with the void ones in it, the answer would be another".into()
+        }
+        Answer::Supported | Answer::Refuted => "yes".into(),
+        Answer::Inconclusive if of.runs.counted == 0 => "no: no run counts".into(),
+        Answer::Inconclusive if of.primary.freedom == 0 => {
+            "no: nothing was repeated; it takes four blocks to test anything".into()
+        }
+        Answer::Inconclusive => match verdict.more_blocks {
+            Some(more) => {
+                let cells = of.table.rows.len().max(1);
+                let runs = more as usize * cells;
+                format!("no: {} ({}) would decide", count(more as usize, "more block"), count(runs, "run"))
+            }
+            None => "no, and no number of further blocks can be named that would decide".into(),
+        },
+        Answer::NotTestable => "there is nothing to test".into(),
+    }
+}
+
+/// What became of the signature as a whole; none where nothing was predicted.
+pub(crate) fn signature(of: &Analysis) -> Option<String> {
+    if of.signature.is_empty() {
+        return None;
+    }
+    let matched = of.signature.iter().filter(|line| line.matched == Match::Matched).count();
+    let all = of.signature.len();
+    let rest = match (of.verdict.answer, matched == all) {
+        (Answer::Supported, true) => "the effect is there, and what the mechanism predicts beside it",
+        (Answer::Supported, false) => "the effect is there; the mechanism that was supposed is not shown",
+        (_, true) => "what the mechanism predicts beside the effect is there",
+        (_, false) => "the mechanism that was supposed is not shown",
+    };
+    Some(format!("{matched} of {all} predictions matched: {rest}"))
+}
+
+/// What the A/A controls say.
+pub(crate) fn control(of: &Analysis) -> Option<String> {
+    let control = of.control.as_ref()?;
+    let mut text = format!(
+        "The same cell run twice in {} differs by {}",
+        count(control.pairs, "block"),
+        effect(&control.difference, of.confidence)
+    );
+    match control.floor {
+        Some(floor) => text.push_str(&format!("; effects below {} are not resolvable here.", plain(floor))),
+        None => text.push_str("; one pair tells no floor."),
+    }
+    if control.differs {
+        text.push_str(" The same thing differs from itself: something other than the factors is at work.");
+    }
+    Some(text)
+}
+
+/// The answer with and without void runs.
+pub(crate) fn sensitivity(of: &Analysis) -> Vec<String> {
+    let found = &of.sensitivity;
+    let mut lines = vec![format!("Without void runs: {}.", found.without.sentence)];
+    match &found.with {
+        Some(with) => {
+            lines.push(format!(
+                "With {} that {} a figure: {}.",
+                count(found.void_with_value, "void run"),
+                if found.void_with_value == 1 { "has" } else { "have" },
+                with.sentence
+            ));
+            lines.push(if found.depends {
+                "The conclusion depends on whether they count.".into()
+            } else {
+                "The conclusion does not depend on them.".into()
+            });
+        }
+        None if of.runs.void == 0 => lines.push("No run was void.".into()),
+        None => lines.push("No void run of a cell has a figure that could count.".into()),
+    }
+    lines
+}
+
+/// Drift over the order of the runs.
+pub(crate) fn drift(of: &Analysis) -> String {
+    match &of.drift {
+        None => "Too few runs to see a drift over their order.".into(),
+        Some(drift) => {
+            let sure = drift.p < 1.0 - of.confidence;
+            let end = if sure {
+                "it moved; blocks take most of it out, and the order was shuffled"
+            } else {
+                "none is shown"
+            };
+            format!(
+                "Drift from the first run to the last: {} (p {}): {end}.",
+                signed(drift.change),
+                probability(Some(drift.p))
+            )
+        }
+    }
+}
+
+/// What one factor at a time would have concluded.
+pub(crate) fn one_at_a_time(of: &Analysis) -> Option<Vec<String>> {
+    let alone = of.one_at_a_time.as_ref()?;
+    if alone.wrong.is_empty() {
+        return Some(vec![
+            "Changing one factor at a time would have come to the same here: no interaction misleads it."
+                .into(),
+        ]);
+    }
+    let mut lines = vec!["Changing one factor at a time would have gone wrong:".to_owned()];
+    lines.extend(alone.wrong.iter().cloned());
+    Some(lines)
+}
+
+/// The configuration to keep: the best cell, and those that cannot be told from it.
+pub(crate) fn keep(of: &Analysis) -> Option<String> {
+    let best = &of.table.rows[of.table.best?];
+    let name = |levels: &[String]| {
+        let each = of.factors.iter().zip(levels).map(|(factor, level)| format!("{}={level}", factor.name));
+        each.collect::<Vec<_>>().join(" ")
+    };
+    let alike: Vec<String> =
+        of.table.rows.iter().filter(|row| row.with_best).map(|row| name(&row.levels)).collect();
+    let mut text = format!("{}: the best of the cells measured", name(&best.levels));
+    if of.primary.freedom == 0 {
+        text.push_str("; by single runs, so that another may be as good");
+    } else if !alike.is_empty() {
+        text.push_str(&format!("; not told from it: {}", alike.join("; ")));
+    }
+    Some(text)
+}
+
+/// Variation, runs and blocks in a line.
+pub(crate) fn precision(of: &Analysis) -> String {
+    let variation = of.primary.variation.map_or_else(
+        || "variation from run to run is not known".into(),
+        |v| format!("variation from run to run {} (standard deviation ÷ mean, blocks taken out)", plain(v)),
+    );
+    format!(
+        "{} in {} count{}; {}, {}; {variation}",
+        count(of.runs.counted, "run"),
+        count(of.primary.blocks, "block"),
+        if of.runs.counted == 1 { "s" } else { "" },
+        count(of.runs.controls, "control"),
+        format_args!("{} void", of.runs.void)
+    )
+}

@@ -200,6 +200,7 @@ fn factors_are_put_on_hold_and_are_taken_off_however_it_ends() {
     put_on_and_taken_off(&place, &one, &all);
     failures_leave_nothing(&place, &all);
     a_kill_is_recovered_from(&place, &one, &all);
+    another_server_is_changed_with_consent_only(&place, &all);
     the_kernels_part_is_given_back(&place, &all);
     a_crashed_server_is_put_right(&place, &all);
 }
@@ -301,6 +302,31 @@ fn a_kill_is_recovered_from(place: &Place, one: &str, all: &str) {
     assert_eq!((undone.changes.len(), undone.left.len()), (3, 0), "{undone:?}");
     place.is_as_before(all);
     assert_eq!(recover(&place.journal(), &place.access(), &mut |_| ()).unwrap().changes.len(), 0);
+}
+
+fn another_server_is_changed_with_consent_only(place: &Place, all: &str) {
+    // By its address it is somebody's.
+    let mut of_others = spec();
+    of_others.target = place.instance().config().to_string().parse().unwrap();
+    let some = |consent: Consent| {
+        let factors = factors(place.directory.path())
+            .into_iter()
+            .filter(|factor| ["commit", "buffers"].contains(&factor.name()));
+        Applier::new(factors.collect(), &place.journal(), place.access(), consent).unwrap()
+    };
+    let cell = |commit: &str, buffers: &str| {
+        let pairs = [("commit", commit), ("buffers", buffers)];
+        Cell(pairs.map(|(factor, level)| Setting { factor: factor.into(), level: level.into() }).to_vec())
+    };
+    let error =
+        some(Consent::default()).apply(&cell("off", "small"), &mut of_others).unwrap_err().to_string();
+    assert!(error.contains("is not kelvin's own server") && error.contains("--allow-settings"), "{error}");
+    let mut applier = some(ALL);
+    applier.apply(&cell("off", "small"), &mut of_others).unwrap();
+    assert_eq!(place.show("synchronous_commit"), "off");
+    let error = applier.apply(&cell("off", "large"), &mut of_others).unwrap_err().to_string();
+    assert!(error.contains("shared_buffers changes only when the server is restarted"), "{error}");
+    place.is_as_before(all);
 }
 
 fn the_kernels_part_is_given_back(place: &Place, all: &str) {

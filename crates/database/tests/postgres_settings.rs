@@ -156,6 +156,9 @@ fn profiles_change_a_running_server(manager: &Manager, instance: &Instance) {
     let again = manager.up_with_profile(None, &small(text), &mut |_| ()).unwrap();
     assert_ne!(again.pid(), instance.pid());
     has("7MB");
+    // A setting that only a restart changes is gone from the profile.
+    manager.up_with_profile(None, &small("work_mem = 7MB"), &mut |_| ()).unwrap();
+    assert_eq!(show(&has("7MB"), "max_wal_senders"), "10");
     for (bad, expected) in [
         ("work_mem = plenty", "refuses the setting work_mem"),
         ("no_such_setting = 1", "refuses the setting no_such_setting"),

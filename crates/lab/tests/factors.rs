@@ -200,6 +200,8 @@ fn factors_are_put_on_hold_and_are_taken_off_however_it_ends() {
     put_on_and_taken_off(&place, &one, &all);
     failures_leave_nothing(&place, &all);
     a_kill_is_recovered_from(&place, &one, &all);
+    another_server_is_changed_with_consent_only(&place, &all);
+    the_kernels_part_is_given_back(&place, &all);
     a_crashed_server_is_put_right(&place, &all);
 }
 
@@ -300,6 +302,79 @@ fn a_kill_is_recovered_from(place: &Place, one: &str, all: &str) {
     assert_eq!((undone.changes.len(), undone.left.len()), (3, 0), "{undone:?}");
     place.is_as_before(all);
     assert_eq!(recover(&place.journal(), &place.access(), &mut |_| ()).unwrap().changes.len(), 0);
+}
+
+fn another_server_is_changed_with_consent_only(place: &Place, all: &str) {
+    // By its address it is somebody's.
+    let mut of_others = spec();
+    of_others.target = place.instance().config().to_string().parse().unwrap();
+    let some = |consent: Consent| {
+        let factors = factors(place.directory.path())
+            .into_iter()
+            .filter(|factor| ["commit", "buffers"].contains(&factor.name()));
+        Applier::new(factors.collect(), &place.journal(), place.access(), consent).unwrap()
+    };
+    let cell = |commit: &str, buffers: &str| {
+        let pairs = [("commit", commit), ("buffers", buffers)];
+        Cell(pairs.map(|(factor, level)| Setting { factor: factor.into(), level: level.into() }).to_vec())
+    };
+    let error =
+        some(Consent::default()).apply(&cell("off", "small"), &mut of_others).unwrap_err().to_string();
+    assert!(error.contains("is not kelvin's own server") && error.contains("--allow-settings"), "{error}");
+    let mut applier = some(ALL);
+    applier.apply(&cell("off", "small"), &mut of_others).unwrap();
+    assert_eq!(place.show("synchronous_commit"), "off");
+    let error = applier.apply(&cell("off", "large"), &mut of_others).unwrap_err().to_string();
+    assert!(error.contains("shared_buffers changes only when the server is restarted"), "{error}");
+    place.is_as_before(all);
+}
+
+fn the_kernels_part_is_given_back(place: &Place, all: &str) {
+    const PAGES: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+    const INTERVAL: &str = "/proc/sys/vm/stat_interval";
+    #[derive(serde::Deserialize)]
+    struct File {
+        factor: Vec<Factor>,
+    }
+    let text = r#"
+        [[factor]]
+        name = "pages"
+        levels = ["off", "2M"]
+        huge-pages = true
+        [[factor]]
+        name = "interval"
+        levels = [1, 7]
+        kernel = "vm.stat_interval"
+        "#;
+    let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let before = (read(PAGES), read(INTERVAL));
+    let factors = toml::from_str::<File>(text).unwrap().factor;
+    let mut applier = Applier::new(factors, &place.journal(), place.access(), Consent::default()).unwrap();
+    let level = |factor: &str, level: &str| Setting { factor: factor.into(), level: level.into() };
+    let outcome = applier.apply(&Cell(vec![level("pages", "2M"), level("interval", "7")]), &mut spec());
+    match outcome {
+        Ok(()) => {
+            assert_eq!((place.show("huge_pages").as_str(), read(INTERVAL).trim()), ("on", "7"));
+            let pages = |text: &str| text.trim().parse::<u64>().unwrap();
+            // 24 MB of buffers and what the server has beside them.
+            let reserved = pages(&read(PAGES)) - pages(&before.0);
+            assert!((12..200).contains(&reserved), "{reserved}");
+        }
+        // Without root, or where no memory is in one piece.
+        Err(error) => {
+            let error = error.to_string();
+            assert!(
+                ["takes root", "huge pages: too little", "this kernel has no"]
+                    .iter()
+                    .any(|why| error.contains(why)),
+                "{error}"
+            );
+        }
+    }
+    applier.undo().unwrap();
+    assert_eq!((read(PAGES), read(INTERVAL)), before);
+    assert_eq!(place.show("huge_pages"), "try");
+    place.is_as_before(all);
 }
 
 fn a_crashed_server_is_put_right(place: &Place, all: &str) {

@@ -61,11 +61,13 @@ fn restart(
 /// Makes the server read its files; returns the names of the settings that wait for a restart. A value that the server
 /// refuses, or a name that it does not know, is an error.
 fn read_again(session: &mut dyn Session) -> Result<Vec<String>> {
-    // The view reads the files as they are now. A change that waits for a restart looks like a mistake in it.
+    // The view reads the files as they are now. A change that waits for a restart looks like a mistake in it, and so does
+    // a setting that has gone from them, which stands in no file.
     let rows = session.query(
         "SELECT coalesce(f.sourceline, 0)::bigint, coalesce(f.name, ''), f.error FROM pg_file_settings f \
          LEFT JOIN pg_settings s ON lower(s.name) = lower(f.name) \
-         WHERE f.error IS NOT NULL AND s.context IS DISTINCT FROM 'postmaster' ORDER BY f.seqno LIMIT 1",
+         WHERE f.error IS NOT NULL AND f.sourcefile IS NOT NULL AND s.context IS DISTINCT FROM 'postmaster' \
+         ORDER BY f.seqno LIMIT 1",
     )?;
     if !rows.is_empty() {
         let (name, error) = (rows.text(0, 1)?, rows.text(0, 2)?);

@@ -7,9 +7,10 @@ const PROFILES: &str = "\
 Profiles:
   default  moderate and durable, for a host that the server has to itself
   durable  a commit survives whatever happens; checkpoints and vacuum in the run, as in production
-  steady   runs that repeat: no checkpoint, vacuum or background write in the run, and no waiting for the
-           disk; sized for the run that --for names. A crash of the host loses the data
-  FILE     lines of name = value with comments, as in postgresql.conf; what it leaves out is PostgreSQL's default";
+  steady   runs that repeat: no checkpoint, vacuum or background write in the run, no waiting
+           for the disk; sized for the run of --for. A crash of the host loses the data
+  FILE     lines of name = value with comments, as in postgresql.conf; the rest is at
+           PostgreSQL's defaults";
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ServerCommand {
@@ -52,8 +53,8 @@ pub(crate) enum ServerCommand {
     },
     /// Give a server that is not kelvin's own a profile, until `kelvin server restore`
     ///
-    /// The settings are changed with ALTER SYSTEM, which takes a superuser. What they were before is kept in a journal
-    /// first, beside the results. What only a restart brings is told, and not done.
+    /// The settings are changed with ALTER SYSTEM, which takes a superuser. What they were before is kept first, in a
+    /// journal in the user's data directory. What only a restart brings is told, and not done.
     #[command(after_help = format!("{PROFILES}\n\nExamples:
   kelvin server apply --target postgres://me@host/db --profile my.conf
   kelvin server apply --target postgres://me@host/db --profile my.conf --allow-settings"))]
@@ -81,7 +82,7 @@ pub(crate) struct ProfileArgs {
     /// default, durable, steady, or a file [default: the one that it has, or default]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
-    /// The runs for which steady is sized: a stored run (its number, label, or "last"), whose log was measured, or a
+    /// The runs for which steady is sized: a stored run (number, label, or "last"), whose log was measured, or a
     /// specification, whose log is estimated [default: ten minutes, estimated]
     #[arg(long = "for", value_name = "RUN|SPEC", requires = "profile")]
     pub(crate) sized_for: Option<String>,

@@ -152,7 +152,7 @@ mod tests {
         let outcome = (bind_tree(child.id(), &first), astray(child.id(), &first));
         let missing = bind_tree(child.id(), &format!("{first},1000"));
         let tree = processes_of_tree(child.id());
-        for pid in tree.iter().rev() {
+        for pid in &tree {
             let _ = rustix::process::kill_process(pid_of(*pid), rustix::process::Signal::KILL);
         }
         child.wait().unwrap();

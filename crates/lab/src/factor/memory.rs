@@ -11,6 +11,8 @@ use super::level::numbers;
 pub(crate) struct Cpusets {
     /// Directory of the process's group.
     pub(crate) group: PathBuf,
+    /// Directory in which a group can be made for it.
+    pub(crate) room: PathBuf,
 }
 
 impl Cpusets {
@@ -19,10 +21,11 @@ impl Cpusets {
         let read = |file: String| std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"));
         let mounts = read("/proc/self/mounts".into())?;
         let groups = read(format!("/proc/{pid}/cgroup"))?;
-        let group = find(&mounts, &groups).ok_or(
-            "memory is bound by control groups of cpusets, which this host has not mounted; bind it from outside with numactl",
-        )?;
-        Ok(Self { group })
+        find(&mounts, &groups).ok_or_else(|| {
+            "memory is bound by control groups of cpusets, which this host has not mounted; bind it from outside with \
+             numactl"
+                .into()
+        })
     }
 
     /// Moves the processes into a new group below theirs, whose memory comes from these nodes. Returns when all are there.
@@ -34,18 +37,19 @@ impl Cpusets {
             let there = if online.len() == 1 { "one memory node only".into() } else { cpus::list(online) };
             return Err(format!("there is no memory node {absent}; this host has {there}"));
         }
-        if from.join("cgroup.controllers").exists() {
+        let above = group.parent().unwrap_or(from);
+        if above.join("cgroup.controllers").exists() {
             // Version 2: the group above hands its controllers down.
-            write(&from.join("cgroup.subtree_control"), "+cpuset")?;
+            write(&above.join("cgroup.subtree_control"), "+cpuset")?;
         }
         if !group.is_dir() {
             std::fs::create_dir(group)
                 .map_err(|error| format!("{} cannot be made: {error}", group.display()))?;
         }
         // Empty in a new group of version 1, in which nobody can be then.
-        let cpus_of = |name: &str| std::fs::read_to_string(from.join(name)).unwrap_or_default();
-        let above = [cpus_of("cpuset.cpus.effective"), cpus_of("cpuset.cpus")];
-        if let Some(cpus) = above.iter().map(|text| text.trim()).find(|text| !text.is_empty()) {
+        let cpus_of = |name: &str| std::fs::read_to_string(above.join(name)).unwrap_or_default();
+        let lists = [cpus_of("cpuset.cpus.effective"), cpus_of("cpuset.cpus")];
+        if let Some(cpus) = lists.iter().map(|text| text.trim()).find(|text| !text.is_empty()) {
             write(&group.join("cpuset.cpus"), cpus)?;
         }
         write(&group.join("cpuset.mems"), &wanted)?;
@@ -89,8 +93,8 @@ pub(crate) fn allowed(pid: u32) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// The directory of a process's group, from what the kernel says of mounts and of the process.
-fn find(mounts: &str, groups: &str) -> Option<PathBuf> {
+/// A process's group, from what the kernel says of mounts and of the process.
+fn find(mounts: &str, groups: &str) -> Option<Cpusets> {
     let mounted = |wanted: &dyn Fn(&str, &str) -> bool| {
         mounts.lines().find_map(|line| {
             let mut fields = line.split(' ').skip(1);
@@ -107,9 +111,12 @@ fn find(mounts: &str, groups: &str) -> Option<PathBuf> {
     };
     let named = |list: &str| list.split(',').any(|one| one == "cpuset");
     if let Some(path) = of(&|controllers| named(controllers)) {
-        return Some(mounted(&|kind, options| kind == "cgroup" && named(options))?.join(path));
+        let group = mounted(&|kind, options| kind == "cgroup" && named(options))?.join(path);
+        return Some(Cpusets { room: group.clone(), group });
     }
-    Some(mounted(&|kind, _| kind == "cgroup2")?.join(of(&str::is_empty)?))
+    // In version 2 only the root may have processes and hand controllers down.
+    let room = mounted(&|kind, _| kind == "cgroup2")?;
+    Some(Cpusets { group: room.join(of(&str::is_empty)?), room })
 }
 
 fn write(file: &Path, text: &str) -> Result<(), String> {
@@ -125,10 +132,42 @@ mod tests {
     fn the_group_is_found_in_both_versions() {
         let one = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\ncgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0\n\
                    cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
-        assert_eq!(find(one, "3:cpuset:/a\n0::/b\n").unwrap(), Path::new("/sys/fs/cgroup/cpuset/a"));
-        let two = "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n";
-        assert_eq!(find(two, "0::/user.slice\n").unwrap(), Path::new("/sys/fs/cgroup/user.slice"));
+        let found = find(one, "3:cpuset:/a\n0::/b\n").unwrap();
+        assert_eq!(
+            (found.group, found.room),
+            ("/sys/fs/cgroup/cpuset/a".into(), "/sys/fs/cgroup/cpuset/a".into())
+        );
+        let found = find("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", "0::/user.slice\n").unwrap();
+        assert_eq!((found.group, found.room), ("/sys/fs/cgroup/user.slice".into(), "/sys/fs/cgroup".into()));
         assert_eq!(find("proc /proc proc rw 0 0\n", "0::/\n"), None);
+    }
+
+    #[test]
+    fn a_process_is_moved_and_comes_back_or_it_is_told_why_not() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        let nodes = allowed(pid).unwrap();
+        let one = numbers(&nodes).unwrap()[0].to_string();
+        let group = || std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+        let before = group();
+        let outcome = Cpusets::of(pid).and_then(|found| {
+            let own = found.room.join(format!("kelvin-test-{pid}"));
+            let bound = Cpusets::bind(&own, &found.group, &[pid], &one).map(|()| (allowed(pid), group()));
+            let released = Cpusets::release(&own, &found.group);
+            bound.and_then(|bound| released.map(|()| (bound, own.exists())))
+        });
+        let after = group();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(before, after);
+        match outcome {
+            Ok(((nodes, place), is_left)) => {
+                assert!(place.contains(&format!("kelvin-test-{pid}")) && !is_left, "{place}");
+                assert_eq!(nodes, Some(one));
+            }
+            // Without root, or where no cpusets are mounted or handed down.
+            Err(why) => assert!(why.contains("cannot be") || why.contains("not mounted"), "{why}"),
+        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(crate) fn put_back(
     let mut waiting: BTreeSet<Waiting> = BTreeSet::new();
     let mut settings_done = Vec::new();
     let is_settings = |pending: &Pending| matches!(pending.change, Change::Settings { .. });
-    // Settings first: huge pages can be given back when the server no longer has them.
+    // The server's restart comes last: one that takes huge pages where it finds them must find none of ours any more.
     let (first, then): (Vec<_>, Vec<_>) = chosen.into_iter().partition(is_settings);
     for Pending { number, change } in first {
         let Change::Settings { target, servers, before } = &change else { continue };
@@ -73,6 +73,15 @@ pub(crate) fn put_back(
             Ok(restart) => {
                 waiting.extend(restart);
                 settings_done.push((number, change));
+            }
+            Err(why) => failed.push(format!("{change}: {why}")),
+        }
+    }
+    for Pending { number, change } in then {
+        match put_one_back(&change) {
+            Ok(()) => {
+                journal.undone(number)?;
+                undone.changes.push(change.to_string());
             }
             Err(why) => failed.push(format!("{change}: {why}")),
         }
@@ -85,15 +94,6 @@ pub(crate) fn put_back(
     for (number, change) in settings_done {
         journal.undone(number)?;
         undone.changes.push(change.to_string());
-    }
-    for Pending { number, change } in then {
-        match put_one_back(&change) {
-            Ok(()) => {
-                journal.undone(number)?;
-                undone.changes.push(change.to_string());
-            }
-            Err(why) => failed.push(format!("{change}: {why}")),
-        }
     }
     if failed.is_empty() {
         return Ok(undone);

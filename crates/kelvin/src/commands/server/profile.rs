@@ -29,7 +29,12 @@ pub(super) fn resolve(name: &str, sized_for: Option<&str>, host: Host, global: &
     match name {
         "default" => Ok(Profile::standard(host)),
         "durable" => Ok(Profile::durable(host)),
-        "steady" => Ok(Profile::steady(host, &load(sized_for, global)?)),
+        "steady" => {
+            let (load, caution) = load(sized_for, global)?;
+            let mut profile = Profile::steady(host, &load);
+            profile.cautions.extend(caution);
+            Ok(profile)
+        }
         file => read(Path::new(file)),
     }
 }
@@ -51,13 +56,14 @@ fn read(path: &Path) -> Result<Profile> {
     Ok(Profile::parse(&name, &text)?)
 }
 
-/// The load for which steady is sized: that of a stored run, with its log as measured, or of a specification.
-fn load(sized_for: Option<&str>, global: &Global) -> Result<Load> {
-    let Some(name) = sized_for else { return Ok(Load::default()) };
+/// The load for which steady is sized: that of a stored run, with its log as measured, or of a specification. With what is
+/// to be known of it.
+fn load(sized_for: Option<&str>, global: &Global) -> Result<(Load, Option<String>)> {
+    let Some(name) = sized_for else { return Ok((Load::default(), None)) };
     let path = Path::new(name);
     if path.extension().is_some_and(|extension| extension == "toml") || path.is_file() {
         let spec = Spec::read(path).with_context(|| format!("--for {name}"))?;
-        return Ok(Load { seconds: seconds(&spec), ..Load::default() });
+        return Ok((Load { seconds: seconds(&spec), ..Load::default() }, None));
     }
     let store = Store::open_read_only(&place::store(global.store.as_deref())?)
         .with_context(|| format!("--for {name}: it is no file, and there are no stored runs"))?;
@@ -74,7 +80,18 @@ fn load(sized_for: Option<&str>, global: &Global) -> Result<Load> {
         );
     }
     let database = run.info.environment.get("database_bytes").and_then(serde_json::Value::as_u64);
-    Ok(Load { wal_rate: rate, seconds: seconds(&spec), database })
+    let setting = |name: &str| run.info.environment.pointer(&format!("/database/settings/{name}"));
+    let waited =
+        setting("fsync").and_then(serde_json::Value::as_str).is_some_and(|value| value.starts_with("on"));
+    let caution = waited.then(|| {
+        format!(
+            "run {} waited for the disk (fsync was on): with steady it may write more log than the {:.1} MB/s it was sized \
+             for; make one run, then size it again with --for last",
+            run.id,
+            rate.unwrap_or(0.0) / 1e6
+        )
+    });
+    Ok((Load { wal_rate: rate, seconds: seconds(&spec), database }, caution))
 }
 
 /// Ramp-up and window of all points: a checkpoint comes before the run, not before each of them.

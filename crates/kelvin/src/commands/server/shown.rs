@@ -48,13 +48,13 @@ pub(super) fn differences(server: &str, profile: &str, found: &[Difference]) -> 
         text.push_str(line.trim_end());
         text.push('\n');
     };
-    row(["setting", "server", "profile", "changes at"]);
+    row(["setting", "server", "profile", "changes"]);
     let mut rows = Vec::new();
     for one in found {
         let at = match (&one.server, one.restart) {
             (None, _) => "never: the server does not know it",
-            (_, true) => "a restart",
-            (_, false) => "once",
+            (_, true) => "at a restart",
+            (_, false) => "at once",
         };
         rows.push((one, at));
     }
@@ -94,7 +94,16 @@ mod tests {
             one("fsync", Some("on"), "off", false),
             one("huge_page_size", None, "2MB", false),
         ];
-        insta::assert_snapshot!(differences("PostgreSQL 15", "steady", &found), @"");
+        insta::assert_snapshot!(differences("PostgreSQL 15", "steady", &found), @r"
+        PostgreSQL 15 differs from the profile steady in 3 settings:
+          setting         server         profile  changes
+          shared_buffers  128MB          9641MB   at a restart
+          fsync           on             off      at once
+          huge_page_size  unknown to it  2MB      never: the server does not know it
+        why the profile has them:
+          shared_buffers: the tables fit here, and once more in the page cache, so that no read of the load
+            goes to the disk
+        ");
         assert_eq!(differences("x", "y", &[]), "x has every setting of the profile y\n");
     }
 }

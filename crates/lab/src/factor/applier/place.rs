@@ -105,7 +105,7 @@ impl Applier {
         if pids.iter().filter_map(|pid| memory::allowed(*pid)).all(|now| now == nodes) {
             return Ok(None);
         }
-        let here = Cpusets::of(pid)?.group;
+        let Cpusets { group: here, room } = Cpusets::of(pid)?;
         let recorded = self.pending().find_map(|change| match change {
             Change::MemoryNodes { group, from } if *group == here => Some((group.clone(), from.clone())),
             _ => None,
@@ -113,7 +113,7 @@ impl Applier {
         let (group, from) = if let Some(both) = recorded {
             both
         } else {
-            let group = here.join(format!("kelvin-{}-{pid}", std::process::id()));
+            let group = room.join(format!("kelvin-{}-{pid}", std::process::id()));
             self.record(Change::MemoryNodes { group: group.clone(), from: here.clone() })?;
             (group, here)
         };

@@ -1,0 +1,112 @@
+//! `kelvin server` as a user runs it: profiles of kelvin's own server, and the settings of another.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use kelvin_database::Engine;
+use kelvin_database::postgres::PostgresEngine;
+use support::{Place, Server, text};
+
+/// Beside fsync, nothing that a small host could not have.
+const MINE: &str = "shared_buffers = 24MB\nfsync = off\n\n# sorts stay\n# in memory\nwork_mem = 6MB\n";
+
+#[test]
+fn profiles_are_shown_given_kept_and_put_back() {
+    let place = Place::new();
+    place.write("mine.conf", MINE);
+    place.write("other.conf", MINE.replace("6MB", "6144kB"));
+    // The other server is one that kelvin knows nothing of, so that it is somebody else's.
+    let server = Server::start_with(&[("fsync", "off"), ("shared_buffers", "32MB")]);
+    let url = server.url();
+    let show = |name: &str| {
+        let mut session = PostgresEngine::new(server.instance.config()).connect().unwrap();
+        session.query(&format!("SHOW {name}")).unwrap().text(0, 0).unwrap().to_owned()
+    };
+    let apply = ["server", "apply", "--target", &url, "--profile", "mine.conf"];
+
+    let output = place.run(&apply);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(2), "{out}{err}");
+    assert!(err.contains("nothing was changed") && err.contains("--allow-settings"), "{err}");
+    let shown = out.replace(&url, "URL");
+    insta::assert_snapshot!(shown, @r"
+    URL differs from the profile mine.conf in 2 settings:
+      setting         server  profile  changes
+      shared_buffers  32MB    24MB     at a restart
+      work_mem        4MB     6MB      at once
+    why the profile has them:
+      work_mem: sorts stay in memory
+    ");
+    assert_eq!(show("work_mem"), "4MB");
+
+    let out = place.expect(0, &[&apply[..], &["--allow-settings"]].concat());
+    assert!(
+        out.contains("a restart of the server brings the rest, which is yours to do: shared_buffers"),
+        "{out}"
+    );
+    assert_eq!((show("work_mem"), show("shared_buffers")), ("6MB".into(), "32MB".into()));
+    let output = place.run(&[&apply[..], &["--allow-settings"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("put it back first: kelvin server restore"),
+        "{}",
+        text(&output.stderr)
+    );
+
+    let out = place.expect(0, &["server", "diff", "--target", &url, "--profile", "other.conf"]);
+    assert!(!out.contains("work_mem") && out.contains("shared_buffers"), "6144kB is 6MB: {out}");
+    let out = place.expect(0, &["server", "restore"]);
+    assert!(out.contains("put back: shared_buffers, work_mem of"), "{out}");
+    assert_eq!(show("work_mem"), "4MB");
+    assert_eq!(place.expect(0, &["server", "restore", "--target", &url]), "nothing is to be put back\n");
+}
+
+#[test]
+fn a_server_of_kelvins_own_keeps_its_profile() {
+    let servers = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(servers.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let place = Place::new();
+    place.write("mine.conf", MINE);
+    place.write("run.toml", "workload = \"tproc-c\"\ntarget = \"postgres\"\n[load]\nduration = \"7m\"\n");
+    let run = |args: &[&str]| {
+        let output = place.command(args).env("KELVIN_SERVERS", servers.path()).output().unwrap();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        (output.status.code(), out, err)
+    };
+    let expect = |args: &[&str]| {
+        let (code, out, err) = run(args);
+        assert_eq!(code, Some(0), "{args:?}: {out}{err}");
+        out
+    };
+    expect(&["server", "up", "--profile", "mine.conf"]);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        assert!(expect(&["server", "status"]).contains("  profile  mine.conf\n"));
+        assert!(expect(&["server", "diff"]).contains("has every setting of the profile mine.conf"));
+        let out = expect(&["server", "diff", "--profile", "steady", "--for", "run.toml"]);
+        let line = |name: &str| {
+            out.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or("").to_owned()
+        };
+        assert!(
+            line("shared_buffers ").contains("at a restart") && line("full_page_writes").contains("once"),
+            "{out}"
+        );
+        assert!(!out.contains("fsync "), "the same in both: {out}");
+        assert!(out.contains("estimated from") && out.contains("425 s"), "{out}");
+        let (code, _, err) = run(&["server", "up", "--profile", "steady", "--for", "nothing"]);
+        assert_eq!(code, Some(2), "{err}");
+        let (code, _, err) = run(&["server", "up", "--profile", "durable", "--for", "run.toml"]);
+        assert!(code == Some(2) && err.contains("only the profile steady is sized for a run"), "{err}");
+        let (code, _, err) = run(&["server", "up", "--profile", "stedy"]);
+        assert!(code == Some(2) && err.contains("neither default, durable nor steady"), "{err}");
+        place.write("bad.conf", "fsync = on\nwork_mem 4 MB\n");
+        let (code, _, err) = run(&["server", "up", "--profile", "bad.conf"]);
+        assert!(
+            code == Some(2) && err.contains("bad.conf: line 2: \"MB\" stands after the value of work_mem"),
+            "{err}"
+        );
+        assert!(expect(&["server", "status"]).contains("  profile  mine.conf\n"));
+    }));
+    expect(&["server", "down"]);
+    outcome.unwrap();
+}

@@ -35,8 +35,6 @@ pub(crate) struct Done {
     pub(crate) id: RunId,
     /// What it came to.
     pub(crate) outcome: Outcome,
-    /// What came of the cuts, where resources were cut.
-    pub(crate) squeezed: Option<kelvin_measure::event::Squeeze>,
 }
 
 impl<'a> StoreBench<'a> {
@@ -87,7 +85,7 @@ impl<'a> StoreBench<'a> {
             stop: self.stop.clone(),
         };
         let mut sinks =
-            Sinks { writer, live: &mut *self.live, squeezed: None, metrics: self.metrics.as_mut() };
+            Sinks { writer, live: &mut *self.live, metrics: self.metrics.as_mut() };
         let outcome = match squeeze {
             Some(squeeze) => {
                 let series = kelvin_lab::series(run.workload.kinds(), false);
@@ -95,11 +93,10 @@ impl<'a> StoreBench<'a> {
             }
             None => run.execute(&mut sinks),
         };
-        let squeezed = sinks.squeezed.take();
         drop(sinks);
         self.live.end();
         let outcome = outcome.with_context(|| format!("run {id} ended early"))?;
-        Ok(Done { id, outcome, squeezed })
+        Ok(Done { id, outcome })
     }
 
     /// One run of a group, and what is to be known of it.
@@ -239,7 +236,6 @@ fn command_line() -> String {
 struct Sinks<'a> {
     writer: RunWriter,
     live: &'a mut dyn Live,
-    squeezed: Option<kelvin_measure::event::Squeeze>,
     metrics: Option<&'a mut Metrics>,
 }
 
@@ -271,9 +267,6 @@ impl Sink for Sinks<'_> {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         self.writer.consume(event)?;
         self.live.event(event);
-        if let Event::Squeeze(squeezed) = event {
-            self.squeezed = Some(squeezed.clone());
-        }
         if let Some(metrics) = &mut self.metrics {
             metrics.sink.event(event);
         }

@@ -63,7 +63,7 @@ fn lines_keep_to_80_columns_and_colour_adds_nothing_but_colour() {
     }
     assert!(shown.contains("31 % lower while it did (4 virtual users)"), "{shown}");
     assert!(shown.contains("\nlost: postgres: the connection"), "{shown}");
-    let coloured = text::render(&report, text::Options { colour: true });
+    let coloured = text::render(&report, text::Options { colour: true, ..Default::default() });
     let mut stripped = String::new();
     for (index, part) in coloured.split("\x1b[").enumerate() {
         stripped.push_str(if index == 0 { part } else { part.split_once('m').unwrap().1 });

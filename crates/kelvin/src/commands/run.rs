@@ -41,9 +41,6 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     drop(bench);
 
     show(&store, &store_path, done.id, args).context(Kept)?;
-    if let Some(squeezed) = done.squeezed.filter(|_| !args.json()) {
-        super::squeeze::show(&squeezed).context(Kept)?;
-    }
     Ok(code(&done.outcome))
 }
 
@@ -51,7 +48,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
 fn show(store: &Store, path: &Path, id: RunId, args: &RunArgs) -> Result<()> {
     let report = Report::load(store, id)?;
     if !args.json() {
-        out::write(&kelvin_report::text::render(&report, super::show::options()))?;
+        out::write(&kelvin_report::text::render(&report, super::show::options(false)))?;
     }
     match write_report(path, id, &report) {
         Ok(path) if !args.json() => {

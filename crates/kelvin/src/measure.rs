@@ -84,8 +84,7 @@ impl<'a> StoreBench<'a> {
             clock: Clock::real(),
             stop: self.stop.clone(),
         };
-        let mut sinks =
-            Sinks { writer, live: &mut *self.live, metrics: self.metrics.as_mut() };
+        let mut sinks = Sinks { writer, live: &mut *self.live, metrics: self.metrics.as_mut() };
         let outcome = match squeeze {
             Some(squeeze) => {
                 let series = kelvin_lab::series(run.workload.kinds(), false);

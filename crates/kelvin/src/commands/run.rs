@@ -27,6 +27,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
         return Ok(Code::Success);
     }
     args.refuse_shell_of_a_file(&spec)?;
+    kelvin_lab::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
     let stop = signal::listen()?;
     let mut live: Box<dyn Live> = if args.tui() {
         Box::new(Tui::new(&spec, global.quiet, &stop)?)

@@ -123,13 +123,17 @@ fn table(runs: &[RunSummary], judged: &BTreeMap<RunId, Judged>, first: usize) ->
         ));
     }
     if judged.values().any(|one| !one.void.is_empty()) {
-        text.push_str("void: the figure is one of something else than the database; kelvin show says of what\n");
+        text.push_str(
+            "void: the figure is one of something else than the database; kelvin show says of what\n",
+        );
     }
     if runs.iter().any(|run| run.squeezed) {
         text.push_str("squeezed: resources were cut while it ran\n");
     }
     if first > 0 {
-        text.push_str(&format!("the {first} oldest were not looked at for findings: kelvin runs --findings\n"));
+        text.push_str(&format!(
+            "the {first} oldest were not looked at for findings: kelvin runs --findings\n"
+        ));
     }
     text
 }

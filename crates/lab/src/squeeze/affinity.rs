@@ -48,9 +48,11 @@ impl Affinity {
         } else {
             let probe = guard::apart(Command::new("taskset").arg("--version").stdin(Stdio::null())).status();
             if !probe.is_ok_and(|status| status.success()) {
-                return Err("taskset (util-linux), which would put its CPUs back if kelvin were killed, is not \
+                return Err(
+                    "taskset (util-linux), which would put its CPUs back if kelvin were killed, is not \
                             installed"
-                    .into());
+                        .into(),
+                );
             }
             Some(Guard::start(guard::AFFINITY, &[words(&all), server.to_string()])?)
         };

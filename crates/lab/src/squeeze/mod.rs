@@ -207,8 +207,10 @@ impl Squeeze {
                         c.cores, c.used
                     )
                 });
-                let because =
-                    self.no_group.as_ref().map_or_else(String::new, |why| format!(" (no control group: {why})"));
+                let because = self
+                    .no_group
+                    .as_ref()
+                    .map_or_else(String::new, |why| format!(" (no control group: {why})"));
                 (what.name().into(), format!("{how}{}{because}", self.valves.throttle.how()))
             }
             What::ClientCpu => {

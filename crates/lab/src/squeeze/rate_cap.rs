@@ -38,8 +38,9 @@ impl RateCap {
     /// slices with and without one have the same neighbour.
     pub(super) fn of(server: u32) -> Result<Self, String> {
         let pid = pid(server).ok_or("process 0 is nobody's")?;
-        test_kill_process(pid)
-            .map_err(|e| format!("its processes cannot be stopped ({e}): run kelvin as its user or as root"))?;
+        test_kill_process(pid).map_err(|e| {
+            format!("its processes cannot be stopped ({e}): run kelvin as its user or as root")
+        })?;
         let mut held = Held::new(server, Guard::start(guard::CONTINUE, &[])?);
         held.refresh()?;
         if held.processes.is_empty() {

@@ -164,7 +164,13 @@ impl Watcher for Figures {
         match stage.phase {
             Phase::Build => self.built = true,
             Phase::Connect if std::mem::take(&mut self.built) => self.relations(When::Before, feed)?,
-            Phase::Measure => self.statements.open(&mut self.link)?,
+            Phase::RampUp => self.statements.begin_load(&mut self.link)?,
+            Phase::Measure => {
+                let texts = self.statements.open(&mut self.link)?;
+                if !texts.is_empty() {
+                    feed.send(Observation::StatementTexts { texts });
+                }
+            }
             Phase::Stop => {
                 if let Some((statements, total_ms)) = self.statements.close(&mut self.link)? {
                     feed.send(Observation::Statements { point: stage.point, statements, total_ms });

@@ -308,7 +308,7 @@ impl Watcher for Sessions {
         let full = feed.now() + self.interval.as_nanos() as Nanos / 2 >= self.sent + SECOND;
         if full {
             // What the sessions waited for is sent whatever becomes of the locks: a role may not see them all.
-            let locks = self.locks.look(&mut self.link, &mut self.counted);
+            let locks = self.locks.look(&mut self.link, &mut self.counted, feed);
             self.send(feed);
             self.read_checkpoints(feed)?;
             return locks;

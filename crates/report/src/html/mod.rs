@@ -18,7 +18,7 @@ use crate::text::{
     CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, UNANSWERED, change, elasticity_interval, explained,
     footnotes, generator, grouped, highest, how, interval, peak, squeezed, when,
 };
-use crate::{OpenSecond, PointReport, Report, Outcome, Result, SecondReport, Severity};
+use crate::{OpenSecond, Outcome, PointReport, Report, Result, SecondReport, Severity};
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -112,13 +112,24 @@ pub fn render(report: &Report) -> Result<String> {
         .into_iter()
         .map(|one| (one.finding, one.about))
         .partition(|(finding, _)| finding.severity == Severity::Note);
-    let void = report.best().and_then(|p| p.verdict.as_ref()).is_some_and(|v| matches!(v.outcome, Outcome::Void { .. }));
+    let void = report
+        .best()
+        .and_then(|p| p.verdict.as_ref())
+        .is_some_and(|v| matches!(v.outcome, Outcome::Void { .. }));
     let squeeze = report.squeeze.as_ref().map(|found| {
         let rows = found.resources.iter().map(|one| {
             let elasticity = crate::figure::decimal(Some(one.elasticity));
             let pairs = one.pairs.to_string();
-            [&one.resource, &elasticity, &elasticity_interval(one), &change(one), &pairs, &one.verdict, &how(one)]
-                .map(Clone::clone)
+            [
+                &one.resource,
+                &elasticity,
+                &elasticity_interval(one),
+                &change(one),
+                &pairs,
+                &one.verdict,
+                &how(one),
+            ]
+            .map(Clone::clone)
         });
         (squeezed(found), rows.collect::<Vec<_>>())
     });

@@ -7,7 +7,7 @@ mod point;
 mod points;
 mod squeeze;
 
-pub(crate) use findings::{Grouped, grouped, of_finding};
+pub(crate) use findings::{grouped, of_finding};
 pub(crate) use latency::{UNANSWERED, footnotes};
 pub(crate) use observed::when;
 pub(crate) use point::{CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, generator};

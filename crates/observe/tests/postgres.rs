@@ -63,6 +63,17 @@ fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
     assert!((3..=5).contains(&lock_looks), "{lock_looks}");
     assert_eq!(rows.keys().collect::<Vec<_>>(), [&"public.stock"]);
     assert!(2 * rows["public.stock"] >= 3 * lock_looks, "{rows:?} in {lock_looks} looks");
+    let blockers = watching.seen.iter().filter_map(|one| match one {
+        Observation::Blocking { blockers, .. } => Some(blockers),
+        _ => None,
+    });
+    let blockers: Vec<_> = blockers.flatten().collect();
+    assert!(blockers.len() >= 2, "{blockers:?}");
+    for one in &blockers {
+        assert!((1..=2).contains(&one.waiting.len()) && !one.waiting.contains(&one.pid), "{one:?}");
+        assert!(one.transaction_ms.is_some_and(|ms| (0.0..10_000.0).contains(&ms)), "{one:?}");
+    }
+    assert!(blockers.iter().any(|one| one.doing == "Timeout PgSleep"), "{blockers:?}");
     let active = watching.metric("postgres.sessions.active");
     assert!(active.iter().filter(|(_, value)| (2.5..=3.2).contains(value)).count() >= 2, "{active:?}");
     let idle = watching.metric("postgres.sessions.idle_in_transaction");
@@ -337,7 +348,13 @@ fn statements_are_told_with_their_plans_and_a_dropped_index_changes_the_plan() {
     }
     watching.finish();
     assert!(watching.lost().is_empty(), "{:?}", watching.lost());
+    let texts = watching.seen.iter().rev().find_map(|one| match one {
+        Observation::StatementTexts { texts } => Some(texts),
+        _ => None,
+    });
+    let texts = texts.expect("the second window opens with the first one's statements");
     for text in ["SELECT quantity", "UPDATE stock"] {
+        assert!(texts.iter().any(|(_, known)| known.starts_with(text)), "{texts:?}");
         let (with, without) = (statement(&watching.seen, 0, text), statement(&watching.seen, 1, text));
         assert_eq!((with.calls, with.rows, without.calls), (200, 200, 200));
         assert!(without.total_ms > 3.0 * with.total_ms, "{with:?} {without:?}");

@@ -106,7 +106,7 @@ impl Cut {
         let rest = 1.0 - valves.cut;
         let (bound, left) = match what {
             What::ServerCpu => {
-                let (cores, left) = valves.throttle.leave(capacity.cores, valves.cut)?;
+                let (cores, left) = valves.throttle.leave(capacity, valves.cut)?;
                 (Bound::Cores(cores), left)
             }
             What::ClientCpu => (Bound::Cores(valves.client_cores * rest), rest),

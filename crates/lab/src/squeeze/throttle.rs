@@ -2,6 +2,7 @@
 
 use super::affinity::Affinity;
 use super::group::Group;
+use super::meter::Capacity;
 use super::rate_cap::RateCap;
 
 /// Below this share a cut is none.
@@ -79,17 +80,19 @@ impl Throttle {
         }
     }
 
-    /// CPUs to leave of `capacity`, those that the server can have, for a cut; and the share of them that this is.
-    pub(super) fn leave(&self, capacity: f64, cut: f64) -> Result<(f64, f64), String> {
-        let Self::Affinity(affinity) = self else { return Ok((capacity * (1.0 - cut), 1.0 - cut)) };
+    /// CPUs to leave of what the server can have, for a cut; and the share of it that this is.
+    pub(super) fn leave(&self, capacity: &Capacity, cut: f64) -> Result<(f64, f64), String> {
+        let Self::Affinity(affinity) = self else { return Ok((capacity.cores * (1.0 - cut), 1.0 - cut)) };
         let left = f64::from(affinity.left());
-        // Others may take the CPUs that it leaves, so that what they took before is no loss.
-        if capacity <= 0.0 || left / capacity > 1.0 - LEAST {
-            return Err(format!(
-                "others use so much that the {left} CPUs which affinity leaves are all that it can have"
-            ));
+        // The load generator moves to the CPUs that the server leaves: what it took before is no loss. Strangers are on
+        // all CPUs alike, and take the same share of those that are left.
+        let share = left / (capacity.cores + capacity.others);
+        if share.is_nan() || share > 1.0 - LEAST {
+            return Err(
+                "the load generator uses as many CPUs as affinity would take away from the server".into()
+            );
         }
-        Ok((left, left / capacity))
+        Ok((left, share))
     }
 
     /// Bounds; none lifts the bound.

@@ -81,24 +81,30 @@ impl Statements {
         }
     }
 
-    /// The load begins: the texts of the statements that it has used so far are asked for when the window opens.
+    /// The load begins.
     pub(super) fn begin_load(&mut self, link: &mut Link) -> std::result::Result<(), String> {
         let Some(source) = &self.source else { return Ok(()) };
         self.before = link.with(|session, _| read(session, source))?.into_iter().collect();
         Ok(())
     }
 
-    /// The window opens. Returns the texts of the statements that took the most time since the load began.
-    pub(super) fn open(&mut self, link: &mut Link) -> std::result::Result<Vec<(i64, String)>, String> {
-        self.opened = None;
+    /// The texts of the statements that took the most time since the load began.
+    pub(super) fn so_far(&self, link: &mut Link) -> std::result::Result<Vec<(i64, String)>, String> {
         let Some(source) = &self.source else { return Ok(Vec::new()) };
-        let read = link.with(|session, _| read(session, source))?;
-        let (top, _) = summed(&std::mem::take(&mut self.before), &read);
-        self.opened = Some(read.into_iter().collect());
+        let now = link.with(|session, _| read(session, source))?;
+        let (top, _) = summed(&self.before, &now);
         let ids: Vec<i64> = top.iter().take(self.most).map(|one| one.query).collect();
         let texts = link.with(|session, _| texts(session, source, &ids))?;
         let short = |text: String| text.chars().take(SHORT_TEXT).collect();
         Ok(texts.into_iter().map(|(query, (text, _))| (query, short(text))).collect())
+    }
+
+    /// The window opens.
+    pub(super) fn open(&mut self, link: &mut Link) -> std::result::Result<(), String> {
+        self.opened = None;
+        let Some(source) = &self.source else { return Ok(()) };
+        self.opened = Some(link.with(|session, _| read(session, source))?.into_iter().collect());
+        Ok(())
     }
 
     /// The window is closed: the statements that took the most time, and the time of all in milliseconds.

@@ -94,7 +94,7 @@ fn a_server_that_was_stopped_for_a_rate_cap_goes_on_after_a_kill() {
         .spawn()
         .unwrap();
     let process = server.instance.pid();
-    wait_until("its processes are stopped", Duration::from_secs(60), || stopped(process) > 2);
+    wait_until("its processes are stopped", Duration::from_mins(1), || stopped(process) > 2);
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("they go on", Duration::from_secs(20), || stopped(process) == 0);

@@ -127,7 +127,9 @@ fn holders_of(evidence: &Evidence, point: u32) -> Vec<Fact> {
     let mut oldest: BTreeMap<i64, (f64, &Blocker)> = BTreeMap::new();
     for (at, blockers) in looks {
         let names: BTreeSet<&str> = blockers.iter().map(|one| one.application.as_str()).collect();
-        names.into_iter().for_each(|name| *applications.entry(name).or_default() += 1);
+        for name in names {
+            *applications.entry(name).or_default() += 1;
+        }
         for one in blockers {
             let age = |one: &Blocker| one.transaction_ms.unwrap_or(0.0);
             if oldest.get(&one.pid).is_none_or(|(_, known)| age(known) < age(one)) {

@@ -35,7 +35,7 @@ impl Means {
 pub(super) enum Throttle {
     /// The server's group does it.
     Group,
-    Affinity(Affinity),
+    Affinity(Box<Affinity>),
     RateCap(RateCap),
 }
 
@@ -56,14 +56,14 @@ impl Throttle {
             RateCap::of(server)
         };
         match wanted {
-            Some(Means::Affinity) => affinity().map(Self::Affinity),
+            Some(Means::Affinity) => affinity().map(Box::new).map(Self::Affinity),
             Some(Means::RateCap) => cap().map(Self::RateCap),
             Some(Means::ControlGroup) => Err("nothing else was asked for".into()),
             None => match (affinity(), cap) {
-                (Ok(affinity), _) if affinity.is_near(cut) => Ok(Self::Affinity(affinity)),
+                (Ok(affinity), _) if affinity.is_near(cut) => Ok(Self::Affinity(Box::new(affinity))),
                 (affinity, cap) => match (cap(), affinity) {
                     (Ok(cap), _) => Ok(Self::RateCap(cap)),
-                    (Err(_), Ok(affinity)) => Ok(Self::Affinity(affinity)),
+                    (Err(_), Ok(affinity)) => Ok(Self::Affinity(Box::new(affinity))),
                     (Err(cap), Err(affinity)) => {
                         Err(format!("by CPU affinity: {affinity}; by a rate cap: {cap}"))
                     }

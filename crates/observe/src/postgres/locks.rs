@@ -32,7 +32,7 @@ impl Locks {
             let told = |e: kelvin_database::Error| e.to_string();
             counted.rows(rows.text(row, 0).map_err(told)?, rows.int(row, 1).map_err(told)? as u32);
         }
-        let somebody_waits = rows.len() > 0;
+        let somebody_waits = !rows.is_empty();
         counted.looked_at_locks();
         if somebody_waits {
             let rows = self.ask_blockers.run(link, |_| sql::blockers())?;

@@ -84,7 +84,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
 fn nodes_of(source: &Source, cpus: &[(Option<u32>, Times)]) -> Vec<(u32, Vec<usize>)> {
     let numbers = source.numbered(NODES, "node");
     let of = |number: u32| {
-        let list = source.text(&format!("{NODES}/node{number}/cpulist")).unwrap_or_default();
+        let list = source.text(format!("{NODES}/node{number}/cpulist")).unwrap_or_default();
         let members = cpus.iter().enumerate();
         let members = members.filter(|(_, (cpu, _))| cpu.is_some_and(|cpu| is_in(&list, cpu)));
         (number, members.map(|(place, _)| place).collect::<Vec<_>>())

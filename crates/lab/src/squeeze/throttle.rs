@@ -117,11 +117,9 @@ impl Throttle {
                 let siblings = std::fs::read_to_string("/sys/devices/system/cpu/smt/active");
                 let siblings = siblings.is_ok_and(|text| text.trim() == "1");
                 let less = if siblings { ", logical ones, of which a core has several" } else { "" };
-                format!("; by CPU affinity: {taken} of {total} CPUs taken away = {share:.0} %{less}")
+                format!("; {taken} of {total} CPUs taken away = {share:.0} %{less}")
             }
-            Self::RateCap(_) => {
-                "; by a rate cap: its processes were stopped once they had used that in 20 ms".into()
-            }
+            Self::RateCap(_) => "; its processes were stopped once they had used that in 20 ms".into(),
         }
     }
 }

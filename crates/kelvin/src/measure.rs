@@ -36,8 +36,6 @@ pub(crate) struct Done {
     pub(crate) id: RunId,
     /// What it came to.
     pub(crate) outcome: Outcome,
-    /// What came of the cuts, where resources were cut.
-    pub(crate) squeezed: Option<kelvin_measure::event::Squeeze>,
 }
 
 impl<'a> StoreBench<'a> {
@@ -97,8 +95,7 @@ impl<'a> StoreBench<'a> {
             clock: Clock::real(),
             stop: self.stop.clone(),
         };
-        let mut sinks =
-            Sinks { writer, live: &mut *self.live, squeezed: None, metrics: self.metrics.as_mut() };
+        let mut sinks = Sinks { writer, live: &mut *self.live, metrics: self.metrics.as_mut() };
         let outcome = match squeeze {
             Some(squeeze) => {
                 let series = kelvin_lab::series(run.workload.kinds(), false);
@@ -106,11 +103,10 @@ impl<'a> StoreBench<'a> {
             }
             None => run.execute(&mut sinks),
         };
-        let squeezed = sinks.squeezed.take();
         drop(sinks);
         self.live.end();
         let outcome = outcome.with_context(|| format!("run {id} ended early"))?;
-        Ok(Done { id, outcome, squeezed })
+        Ok(Done { id, outcome })
     }
 
     /// One run of a group, and what is to be known of it.
@@ -252,7 +248,6 @@ fn command_line() -> String {
 struct Sinks<'a> {
     writer: RunWriter,
     live: &'a mut dyn Live,
-    squeezed: Option<kelvin_measure::event::Squeeze>,
     metrics: Option<&'a mut Metrics>,
 }
 
@@ -284,9 +279,6 @@ impl Sink for Sinks<'_> {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         self.writer.consume(event)?;
         self.live.event(event);
-        if let Event::Squeeze(squeezed) = event {
-            self.squeezed = Some(squeezed.clone());
-        }
         if let Some(metrics) = &mut self.metrics {
             metrics.sink.event(event);
         }

@@ -49,6 +49,64 @@ fn an_embedded_database_is_squeezed_and_the_outcome_is_kept() {
     assert_eq!(slices.iter().filter(cut).count(), 2, "{squeeze}");
     assert!(slices.iter().all(|slice| slice["rate"].as_f64().is_some_and(|rate| rate > 0.0)), "{squeeze}");
     assert!(place.expect(0, &["show"]).contains("resources were cut during this run"));
+    assert_eq!(squeeze["resources"][0]["means"], "control group");
+}
+
+#[test]
+fn without_control_groups_whole_cpus_are_taken_away_and_the_outcome_is_a_part_of_the_run() {
+    let place = Place::new();
+    let common = ["--ramp-up", "1s", "--pairs", "2", "--slice", "2s", "--cut", "50"];
+    let shown = place.expect(0, &[&["squeeze", "tproc-c", "--cpu-by", "affinity"], &common[..]].concat());
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let share = format!("{} of {cpus} CPUs taken away", (cpus as f64 / 2.0).round());
+    for word in ["Squeeze: what the throughput made of 50 % less", "by CPU affinity", &share] {
+        assert!(unbroken(&shown).contains(word), "{word}\n{shown}");
+    }
+    assert!(unbroken(&place.expect(0, &["show"])).contains("server CPU: by CPU affinity"));
+    let report: Value = serde_json::from_str(&place.expect(0, &["report", "--json"])).unwrap();
+    let one = &report["squeeze"]["resources"][0];
+    assert_eq!((&one["resource"], &one["means"]), (&"server CPU".into(), &"CPU affinity".into()), "{one}");
+    assert!(one["low"].as_f64() < one["high"].as_f64() && one["pairs"] == 2, "{one}");
+    assert!(place.expect(0, &["runs"]).contains("squeezed"));
+}
+
+/// A text without its line ends.
+fn unbroken(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Processes of a server that are stopped.
+fn stopped(server: u32) -> usize {
+    let children = std::fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
+    let is_stopped = |process: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    };
+    children.split_ascii_whitespace().filter(|process| is_stopped(process)).count()
+}
+
+#[test]
+fn a_server_that_was_stopped_for_a_rate_cap_goes_on_after_a_kill() {
+    let server = Server::start();
+    let place = Place::new();
+    let url = server.url();
+    place.expect(0, &["build", "tproc-c", "--target", &url, "--no-check"]);
+    let mut child = place
+        .command(&["squeeze", "tproc-c", "--target", &url, "--ramp-up", "0s", "--no-build", "--users", "4"])
+        .args(["--cpu-by", "rate-cap", "--slice", "2s"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let process = server.instance.pid();
+    wait_until("its processes are stopped", Duration::from_mins(1), || stopped(process) > 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("they go on", Duration::from_secs(20), || stopped(process) == 0);
+    // Whoever is stopped now will stay so.
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(stopped(process), 0);
+    place.expect(0, &["check", "tproc-c", "--target", &url]);
 }
 
 #[test]

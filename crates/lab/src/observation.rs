@@ -14,6 +14,26 @@ use kelvin_observe::{postgres, sqlite};
 use crate::run::{Sink, SinkError};
 use crate::spec::Observe;
 
+/// Asks every endpoint that is to be scraped once, at the same time: one that cannot be had is better known before a load
+/// than after it.
+///
+/// # Errors
+/// When one cannot be reached, or has nothing that is known here; each with its reason.
+pub fn probe(plan: &Observe) -> Result<(), String> {
+    if !plan.enabled {
+        return Ok(());
+    }
+    let ask = |url: &str| {
+        let watcher = ScrapeWatcher::new(url, plan.interval.duration()).map_err(|error| error.to_string())?;
+        watcher.probe().map_err(|why| format!("--scrape: {why}"))
+    };
+    let refused: Vec<String> = std::thread::scope(|scope| {
+        let asked: Vec<_> = plan.scrape.iter().map(|url| scope.spawn(move || ask(url))).collect();
+        asked.into_iter().filter_map(|one| one.join().ok()?.err()).collect()
+    });
+    if refused.is_empty() { Ok(()) } else { Err(refused.join("; ")) }
+}
+
 /// What is watched, and what could not be.
 #[derive(Default)]
 pub struct Watchers {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::invariant::Invariant;
 use crate::observation::Observation;
+pub use crate::squeeze::{Elasticity, Squeeze, SqueezeSlice};
 use crate::{Histogram, Nanos};
 
 /// The parts of a run, in their order. A run of several points repeats `Connect` to `Stop` for each.
@@ -220,7 +221,7 @@ impl KindCounts {
 }
 
 /// JSON has no number for what is none, and writes null: it must not make a whole run unreadable.
-fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
@@ -520,62 +521,6 @@ pub enum Event {
         /// The error that ended it, if one did.
         error: Option<String>,
     },
-}
-
-/// How the throughput answered to less of one resource.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Elasticity {
-    /// "server CPU", "client CPU" or "server I/O".
-    pub resource: String,
-    /// What was cut, and of how much.
-    pub how: String,
-    /// Slices with the cut that had one without beside them.
-    pub pairs: u32,
-    /// Δln(throughput) / Δln(resource): 1 where the work waits for it, 0 where it does not.
-    #[serde(deserialize_with = "number")]
-    pub elasticity: f64,
-    /// Lower end of its interval at 95 %.
-    #[serde(deserialize_with = "number")]
-    pub low: f64,
-    /// Upper end.
-    #[serde(deserialize_with = "number")]
-    pub high: f64,
-    /// Geometric mean of throughput with the cut through that without.
-    #[serde(deserialize_with = "number")]
-    pub throughput_ratio: f64,
-    /// In words.
-    pub verdict: String,
-}
-
-/// A stretch of a squeezed window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SqueezeSlice {
-    /// First second since the window opened.
-    pub from: i64,
-    /// One past the last.
-    pub to: i64,
-    /// What was cut; none where nothing was.
-    pub resource: Option<String>,
-    /// The bound that held, in words.
-    pub bound: Option<String>,
-    /// Good transactions a second, over the seconds that count.
-    #[serde(deserialize_with = "number")]
-    pub rate: f64,
-}
-
-/// What came of cutting resources in turn while the window was open.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Squeeze {
-    /// Share that was taken away each time.
-    pub cut: f64,
-    /// Seconds at the beginning of each slice that do not count.
-    pub settle: u64,
-    /// The resources.
-    pub resources: Vec<Elasticity>,
-    /// What was not cut, and why.
-    pub not_cut: Vec<crate::observation::Absent>,
-    /// The slices in their order.
-    pub slices: Vec<SqueezeSlice>,
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod invariant;
 pub mod observation;
 mod random;
 mod recorder;
+mod squeeze;
 
 pub use clock::{Clock, Nanos};
 pub use collector::{Collector, Totals, second_from};

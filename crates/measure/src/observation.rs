@@ -114,6 +114,21 @@ pub struct Waits {
     pub lock_looks: u32,
 }
 
+/// A session that held rows which others waited for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Blocker {
+    /// Its process.
+    pub pid: i64,
+    /// The name that its client has given itself; empty where it has none, or it may not be seen.
+    pub application: String,
+    /// Milliseconds since its transaction began; none where that may not be seen.
+    pub transaction_ms: Option<f64>,
+    /// What it was doing itself: "CPU", "Idle in transaction", or what it waited for, such as "LWLock WALWrite".
+    pub doing: String,
+    /// Those who waited for its transaction, by process.
+    pub waiting: Vec<i64>,
+}
+
 /// What happened in the database beside the load and has a beginning and an end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Occurrence {
@@ -230,6 +245,13 @@ pub enum Observation {
     },
     /// What sessions were doing.
     Waits(Waits),
+    /// Who held what others waited for, at one look at the locks.
+    Blocking {
+        /// When, on the run's clock.
+        at: Nanos,
+        /// The ones whom most waited for, those first.
+        blockers: Vec<Blocker>,
+    },
     /// Something with a beginning and an end.
     Occurrence(Occurrence),
     /// What the statements came to over a point's window.
@@ -240,6 +262,11 @@ pub enum Observation {
         statements: Vec<StatementTotals>,
         /// Time in execution of all statements of this database, in milliseconds.
         total_ms: f64,
+    },
+    /// Texts of statements whose totals come later, for who watches meanwhile.
+    StatementTexts {
+        /// Identifier and text, the constants left out.
+        texts: Vec<(i64, String)>,
     },
     /// Tables and indexes.
     Relations {
@@ -268,8 +295,10 @@ impl Observation {
             Self::Reading(_) => "reading",
             Self::WaitGroups { .. } => "wait-groups",
             Self::Waits(_) => "waits",
+            Self::Blocking { .. } => "blocking",
             Self::Occurrence(_) => "occurrence",
             Self::Statements { .. } => "statements",
+            Self::StatementTexts { .. } => "statement-texts",
             Self::Relations { .. } => "relations",
             Self::Settings { .. } => "settings",
             Self::Lost(_) => "lost",

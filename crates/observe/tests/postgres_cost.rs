@@ -51,7 +51,7 @@ fn watching_sixteen_users() {
             .flatten()
             .map(|entry| entry.path().display().to_string())
             .filter(|path| {
-                std::fs::read_to_string(format!("{path}/comm")).is_ok_and(|name| name.trim() == "watcher")
+                std::fs::read_to_string(format!("{path}/comm")).is_ok_and(|name| name.starts_with("see "))
             })
             .collect();
         assert_eq!(threads.len(), 2);

@@ -295,6 +295,35 @@ fn nodes_far_and_near() {
 }
 
 #[test]
+fn work_on_one_node_of_two_shows() {
+    let tree = Tree::new();
+    let stat = |busy: [u64; 4], idle: [u64; 4]| {
+        let sum = |values: [u64; 4]| values.iter().sum::<u64>();
+        let mut text = format!("cpu  {} 0 0 {} 0 0 0 0 0 0\n", sum(busy), sum(idle));
+        for cpu in 0..4 {
+            text.push_str(&format!("cpu{cpu} {} 0 0 {} 0 0 0 0 0 0\n", busy[cpu], idle[cpu]));
+        }
+        tree.write("proc/stat", &text);
+    };
+    stat([0; 4], [0; 4]);
+    // As many machines number them: neighbours are on different nodes.
+    tree.write("sys/devices/system/node/node0/cpulist", "0,2\n")
+        .write("sys/devices/system/node/node1/cpulist", "1,3\n")
+        // Memory without CPUs.
+        .write("sys/devices/system/node/node2/cpulist", "\n");
+    let mut sampler = tree.sampler(&Config::default());
+    sampler.sample(1.0);
+    stat([95, 10, 85, 0], [5, 90, 15, 100]);
+    sampler.sample(1.0);
+    sampler.check(&[("host.numa.0.busy", 0.9), ("host.numa.1.busy", 0.05)]);
+    assert!(!sampler.has("host.numa.2.busy"));
+    let one = Tree::new();
+    one.write("proc/stat", "cpu  1 0 0 1\ncpu0 1 0 0 1\n")
+        .write("sys/devices/system/node/node0/cpulist", "0\n");
+    assert!(!one.sampler(&Config::default()).has("host.numa.0.busy"), "one node is the host");
+}
+
+#[test]
 fn bandwidth_and_placement() {
     let tree = Tree::new();
     let monitors = |first: &str, second: &str| {

@@ -241,7 +241,7 @@ fn text_keeps_to_80_columns_and_colour_adds_nothing_but_colour() {
         for line in plain.lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }
-        let coloured = text::render(&report, text::Options { colour: true });
+        let coloured = text::render(&report, text::Options { colour: true, ..Default::default() });
         let mut stripped = String::new();
         let mut rest = coloured.as_str();
         while let Some(at) = rest.find("\x1b[") {

@@ -38,10 +38,10 @@ fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing()
     long.findings[1].evidence = vec![fact; 3];
     let shown = plain(&long);
     assert_eq!(shown.matches("one more: figure").count(), 7, "{shown}");
-    assert!(shown.contains("\n3 more lines of evidence in the HTML and JSON reports\n"), "{shown}");
+    assert!(shown.contains("\n3 more lines of evidence: kelvin show --all\n"), "{shown}");
     report.findings = judged(seen(GOOD)).findings.split_off(2);
     let shown = plain(&report);
-    assert!(shown.contains("in doubt; 1 note, in the HTML and JSON\n          reports\n"), "{shown}");
+    assert!(shown.contains("in doubt; 1 note: kelvin show --all\n"), "{shown}");
     let unseen = stored(&tempfile::tempdir().unwrap().path().join("k.db"), GOOD, None);
     let (text, page, json) = (plain(&unseen), html::render(&unseen).unwrap(), parsed(&unseen));
     assert!(!text.contains("findings") && !text.contains("host and database"), "{text}");
@@ -63,7 +63,7 @@ fn lines_keep_to_80_columns_and_colour_adds_nothing_but_colour() {
     }
     assert!(shown.contains("31 % lower while it did (4 virtual users)"), "{shown}");
     assert!(shown.contains("\nlost: postgres: the connection"), "{shown}");
-    let coloured = text::render(&report, text::Options { colour: true });
+    let coloured = text::render(&report, text::Options { colour: true, ..Default::default() });
     let mut stripped = String::new();
     for (index, part) in coloured.split("\x1b[").enumerate() {
         stripped.push_str(if index == 0 { part } else { part.split_once('m').unwrap().1 });

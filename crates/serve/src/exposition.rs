@@ -24,7 +24,7 @@ const PHASES: [(Phase, &str); 7] = [
 ];
 
 const STATUSES: [(Status, &str); 4] = [
-    (Status::Partial, "partial"),
+    (Status::Partial, "running"),
     (Status::Complete, "complete"),
     (Status::Interrupted, "interrupted"),
     (Status::Failed, "failed"),
@@ -123,7 +123,7 @@ impl Page<'_> {
         let statuses = STATUSES.map(|(status, word)| {
             (labels([("status", word)]), is(state.status.unwrap_or(Status::Partial) == status))
         });
-        let help = "1 for how the run has ended; partial while it goes on.";
+        let help = "1 for how the run has ended; running while it goes on.";
         self.gauges(("kelvin_run_status", help, None), &statuses)?;
         let point = [(Vec::new(), f64::from(state.point))];
         self.gauges(("kelvin_run_point", "Which point of the run, from 0.", None), &point)?;

@@ -193,6 +193,8 @@ impl State {
             Observation::Statements { .. }
             | Observation::Relations { .. }
             | Observation::Settings { .. }
+            | Observation::StatementTexts { .. }
+            | Observation::Blocking { .. }
             | Observation::Lost(_) => {}
         }
     }

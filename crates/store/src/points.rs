@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::{AuditLine, CheckLine, Event, MaximumRate, Phase, Scalability, Window};
+use kelvin_measure::event::{AuditLine, CheckLine, Event, MaximumRate, Phase, Scalability, Squeeze, Window};
 use kelvin_measure::invariant::Invariant;
 
 use crate::stored::StoredRun;
@@ -180,6 +180,14 @@ impl StoredRun {
     pub fn scalability(&self) -> Option<&Scalability> {
         self.events.iter().rev().find_map(|(_, event)| match event {
             Event::Scalability(fit) => Some(fit),
+            _ => None,
+        })
+    }
+
+    /// What came of cutting resources in turn.
+    pub fn squeeze(&self) -> Option<&Squeeze> {
+        self.events.iter().rev().find_map(|(_, event)| match event {
+            Event::Squeeze(found) => Some(found),
             _ => None,
         })
     }

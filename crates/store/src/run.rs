@@ -89,6 +89,8 @@ pub struct RunSummary {
     pub points: Vec<PointSummary>,
     /// The point of the highest rate that held, of a search for it.
     pub held: Option<u32>,
+    /// Whether resources were cut while it ran: its figure is one of a squeezed database.
+    pub squeezed: bool,
     /// Errors counted, retried ones included.
     pub errors: u64,
     /// Whether every audit line, invariant and consistency condition held; none without an audit.

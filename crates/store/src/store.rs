@@ -21,6 +21,11 @@ use crate::{body, schema};
 const LISTED: &str = "SELECT run, body FROM event WHERE name IN ('phase', 'window', 'audit', 'invariant', 'check', \
                       'errors', 'maximum-rate', 'finished') ORDER BY run, seq";
 
+/// The runs whose resources were cut. What came of it is among a run's last events, which is where it is looked for: no
+/// index has it.
+const SQUEEZED: &str = "SELECT id FROM run WHERE EXISTS (SELECT 1 FROM event WHERE event.run = run.id AND event.seq > \
+                        (SELECT max(seq) - 16 FROM event AS last WHERE last.run = run.id) AND event.name = 'squeeze')";
+
 /// A file of runs. Several processes may use one at the same time.
 #[derive(Debug)]
 pub struct Store {
@@ -126,12 +131,20 @@ impl Store {
                 liveness: self.liveness(row, 7)?,
                 points: Vec::new(),
                 held: None,
+                squeezed: false,
                 errors: 0,
                 valid: None,
             };
             runs.insert(id, summary);
         }
         self.summarise(&mut runs)?;
+        let mut squeezed = self.conn.prepare(SQUEEZED).map_err(to)?;
+        let mut rows = squeezed.query([]).map_err(to)?;
+        while let Some(row) = rows.next().map_err(to)? {
+            if let Some(run) = runs.get_mut(&row.get(0).map_err(to)?) {
+                run.squeezed = true;
+            }
+        }
         Ok(runs.into_values().collect())
     }
 
@@ -334,7 +347,7 @@ fn back_from_last(wanted: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LISTED, Store};
+    use super::{LISTED, SQUEEZED, Store};
 
     #[test]
     fn the_list_reads_no_more_than_it_shows() {
@@ -349,5 +362,22 @@ mod tests {
             .collect::<Result<_, _>>()
             .unwrap();
         assert_eq!(plan, ["SCAN event USING INDEX event_of_list"]);
+    }
+
+    #[test]
+    fn squeezed_runs_are_found_by_their_last_events() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().join("k.db")).unwrap();
+        let plan: Vec<String> = store
+            .conn
+            .prepare(&format!("EXPLAIN QUERY PLAN {SQUEEZED}"))
+            .unwrap()
+            .query_map([], |row| row.get(3))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert!(plan.iter().any(|step| step.contains("(run=? AND seq>?)")), "{plan:?}");
+        let scans = plan.iter().filter(|step| step.starts_with("SCAN")).count();
+        assert_eq!(scans, 1, "only the runs themselves: {plan:?}");
     }
 }

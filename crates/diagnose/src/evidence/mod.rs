@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use kelvin_measure::event::{Event, Scalability};
 use kelvin_measure::observation::{
-    Absent, Observation, Occurrence, PlaceOf, Relation, StatementTotals, When,
+    Absent, Blocker, Observation, Occurrence, PlaceOf, Relation, StatementTotals, When,
 };
 use kelvin_measure::{Nanos, event::Phase};
 use kelvin_store::StoredRun;
@@ -107,6 +107,7 @@ impl Evidence {
                 self.latest = self.latest.max(waits.at);
                 self.sessions.take(waits);
             }
+            Observation::Blocking { at, blockers } => self.sessions.blocking(*at, blockers),
             Observation::Occurrence(occurrence) => {
                 self.occurrences.insert(occurrence.id, occurrence.clone());
             }
@@ -124,6 +125,8 @@ impl Evidence {
                 self.settings.extend(values.iter().map(|(k, v)| (k.clone(), v.clone())));
             }
             Observation::Lost(absent) => self.lost.push(absent.clone()),
+            // The totals of a window have them too.
+            Observation::StatementTexts { .. } => {}
         }
     }
 
@@ -251,6 +254,12 @@ impl Evidence {
     /// Average number of sessions that waited for a row in a point's window, by relation, the most first.
     pub fn row_waits(&self, point: u32) -> Vec<(String, f64)> {
         self.window(point).map_or_else(Vec::new, |span| self.sessions.rows(span))
+    }
+
+    /// Who held what others waited for in a point's window: one entry for each look at the locks that found somebody, with
+    /// its time on the run's clock.
+    pub fn blockers(&self, point: u32) -> &[(Nanos, Vec<Blocker>)] {
+        self.window(point).map_or(&[], |span| self.sessions.blockers(span))
     }
 
     /// Average number of sessions in each state for which `of` holds, over time: the end of each stretch on the run's

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::observation::{WaitGroup, Waits};
+use kelvin_measure::observation::{Blocker, WaitGroup, Waits};
 
 use super::Span;
 use super::seen::MOST;
@@ -13,6 +13,8 @@ use super::seen::MOST;
 pub(super) struct Sessions {
     groups: Vec<WaitGroup>,
     taken: Vec<Waits>,
+    /// By time.
+    blocking: Vec<(Nanos, Vec<Blocker>)>,
 }
 
 /// What sessions were doing over a stretch of time.
@@ -56,6 +58,16 @@ impl Sessions {
 
     pub(super) fn take(&mut self, waits: &Waits) {
         self.taken.push(waits.clone());
+    }
+
+    pub(super) fn blocking(&mut self, at: Nanos, blockers: &[Blocker]) {
+        self.blocking.push((at, blockers.to_vec()));
+    }
+
+    pub(super) fn blockers(&self, span: Span) -> &[(Nanos, Vec<Blocker>)] {
+        let first = self.blocking.partition_point(|(at, _)| *at < span.from);
+        let end = self.blocking.partition_point(|(at, _)| *at < span.to);
+        self.blocking.get(first..end).unwrap_or(&[])
     }
 
     /// The events whose looks lie within the span by more than half.

@@ -3,7 +3,9 @@
 //! A wait for a row is its holder's time: when holders wait for the log, or for their client between two statements,
 //! those are the cause, and this finding is not red.
 
-use kelvin_measure::observation::{WaitGroup, When};
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelvin_measure::observation::{Blocker, WaitGroup, When};
 
 use super::{About, scan_without_index, words};
 use crate::{Evidence, Fact, Finding, Severity, is_client};
@@ -79,6 +81,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         Fact::new(format!("waiting for rows of {relation}"), format!("{} sessions", words::number(waiting)))
     };
     facts.extend(rows.into_iter().take(3).map(relation));
+    facts.extend(holders_of(evidence, point));
     if let Some(rows) = by_nature {
         let (each, number) = (words::number(users / rows.number), words::number(rows.number));
         facts.push(Fact::new(
@@ -113,6 +116,55 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             .into(),
         next,
     })
+}
+
+/// Who held the rows: which applications, and the two transactions that were seen the oldest while others waited for them.
+fn holders_of(evidence: &Evidence, point: u32) -> Vec<Fact> {
+    let looks = evidence.blockers(point);
+    let opened = evidence.window(point).map_or(0, |window| window.from);
+    let mut applications: BTreeMap<&str, usize> = BTreeMap::new();
+    // By process, which is seen again and again: its oldest transaction.
+    let mut oldest: BTreeMap<i64, (f64, &Blocker)> = BTreeMap::new();
+    for (at, blockers) in looks {
+        let names: BTreeSet<&str> = blockers.iter().map(|one| one.application.as_str()).collect();
+        for name in names {
+            *applications.entry(name).or_default() += 1;
+        }
+        for one in blockers {
+            let age = |one: &Blocker| one.transaction_ms.unwrap_or(0.0);
+            if oldest.get(&one.pid).is_none_or(|(_, known)| age(known) < age(one)) {
+                oldest.insert(one.pid, (at.saturating_sub(opened) as f64 / 1e9, one));
+            }
+        }
+    }
+    let mut facts: Vec<Fact> = applications
+        .into_iter()
+        .map(|(name, seen)| {
+            let who = if name.is_empty() {
+                "sessions without an application's name".into()
+            } else {
+                format!("\"{name}\"")
+            };
+            Fact::new(format!("held by {who}"), format!("in {seen} of {}", words::count(looks.len(), "look")))
+        })
+        .collect();
+    let mut oldest: Vec<_> = oldest.into_values().collect();
+    oldest.sort_by(|(_, a), (_, b)| {
+        b.transaction_ms.unwrap_or(0.0).total_cmp(&a.transaction_ms.unwrap_or(0.0))
+    });
+    facts.extend(oldest.into_iter().take(2).map(|(second, one)| {
+        let whom: Vec<String> = one.waiting.iter().map(i64::to_string).collect();
+        let age = one.transaction_ms.map_or_else(
+            || "its transaction's age is not known".into(),
+            |ms| format!("its transaction {} old", words::seconds(ms / 1e3)),
+        );
+        let doing = if one.doing.is_empty() { "not seen".into() } else { one.doing.clone() };
+        Fact::new(
+            format!("process {} at {second:.0} s", one.pid),
+            format!("blocked {}, {age}, doing: {doing}", whom.join(", ")),
+        )
+    }));
+    facts
 }
 
 /// The rows that a workload's users queue for by its nature.
@@ -204,6 +256,37 @@ mod tests {
             "{}",
             found[0].next
         );
+    }
+
+    #[test]
+    fn who_held_the_rows_is_shown() {
+        let blocker = |pid, ms: f64, doing: &str, waiting: &[i64]| Blocker {
+            pid,
+            application: if pid == 7 { "psql".into() } else { "kelvin".into() },
+            transaction_ms: Some(ms),
+            doing: doing.into(),
+            waiting: waiting.to_vec(),
+        };
+        let staged = Staged::sized(16, 1)
+            .sessions(ONE, &[("public.warehouse", 11.0)])
+            .blocking(
+                8,
+                vec![blocker(7, 45_000.0, "Idle in transaction", &[11, 12]), blocker(11, 3.0, "CPU", &[13])],
+            )
+            .blocking(9, vec![blocker(11, 4.0, "LWLock WALWrite", &[12, 13])])
+            .blocking(30, vec![blocker(99, 1.0, "CPU", &[1])]);
+        let found = look(&staged.done());
+        let facts: Vec<String> =
+            found[0].evidence.iter().map(|fact| format!("{}: {}", fact.what, fact.found)).collect();
+        for fact in [
+            "held by \"psql\": in 1 of 2 looks",
+            "held by \"kelvin\": in 2 of 2 looks",
+            "process 7 at 2 s: blocked 11, 12, its transaction 45.0 s old, doing: Idle in transaction",
+            "process 11 at 3 s: blocked 12, 13, its transaction 4 ms old, doing: LWLock WALWrite",
+        ] {
+            assert!(facts.iter().any(|known| known == fact), "{fact} is not in {facts:#?}");
+        }
+        assert!(!facts.iter().any(|fact| fact.contains("99")), "after the window: {facts:#?}");
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod noisy_neighbour;
 mod not_reset;
 mod not_steady;
 mod numa_remote;
+mod numa_skew;
 mod outage;
 mod past_the_knee;
 mod ramp_up_too_short;
@@ -42,6 +43,7 @@ mod top_statement_dominates;
 mod unseen;
 mod wal_forced_checkpoint;
 mod words;
+mod working_set;
 
 use crate::{Evidence, Finding};
 
@@ -80,11 +82,13 @@ const KNOWN: &[About] = &[
     scan_without_index::ABOUT,
     buffers_too_small::ABOUT,
     data_in_page_cache::ABOUT,
+    working_set::ABOUT,
     changed_plan::ABOUT,
     top_statement_dominates::ABOUT,
     missing_statistics::ABOUT,
     huge_pages_off::ABOUT,
     numa_remote::ABOUT,
+    numa_skew::ABOUT,
     data_write_burst::ABOUT,
     swapping::ABOUT,
     foreign_sessions::ABOUT,

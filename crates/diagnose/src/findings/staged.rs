@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kelvin_measure::event::{Event, KindCounts, Part, Phase, Second, Series, Window};
 use kelvin_measure::observation::{
-    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Plan, Reading, Relation, Scan,
+    Absent, Blocker, Metric, Observation, Observer, Occurrence, PlaceOf, Plan, Reading, Relation, Scan,
     StatementTotals, WaitGroup, Waits, When,
 };
 use serde_json::json;
@@ -135,6 +135,11 @@ impl Staged {
             figures: figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         };
         self.seen(Observation::Occurrence(occurrence))
+    }
+
+    /// Who held what others waited for, at a second on the run's clock.
+    pub(super) fn blocking(self, second: u64, blockers: Vec<Blocker>) -> Self {
+        self.seen(Observation::Blocking { at: second * SECOND, blockers })
     }
 
     pub(super) fn setting(self, name: &str, value: &str) -> Self {

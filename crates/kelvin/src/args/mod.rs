@@ -149,6 +149,9 @@ fn set<T: Clone>(place: &mut T, flag: Option<&T>) {
 /// `kelvin runs`.
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
+    /// Look for findings in every run, and not only in the newest 20
+    #[arg(long)]
+    pub(crate) findings: bool,
     /// As JSON, one run a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -160,6 +163,9 @@ pub(crate) struct ShowArgs {
     /// The run: its number, its label, or "last"
     #[arg(default_value = "last")]
     pub(crate) run: String,
+    /// Every point in full, every note on the timeline, every finding and every line of evidence
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 /// `kelvin report`.

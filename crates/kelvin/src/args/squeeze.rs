@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use kelvin_lab::Spec;
 use kelvin_lab::spec::{Span, WorkloadName};
-use kelvin_lab::squeeze::Options;
+use kelvin_lab::squeeze::{Means, Options};
 
 use super::RunArgs;
 use super::workload::TakesFile;
@@ -21,7 +21,9 @@ use super::workload::TakesFile;
     order; how the throughput answers says what it waits for. An elasticity of 1 is a resource that all the work waits \
     for, 0 one that it does not wait for. The server's CPU came out at 1.4 to 1.6 in three runs; why was not tested. The window is as long as the slices need: --duration has no say.\n\n\
     It needs a database on this host that kelvin may move into a control group (root, as a rule), and puts everything \
-    back however it ends. The run's own figures are those of a squeezed database.\n\n\
+    back however it ends. Where there are no control groups, the server's CPU is cut by CPU affinity, where a whole number \
+    of CPUs comes near the cut (1 of 4 is 25 %), or else by stopping its processes for parts of every 20 ms, which its user \
+    may too. The run's own figures are those of a squeezed database.\n\n\
     Examples:\n  kelvin squeeze tproc-c --target postgres -w 4 --users 16\n  \
     kelvin squeeze run.toml --cut 10 --pairs 20"
 )]
@@ -39,6 +41,30 @@ pub(crate) struct SqueezeArgs {
     /// Length of a slice in whole seconds, the first of which does not count, 2s to 1m [default: 3s]
     #[arg(long, global = true, value_name = "TIME", help_heading = "Squeeze")]
     slice: Option<Span>,
+    /// By what the server's CPU is cut: control-group, affinity or rate-cap [default: the first that there is]
+    #[arg(long, global = true, value_name = "MEANS", help_heading = "Squeeze")]
+    cpu_by: Option<CpuBy>,
+}
+
+/// What `--cpu-by` takes.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum CpuBy {
+    /// A control group's bandwidth
+    ControlGroup,
+    /// Fewer CPUs for the server's processes, in whole ones
+    Affinity,
+    /// The server's processes are stopped once they have used what they may in 20 ms
+    RateCap,
+}
+
+impl From<CpuBy> for Means {
+    fn from(by: CpuBy) -> Self {
+        match by {
+            CpuBy::ControlGroup => Self::ControlGroup,
+            CpuBy::Affinity => Self::Affinity,
+            CpuBy::RateCap => Self::RateCap,
+        }
+    }
 }
 
 impl SqueezeArgs {
@@ -46,6 +72,7 @@ impl SqueezeArgs {
     pub(crate) fn options(&self) -> Result<Options> {
         let mut options = Options::default();
         options.cut = self.cut.map_or(options.cut, |percent| f64::from(percent) / 100.0);
+        options.means = self.cpu_by.map(Means::from);
         options.pairs = self.pairs.unwrap_or(options.pairs);
         if let Some(slice) = self.slice {
             let seconds = slice.nanos() / 1_000_000_000;

@@ -26,6 +26,8 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// Watches and prints.
 pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
+    let plan = Observe { interval: args.interval, scrape: args.scrape.clone(), ..Observe::default() };
+    plan.validate().and_then(|()| kelvin_lab::observation::probe(&plan)).map_err(anyhow::Error::msg)?;
     let stop = signal::listen()?;
     let opened = match &args.target {
         Some(target) => Some(open::open(target, Purpose::Existing, &mut |text| {
@@ -43,8 +45,6 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
         lines: 0,
     };
     let clock = Clock::real();
-    let plan = Observe { interval: args.interval, scrape: args.scrape.clone(), ..Observe::default() };
-    plan.validate().map_err(anyhow::Error::msg)?;
     let ours = args.target.as_ref().is_some_and(TargetName::is_managed);
     let found = Watchers::of(&plan, ours, false, opened.as_ref().map(|opened| &opened.engine));
     for absent in found.refused {

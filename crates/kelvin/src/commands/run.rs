@@ -29,6 +29,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     args.refuse_shell_of_a_file(&spec)?;
     // The figures of a squeezed database are no part of its history.
     let history = if squeeze.is_some() { args.refuse_history()? } else { args.history()? };
+    kelvin_lab::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
     let stop = signal::listen()?;
     let mut live: Box<dyn Live> = if args.tui() {
         Box::new(Tui::new(&spec, global.quiet, &stop)?)
@@ -43,9 +44,6 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     drop(bench);
 
     show(&store, &store_path, done.id, args).context(Kept)?;
-    if let Some(squeezed) = done.squeezed.filter(|_| !args.json()) {
-        super::squeeze::show(&squeezed).context(Kept)?;
-    }
     Ok(code(&done.outcome))
 }
 
@@ -53,7 +51,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
 fn show(store: &Store, path: &Path, id: RunId, args: &RunArgs) -> Result<()> {
     let report = Report::load(store, id)?;
     if !args.json() {
-        out::write(&kelvin_report::text::render(&report, super::show::options()))?;
+        out::write(&kelvin_report::text::render(&report, super::show::options(false)))?;
     }
     match write_report(path, id, &report) {
         Ok(path) if !args.json() => {

@@ -1,8 +1,12 @@
 //! `kelvin runs`: the stored runs.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
+use kelvin_diagnose::{Evidence, Severity};
 use kelvin_measure::event::Status;
-use kelvin_store::{Liveness, RunSummary, Store};
+use kelvin_store::{Liveness, RunId, RunSummary, Store, StoredRun};
+use serde::Serialize;
 
 use crate::args::{Global, RunsArgs};
 use crate::exit::Code;
@@ -13,32 +17,104 @@ use crate::place;
 /// Lists them, the newest last.
 pub(crate) fn runs(args: &RunsArgs, global: &Global) -> Result<Code> {
     let path = place::store(global.store.as_deref())?;
-    let runs = if path.exists() { Store::open_read_only(&path)?.runs()? } else { Vec::new() };
+    if !path.exists() {
+        return none(args, &path);
+    }
+    let store = Store::open_read_only(&path)?;
+    let runs = store.runs()?;
+    if runs.is_empty() {
+        return none(args, &path);
+    }
+    let first = if args.findings { 0 } else { runs.len().saturating_sub(NEWEST) };
+    let mut judged = BTreeMap::new();
+    for (index, run) in runs.iter().enumerate().skip(first) {
+        if let Some(found) = judge(&store, run, &runs[..index]) {
+            judged.insert(run.id, found);
+        }
+    }
     if args.json {
         for run in &runs {
-            out::line(&serde_json::to_string(run)?)?;
+            out::line(&serde_json::to_string(&Line { run, judged: judged.get(&run.id) })?)?;
         }
-    } else if runs.is_empty() {
-        out::line(&format!("no runs yet in {}; start with: kelvin run tproc-c", path.display()))?;
     } else {
-        out::write(&table(&runs))?;
+        out::write(&table(&runs, &judged, first))?;
     }
     Ok(Code::Success)
 }
 
+fn none(args: &RunsArgs, path: &std::path::Path) -> Result<Code> {
+    if !args.json {
+        out::line(&format!("no runs yet in {}; start with: kelvin run tproc-c", path.display()))?;
+    }
+    Ok(Code::Success)
+}
+
+/// A run is read from end to end to find what is to be said of it: a list of hundreds would take its time.
+const NEWEST: usize = 20;
+
+/// What is to be said of a run's figure.
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct Judged {
+    /// Its red findings, each once.
+    red: Vec<&'static str>,
+    /// Why the point with the best figure has no verdict; empty where it has one, or nothing was observed.
+    void: Vec<String>,
+}
+
+/// A run's line of JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    run: &'a RunSummary,
+    #[serde(flatten)]
+    judged: Option<&'a Judged>,
+}
+
+/// Looks at a run and at the one before it as the report does; none of a run that was not observed, is still written, or
+/// cannot be read, of which `kelvin show` says why.
+fn judge(store: &Store, run: &RunSummary, before: &[RunSummary]) -> Option<Judged> {
+    if run.liveness == Liveness::Running {
+        return None;
+    }
+    let evidence_of = |id: RunId| {
+        let stored = store.load(id).ok().filter(StoredRun::has_observations)?;
+        Evidence::of(&stored).ok()
+    };
+    let mut evidence = evidence_of(run.id)?;
+    let same = |r: &&RunSummary| {
+        r.status == Status::Complete && r.workload == run.workload && r.target == run.target
+    };
+    let earlier = before.iter().rev().find(same);
+    evidence.earlier = earlier.and_then(|earlier| evidence_of(earlier.id)).map(Box::new);
+    let found = kelvin_diagnose::find(&evidence);
+    let mut judged = Judged::default();
+    for finding in found.iter().filter(|finding| finding.severity == Severity::Red) {
+        if !judged.red.contains(&finding.id) {
+            judged.red.push(finding.id);
+        }
+    }
+    let verdict = run.best().and_then(|best| kelvin_diagnose::verdict(&evidence, best.point));
+    if let Some(kelvin_diagnose::Outcome::Void { reasons }) = verdict.map(|verdict| verdict.outcome) {
+        judged.void = reasons;
+    }
+    Some(judged)
+}
+
 /// The list, for people. The figure is that of the best point.
-fn table(runs: &[RunSummary]) -> String {
+fn table(runs: &[RunSummary], judged: &BTreeMap<RunId, Judged>, first: usize) -> String {
+    let remarks: Vec<String> = runs.iter().map(|run| remarks(run, judged.get(&run.id))).collect();
+    let wide = remarks.iter().map(|text| text.chars().count()).max().unwrap_or(0).max("findings".len());
     let mut text = format!(
-        "{:>5}  {:<16}  {:<8}  {:>5}  {:>12}  {:<11}  {}\n",
-        "run", "started (UTC)", "workload", "users", "figure", "state", "target"
+        "{:>5}  {:<16}  {:<8}  {:>5}  {:>12}  {:<11}  {:<wide$}  {}\n",
+        "run", "started (UTC)", "workload", "users", "figure", "state", "findings", "target"
     );
-    for run in runs {
+    for (run, remarks) in runs.iter().zip(remarks) {
         let (users, figure) = run.best().map_or(("–".into(), "–".into()), |best| {
             (best.users.to_string(), format!("{} {}", figure(best.rate(run.headline_per)), run.headline))
         });
         let label = run.label.as_ref().map_or(String::new(), |label| format!("  \"{label}\""));
         text.push_str(&format!(
-            "{:>5}  {:<16}  {:<8}  {users:>5}  {figure:>12}  {:<11}  {}{label}\n",
+            "{:>5}  {:<16}  {:<8}  {users:>5}  {figure:>12}  {:<11}  {remarks:<wide$}  {}{label}\n",
             run.id.0,
             run.started.strftime("%Y-%m-%d %H:%M").to_string(),
             run.workload,
@@ -46,7 +122,38 @@ fn table(runs: &[RunSummary]) -> String {
             run.target,
         ));
     }
+    if judged.values().any(|one| !one.void.is_empty()) {
+        text.push_str(
+            "void: the figure is one of something else than the database; kelvin show says of what\n",
+        );
+    }
+    if runs.iter().any(|run| run.squeezed) {
+        text.push_str("squeezed: resources were cut while it ran\n");
+    }
+    if first > 0 {
+        text.push_str(&format!(
+            "the {first} oldest were not looked at for findings: kelvin runs --findings\n"
+        ));
+    }
     text
+}
+
+/// "2 red, void": red findings, one by its name; whether there is no verdict; whether it was squeezed. A dash where
+/// nothing is known.
+fn remarks(run: &RunSummary, judged: Option<&Judged>) -> String {
+    let mut words = Vec::new();
+    match judged.map(|one| &one.red[..]) {
+        None | Some([]) => {}
+        Some([one]) => words.push((*one).to_owned()),
+        Some(several) => words.push(format!("{} red", several.len())),
+    }
+    if judged.is_some_and(|one| !one.void.is_empty()) {
+        words.push("void".into());
+    }
+    if run.squeezed {
+        words.push("squeezed".into());
+    }
+    if words.is_empty() { if judged.is_some() { "none red" } else { "–" }.into() } else { words.join(", ") }
 }
 
 /// A whole number; a small one, such as a few transactions a second, keeps a decimal.
@@ -64,5 +171,44 @@ fn state(run: &RunSummary) -> &'static str {
         (Status::Complete, _, None) => "not judged",
         (Status::Complete, ..) if run.errors > 0 => "with errors",
         (Status::Complete, ..) => "valid",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(id: i64, squeezed: bool) -> RunSummary {
+        RunSummary {
+            id: RunId(id),
+            label: None,
+            workload: "tproc-c".into(),
+            target: "postgres://kelvin@db/w4".into(),
+            started: jiff::Timestamp::from_second(1_795_000_000).unwrap(),
+            status: Status::Complete,
+            liveness: Liveness::Ended,
+            headline: "NOPM".into(),
+            headline_per: kelvin_measure::event::Per::Minute,
+            points: Vec::new(),
+            held: None,
+            squeezed,
+            errors: 0,
+            valid: Some(true),
+        }
+    }
+
+    #[test]
+    fn the_list_says_which_figures_not_to_believe() {
+        let runs = [run(1, false), run(2, false), run(3, false), run(4, true)];
+        let judged = BTreeMap::from([
+            (RunId(2), Judged::default()),
+            (RunId(3), Judged { red: vec!["not-steady"], void: vec!["it was not steady".into()] }),
+            (RunId(4), Judged { red: vec!["fsync-off", "steal"], void: Vec::new() }),
+        ]);
+        insta::assert_snapshot!("runs", table(&runs, &judged, 1));
+        let line = serde_json::to_value(Line { run: &runs[3], judged: judged.get(&RunId(4)) }).unwrap();
+        assert_eq!((&line["red"][1], &line["squeezed"]), (&"steal".into(), &true.into()));
+        let unseen = serde_json::to_value(Line { run: &runs[0], judged: None }).unwrap();
+        assert!(unseen.get("red").is_none() && unseen["id"] == 1, "{unseen}");
     }
 }

@@ -16,12 +16,12 @@ use crate::place;
 pub(crate) fn show(args: &ShowArgs, global: &Global) -> Result<Code> {
     let store = Store::open_read_only(&place::store(global.store.as_deref())?)?;
     let report = Report::load(&store, store.find(&args.run)?)?;
-    out::write(&kelvin_report::text::render(&report, options()))?;
+    out::write(&kelvin_report::text::render(&report, options(args.all)))?;
     Ok(Code::Success)
 }
 
 /// Colours on a terminal, unless NO_COLOR is set (no-color.org).
-pub(super) fn options() -> Options {
+pub(super) fn options(all: bool) -> Options {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    Options { colour: std::io::stdout().is_terminal() && !refused }
+    Options { colour: std::io::stdout().is_terminal() && !refused, all }
 }

@@ -9,6 +9,8 @@ use kelvin_measure::{Clock, Nanos};
 use super::group::{Flow, Group};
 use super::meter::{Capacity, Counters};
 use super::plan::Slice;
+use super::throttle::Throttle;
+use super::tree;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -29,10 +31,25 @@ pub(super) enum What {
     DeviceIo,
 }
 
+impl What {
+    /// As the outcome has it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::ServerCpu => "server CPU",
+            Self::ClientCpu => "client CPU",
+            Self::DeviceIo => "server I/O",
+        }
+    }
+}
+
 /// What is needed to cut: the groups go with it.
 #[derive(Debug)]
 pub(super) struct Valves {
     pub(super) server: Group,
+    /// By what its CPU is cut.
+    pub(super) throttle: Throttle,
+    /// The server's first process.
+    pub(super) process: u32,
     /// None where the database is in this process.
     pub(super) client: Option<Group>,
     /// Kernel's name and number of the server's device.
@@ -49,10 +66,10 @@ pub(super) struct Valves {
 #[derive(Debug, Default)]
 pub(super) struct Done {
     /// The slices that ended as planned, with the bound that held in each.
-    pub(super) slices: Vec<(usize, String)>,
+    pub(super) slices: Vec<(usize, Option<Cut>)>,
     /// What there was to use, over all slices without a cut.
     pub(super) capacity: Option<Capacity>,
-    /// CPUs that the server used in the slices in which its CPUs were cut, and the bounds then.
+    /// CPUs that the server used in the slices in which they were cut, and the bounds then.
     pub(super) used: Vec<(f64, f64)>,
     /// What could not be cut in some slice, which is not among the slices then, and why the first time.
     pub(super) unknown: Vec<(What, String)>,
@@ -75,40 +92,53 @@ enum Bound {
     Flow(Flow),
 }
 
-impl Bound {
-    /// What a cut leaves; why there is nothing to cut, where what there is is not known.
-    fn of(what: What, capacity: &Capacity, client_cores: f64, cut: f64) -> Result<Self, String> {
-        let rest = 1.0 - cut;
-        match what {
-            What::ServerCpu => Ok(Self::Cores(capacity.cores * rest)),
-            What::ClientCpu => Ok(Self::Cores(client_cores * rest)),
-            What::DeviceIo => {
-                let flow = capacity.flow.ok_or(
-                    "what its device could take is not known: its counters cannot be read, or show requests of the \
-                     server and no time in which the device was busy",
-                )?;
-                // To a control group four zeros are no bound.
-                if flow.reads + flow.writes <= 0.0 {
-                    return Err(
-                        "the server neither read nor wrote anything there: there is nothing to bound".into(),
-                    );
-                }
-                Ok(Self::Flow(Flow {
-                    reads: flow.reads * rest,
-                    read_bytes: flow.read_bytes * rest,
-                    writes: flow.writes * rest,
-                    written_bytes: flow.written_bytes * rest,
-                }))
+/// A bound, and the share of the resource that it leaves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Cut {
+    bound: Bound,
+    /// Within (0, 1).
+    pub(super) left: f64,
+}
+
+impl Cut {
+    /// What is left of a resource; why there is nothing to cut, where what there is is not known.
+    fn of(what: What, capacity: &Capacity, valves: &Valves) -> Result<Self, String> {
+        let rest = 1.0 - valves.cut;
+        let (bound, left) = match what {
+            What::ServerCpu => {
+                let (cores, left) = valves.throttle.leave(capacity, valves.cut)?;
+                (Bound::Cores(cores), left)
             }
-        }
+            What::ClientCpu => (Bound::Cores(valves.client_cores * rest), rest),
+            What::DeviceIo => (Bound::Flow(flow(capacity, rest)?), rest),
+        };
+        Ok(Self { bound, left })
     }
 }
 
-impl std::fmt::Display for Bound {
+/// What a cut leaves of what the device could take.
+fn flow(capacity: &Capacity, rest: f64) -> Result<Flow, String> {
+    let flow = capacity.flow.ok_or(
+        "what its device could take is not known: its counters cannot be read, or show requests of the server and no \
+         time in which the device was busy",
+    )?;
+    // To a control group four zeros are no bound.
+    if flow.reads + flow.writes <= 0.0 {
+        return Err("the server neither read nor wrote anything there: there is nothing to bound".into());
+    }
+    Ok(Flow {
+        reads: flow.reads * rest,
+        read_bytes: flow.read_bytes * rest,
+        writes: flow.writes * rest,
+        written_bytes: flow.written_bytes * rest,
+    })
+}
+
+impl std::fmt::Display for Cut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Cores(cores) => write!(f, "{cores:.2} CPUs"),
-            Self::Flow(flow) => write!(f, "{:.0} reads/s, {:.0} writes/s", flow.reads, flow.writes),
+        match self.bound {
+            Bound::Cores(cores) => write!(f, "{cores:.2} CPUs"),
+            Bound::Flow(flow) => write!(f, "{:.0} reads/s, {:.0} writes/s", flow.reads, flow.writes),
         }
     }
 }
@@ -118,7 +148,7 @@ impl Valves {
     fn lift(&self) -> Result<(), String> {
         for what in &self.resources {
             match what {
-                What::ServerCpu => self.server.bound_cpu(None)?,
+                What::ServerCpu => self.throttle.bound(&self.server, None)?,
                 What::ClientCpu => self.client().bound_cpu(None)?,
                 What::DeviceIo => self.server.bound_io(self.number()?, None)?,
             }
@@ -130,7 +160,7 @@ impl Valves {
     fn apply(&self, what: What, bound: Bound) -> Result<(), String> {
         match (what, bound) {
             (What::ClientCpu, Bound::Cores(cores)) => self.client().bound_cpu(Some(cores)),
-            (_, Bound::Cores(cores)) => self.server.bound_cpu(Some(cores)),
+            (_, Bound::Cores(cores)) => self.throttle.bound(&self.server, Some(cores)),
             (_, Bound::Flow(flow)) => self.server.bound_io(self.number()?, Some(flow)),
         }
     }
@@ -147,7 +177,12 @@ impl Valves {
     }
 
     fn read(&self) -> Counters {
-        Counters::read(&self.server, self.client.is_none(), self.device.as_ref())
+        let processes = match &self.throttle {
+            // It has them all, wherever their parents have gone.
+            Throttle::Group => self.server.processes(),
+            Throttle::Affinity(_) | Throttle::RateCap(_) => tree::processes(self.process),
+        };
+        Counters::read(&self.server, &processes, self.client.is_none(), self.device.as_ref())
     }
 }
 
@@ -192,11 +227,11 @@ fn follow(
         if let Some(what) = what {
             let recent = Capacity::mean(&free[free.len().saturating_sub(RECENT)..]);
             let capacity = recent.ok_or("the pilot has seen nothing")?;
-            match Bound::of(what, &capacity, valves.client_cores, valves.cut) {
+            match Cut::of(what, &capacity, valves) {
                 Ok(cut) => {
                     // Before it is done: a part of it may be done when it fails.
                     is_cut = true;
-                    valves.apply(what, cut)?;
+                    valves.apply(what, cut.bound)?;
                     bound = Some(cut);
                 }
                 // The slice goes by without a cut, and is none.
@@ -216,14 +251,16 @@ fn follow(
         let seen = valves.read().since(&before);
         match (what, bound) {
             (None, _) => free.push(seen),
-            (Some(What::ServerCpu), Some(Bound::Cores(cores))) => done.used.push((seen.used, cores)),
+            (Some(What::ServerCpu), Some(Cut { bound: Bound::Cores(cores), .. })) => {
+                done.used.push((seen.used, cores));
+            }
             _ => {}
         }
         if !wait(clock, end, stop) {
             return Ok(());
         }
         if what.is_none() || bound.is_some() {
-            done.slices.push((index, bound.map_or_else(String::new, |bound| bound.to_string())));
+            done.slices.push((index, bound));
         }
     }
     Ok(())
@@ -251,14 +288,25 @@ mod tests {
     #[test]
     fn what_is_not_known_is_not_cut() {
         let capacity = |flow| Capacity { used: 1.0, cores: 2.0, others: 0.0, flow, device_busy: 0.5 };
-        let of = |what, flow| Bound::of(what, &capacity(flow), 4.0, 0.2);
-        assert_eq!(of(What::ServerCpu, None), Ok(Bound::Cores(1.6)));
-        assert_eq!(of(What::ClientCpu, None), Ok(Bound::Cores(3.2)));
+        let valves = Valves {
+            server: Group::none(),
+            throttle: Throttle::Group,
+            process: 0,
+            client: None,
+            device: None,
+            client_cores: 4.0,
+            resources: Vec::new(),
+            cut: 0.2,
+        };
+        let of =
+            |what, flow| Cut::of(what, &capacity(flow), &valves).map(|cut| (cut.bound, cut.left.to_string()));
+        assert_eq!(of(What::ServerCpu, None), Ok((Bound::Cores(1.6), "0.8".into())));
+        assert_eq!(of(What::ClientCpu, None), Ok((Bound::Cores(3.2), "0.8".into())));
         assert!(of(What::DeviceIo, None).unwrap_err().contains("not known"));
         assert!(of(What::DeviceIo, Some(Flow::default())).unwrap_err().contains("nothing to bound"));
         let writes = Flow { writes: 100.0, written_bytes: 1000.0, ..Flow::default() };
         let left = Flow { writes: 80.0, written_bytes: 800.0, ..Flow::default() };
-        assert_eq!(of(What::DeviceIo, Some(writes)), Ok(Bound::Flow(left)));
+        assert_eq!(of(What::DeviceIo, Some(writes)), Ok((Bound::Flow(left), "0.8".into())));
         let mut done = Done::default();
         done.refuse(What::DeviceIo, "a".into());
         done.refuse(What::DeviceIo, "b".into());

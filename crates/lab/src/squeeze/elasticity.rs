@@ -51,6 +51,8 @@ pub(super) fn of(
     Some(Elasticity {
         resource: String::new(),
         how: String::new(),
+        means: String::new(),
+        cut: None,
         pairs,
         elasticity,
         low,

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use super::guard::apart;
+
 /// Bandwidth is dealt out once a period: short against a transaction's second, long against the slices of 5 ms in which
 /// the scheduler hands it to a CPU.
 const PERIOD_US: u64 = 20_000;
@@ -80,8 +82,7 @@ impl Controller {
 impl Group {
     /// Makes a group beside that of `process`. What cannot be had is returned beside it, with the reason.
     pub(super) fn make(name: &str, process: u32, wanted: &[Controller]) -> (Self, Vec<(Controller, String)>) {
-        let mut group =
-            Self { cpu: None, io: None, directories: Vec::new(), switched_on: Vec::new(), backstop: None };
+        let mut group = Self::none();
         let mut refused = Vec::new();
         for &controller in wanted {
             match group.add(name, process, controller) {
@@ -122,7 +123,6 @@ impl Group {
     }
 
     fn wait_for_our_end(&self) -> Option<Child> {
-        use std::os::unix::process::CommandExt;
         let mut command = Command::new("sh");
         command.arg("-c").arg(BACKSTOP).arg("kelvin-squeeze");
         for one in &self.directories {
@@ -131,9 +131,7 @@ impl Group {
         for (file, label) in &self.switched_on {
             command.arg(format!("-{label}")).arg(file);
         }
-        // A group of its own: Ctrl-C is for us, and it has to live longer.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().ok()
+        apart(command.stdin(Stdio::piped())).spawn().ok()
     }
 
     /// Moves processes into it. One that has ended meanwhile is no error.
@@ -152,6 +150,11 @@ impl Group {
             }
         }
         Ok(())
+    }
+
+    /// One that holds nothing.
+    pub(super) fn none() -> Self {
+        Self { cpu: None, io: None, directories: Vec::new(), switched_on: Vec::new(), backstop: None }
     }
 
     /// The processes in it now.

@@ -39,14 +39,20 @@ pub(super) struct Capacity {
 }
 
 impl Counters {
-    /// Reads them. `embedded` says that the server is this process; the device is "vda" and "254:0".
-    pub(super) fn read(group: &Group, embedded: bool, device: Option<&(String, String)>) -> Self {
+    /// Reads them, of the server's processes. `embedded` says that the server is this process; the device is "vda" and
+    /// "254:0".
+    pub(super) fn read(
+        group: &Group,
+        processes: &[u32],
+        embedded: bool,
+        device: Option<&(String, String)>,
+    ) -> Self {
         let ticks = rustix::param::clock_ticks_per_second() as f64;
         let server = if embedded {
             kelvin_observe::cpu_time().as_secs_f64()
         } else {
-            let of = |process| fs::read_to_string(format!("/proc/{process}/stat")).ok();
-            let all = group.processes().into_iter().filter_map(of);
+            let of = |process: &u32| fs::read_to_string(format!("/proc/{process}/stat")).ok();
+            let all = processes.iter().filter_map(of);
             all.filter_map(|text| ticks_of(&text)).sum::<u64>() as f64 / ticks
         };
         let idle = fs::read_to_string("/proc/stat").ok().and_then(|text| idle_of(&text)).unwrap_or(0);

@@ -2,15 +2,21 @@
 //! what the throughput makes of it. A resource that the work waits for has an elasticity of 1, one that it does not wait
 //! for of 0: the experiment behind a verdict, where everything else is circumstantial.
 //!
-//! [`Squeeze::prepare`] moves the server's processes into a control group and finds what can be cut; [`Squeeze::around`]
+//! [`Squeeze::prepare`] moves the server's processes into a control group, or finds another means where there is none, and
+//! what can be cut; [`Squeeze::around`]
 //! stands between the run and its sink, cuts while the window is open, and puts [`Event::Squeeze`] before the run's end.
 //! Whatever ends the run, the processes go back where they were and every bound is lifted.
 
+mod affinity;
 mod control;
 mod elasticity;
 mod group;
+mod guard;
 mod meter;
 mod plan;
+mod rate_cap;
+mod throttle;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,6 +34,8 @@ use crate::run::{Sink, SinkError};
 use control::{Done, Valves, What, work};
 use group::{Controller, Group};
 use plan::Slice;
+pub use throttle::Means;
+use throttle::Throttle;
 
 /// The first second of a slice is not counted: what waited has to pass first.
 const SETTLE: u64 = 1;
@@ -46,12 +54,14 @@ pub struct Options {
     pub slice: u64,
     /// Seconds without a cut at the beginning.
     pub pilot: u64,
+    /// By what means the server's CPU is cut; none for the best that there is.
+    pub means: Option<Means>,
 }
 
 impl Default for Options {
     /// A cut of a fifth in ten pairs of slices of 3 s: some two minutes for three resources.
     fn default() -> Self {
-        Self { cut: 0.2, pairs: 10, slice: 3, pilot: 6 }
+        Self { cut: 0.2, pairs: 10, slice: 3, pilot: 6, means: None }
     }
 }
 
@@ -62,6 +72,8 @@ pub struct Squeeze {
     valves: Valves,
     plan: Vec<Slice>,
     not_cut: Vec<Absent>,
+    /// Why the server's CPU is not cut by a control group, where it was to be.
+    no_group: Option<String>,
 }
 
 impl Squeeze {
@@ -82,25 +94,39 @@ impl Squeeze {
         drop(session);
         let mut not_cut = elsewhere();
         let mut miss = |what: &str, why: String| not_cut.push(Absent { what: what.into(), why });
+        // Why the server's CPU is not cut by a control group.
+        let mut no_group = None;
         let Some(server) = server else {
             return Err("its server is not on this host, or it is not sure which process it is: run kelvin beside the \
                         server, outside of containers, as its user or as root"
                 .into());
         };
-        let (mut group, refused) = Group::make("server", server, &[Controller::Cpu, Controller::Io]);
+        let by_group = options.means.is_none_or(|means| means == Means::ControlGroup);
+        let (group, refused) = hold(server, by_group);
         for (controller, why) in refused {
-            miss(if matches!(controller, Controller::Cpu) { "server CPU" } else { "server I/O" }, why);
-        }
-        // Twice: the server may have made another process while we moved the first ones.
-        for _ in 0..2 {
-            group.take(&tree(server))?;
+            match controller {
+                Controller::Cpu => no_group = Some(why),
+                Controller::Io => miss("server I/O", why),
+            }
         }
         let mut resources = Vec::new();
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let client_threads = users.max(1).min(cpus as u32);
+        let mut throttle = Throttle::Group;
         if group.has_cpu() {
             group.weigh_as(users.max(1))?;
             resources.push(What::ServerCpu);
+        } else {
+            match Throttle::without_groups(options.means, server, embedded, options.cut) {
+                Ok(other) => {
+                    throttle = other;
+                    resources.push(What::ServerCpu);
+                }
+                Err(why) => {
+                    let first = no_group.as_ref().map_or_else(String::new, |why| format!("{why}; "));
+                    miss("server CPU", format!("{first}{why}"));
+                }
+            }
         }
         let client = if embedded {
             miss("client CPU", "the database is in this process: its CPU is the client's too".into());
@@ -140,8 +166,10 @@ impl Squeeze {
         let plan = plan::slices(resources.len(), options.pairs, options.slice, options.pilot, seed);
         let cut = options.cut;
         let client_cores = f64::from(client_threads);
-        let valves = Valves { server: group, client, device, client_cores, resources, cut };
-        Ok(Self { options, valves, plan, not_cut })
+        let process = server;
+        let valves =
+            Valves { server: group, throttle, process, client, device, client_cores, resources, cut };
+        Ok(Self { options, valves, plan, not_cut, no_group })
     }
 
     /// Seconds that the window must have.
@@ -163,8 +191,9 @@ impl Squeeze {
         }
     }
 
-    fn resource(&self, what: What, done: &Done) -> (String, String) {
-        let percent = self.options.cut * 100.0;
+    /// The resource's name and how it was cut; `cut` is the share that was taken away.
+    fn resource(&self, what: What, done: &Done, cut: f64) -> (String, String) {
+        let percent = cut * 100.0;
         let capacity = done.capacity;
         match what {
             What::ServerCpu => {
@@ -178,7 +207,11 @@ impl Squeeze {
                         c.cores, c.used
                     )
                 });
-                ("server CPU".into(), how)
+                let because = self
+                    .no_group
+                    .as_ref()
+                    .map_or_else(String::new, |why| format!(" (no control group: {why})"));
+                (what.name().into(), format!("{how}{}{because}", self.valves.throttle.how()))
             }
             What::ClientCpu => {
                 let cores = self.valves.client_cores;
@@ -193,7 +226,7 @@ impl Squeeze {
                 let how = format!(
                     "{percent:.0} % off what {name} could take; it was busy for {busy:.0} % of the time"
                 );
-                ("server I/O".into(), how)
+                (what.name().into(), how)
             }
         }
     }
@@ -201,7 +234,8 @@ impl Squeeze {
     fn conclude(mut self, done: &Done, good: &BTreeMap<i64, u64>, elapsed: Nanos) -> Outcome {
         let mut throughput = BTreeMap::new();
         let mut slices = Vec::new();
-        for (index, bound) in &done.slices {
+        let mut left = vec![Vec::new(); self.valves.resources.len()];
+        for (index, cut) in &done.slices {
             let slice = self.plan[*index];
             if slice.to * 1_000_000_000 > elapsed {
                 continue;
@@ -210,21 +244,30 @@ impl Squeeze {
             let seconds = counted.end - counted.start;
             let rate = good.range(counted).map(|(_, count)| count).sum::<u64>() as f64 / seconds as f64;
             throughput.insert(*index, rate);
-            let resource =
-                slice.resource.map(|resource| self.resource(self.valves.resources[resource], done).0);
-            let bound = resource.is_some().then(|| bound.clone());
+            if let Some((resource, cut)) = slice.resource.zip(*cut) {
+                left[resource].push(cut.left);
+            }
+            let resource = slice.resource.map(|resource| self.valves.resources[resource].name().to_owned());
+            let bound = cut.map(|cut| cut.to_string());
             slices.push(SqueezeSlice { from: slice.from as i64, to: slice.to as i64, resource, bound, rate });
         }
         let mut resources = Vec::new();
         for (index, &what) in self.valves.resources.iter().enumerate() {
-            let (name, how) = self.resource(what, done);
-            if let Some(found) = elasticity::of(&self.plan, &throughput, index, self.options.cut) {
-                resources.push(Elasticity { resource: name, how, ..found });
+            let cut = taken(&left[index]).unwrap_or(self.options.cut);
+            if let Some(found) = elasticity::of(&self.plan, &throughput, index, cut) {
+                let (resource, how) = self.resource(what, done, cut);
+                let means = match what {
+                    What::ServerCpu => self.valves.throttle.means(),
+                    What::ClientCpu | What::DeviceIo => Means::ControlGroup,
+                };
+                let other = ((cut - self.options.cut).abs() > 0.001).then_some(cut);
+                let means = means.words().into();
+                resources.push(Elasticity { resource, how, means, cut: other, ..found });
             } else {
                 let unknown = done.unknown.iter().find(|(refused, _)| *refused == what);
                 let why = unknown.map(|(_, why)| why.clone()).or_else(|| done.error.clone());
                 let why = why.unwrap_or_else(|| "it ended after fewer than two pairs".into());
-                self.not_cut.push(Absent { what: name, why });
+                self.not_cut.push(Absent { what: what.name().into(), why });
             }
         }
         Outcome { cut: self.options.cut, settle: SETTLE, resources, not_cut: self.not_cut, slices }
@@ -270,9 +313,6 @@ impl Squeezed<'_> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         let (squeeze, done) = thread.join().map_err(|_| "the thread that cuts has panicked")?;
         let outcome = squeeze.conclude(&done, &self.good, self.elapsed);
-        for text in words(&outcome) {
-            self.sink.event(&Event::Note { point: 0, second: 0, text })?;
-        }
         // Theirs is not ours to share: what they take changes the capacity that every cut is one of.
         if let Some(others) = done.capacity.map(|one| one.others).filter(|others| *others > QUIET) {
             let text = format!(
@@ -316,22 +356,6 @@ impl Drop for Squeezed<'_> {
     }
 }
 
-/// The outcome in sentences.
-fn words(outcome: &Outcome) -> Vec<String> {
-    let mut words: Vec<String> = outcome
-        .resources
-        .iter()
-        .map(|one| {
-            format!(
-                "{} {}: elasticity {:.2} ({:.2} to {:.2}, {} pairs); {}",
-                one.resource, one.verdict, one.elasticity, one.low, one.high, one.pairs, one.how
-            )
-        })
-        .collect();
-    words.extend(outcome.not_cut.iter().map(|one| format!("{} was not cut: {}", one.what, one.why)));
-    words
-}
-
 /// What no squeeze of ours cuts.
 fn elsewhere() -> Vec<Absent> {
     let absent = |what: &str, why: &str| Absent { what: what.into(), why: why.into() };
@@ -347,23 +371,25 @@ fn elsewhere() -> Vec<Absent> {
     ]
 }
 
-/// A process and all below it.
-fn tree(root: u32) -> Vec<u32> {
-    let mut all = vec![root];
-    let mut next = 0;
-    while let Some(&process) = all.get(next) {
-        next += 1;
-        let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-        for thread in threads {
-            let text = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            for child in text.split_ascii_whitespace().filter_map(|word| word.parse().ok()) {
-                if !all.contains(&child) {
-                    all.push(child);
-                }
-            }
+/// The server's processes in a group of ours; what it cannot do, and why. Without `cpu` it is for the rest only.
+fn hold(server: u32, cpu: bool) -> (Group, Vec<(Controller, String)>) {
+    let wanted: &[Controller] = if cpu { &[Controller::Cpu, Controller::Io] } else { &[Controller::Io] };
+    let (mut group, mut refused) = Group::make("server", server, wanted);
+    // Twice: the server may have made another process while we moved the first ones.
+    for _ in 0..2 {
+        if let Err(why) = group.take(&tree::processes(server)) {
+            let had = [(Controller::Cpu, group.has_cpu()), (Controller::Io, group.has_io())];
+            refused.extend(had.into_iter().filter(|(_, had)| *had).map(|(one, _)| (one, why.clone())));
+            return (Group::none(), refused);
         }
     }
-    all
+    (group, refused)
+}
+
+/// The share that was taken away, of what was left in each slice; none of none.
+fn taken(left: &[f64]) -> Option<f64> {
+    let logarithms = left.iter().map(|left| left.ln()).sum::<f64>();
+    (!left.is_empty()).then(|| 1.0 - (logarithms / left.len() as f64).exp())
 }
 
 /// The one disk under the log, or else the data: its name and its number.

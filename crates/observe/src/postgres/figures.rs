@@ -35,7 +35,13 @@ pub(super) struct Figures {
     generation: u32,
     /// Tables may have been made since they were told of.
     built: bool,
+    /// When the statements' texts are to be told; none within a window.
+    texts_due: Option<Nanos>,
 }
+
+/// From the beginning of a ramp-up to the texts of the statements in it: a live view has no other, and the window is
+/// to have nothing in it that is heavier than a reading. A shorter ramp-up has none.
+const TEXTS_AFTER: Nanos = 2_000_000_000;
 
 impl Figures {
     pub(super) fn new(link: Link, plan: &Plan) -> Self {
@@ -49,6 +55,7 @@ impl Figures {
             last: None,
             generation: link.generation,
             built: false,
+            texts_due: None,
             link,
         }
     }
@@ -157,6 +164,13 @@ impl Watcher for Figures {
             let rates = self.counters.rates(&last.values, &read.values, seconds, |name| settings.is_on(name));
             feed.reading(self.first, rates);
         }
+        if self.texts_due.is_some_and(|due| feed.now() >= due) {
+            self.texts_due = None;
+            let texts = self.statements.so_far(&mut self.link)?;
+            if !texts.is_empty() {
+                feed.send(Observation::StatementTexts { texts });
+            }
+        }
         Ok(())
     }
 
@@ -164,7 +178,14 @@ impl Watcher for Figures {
         match stage.phase {
             Phase::Build => self.built = true,
             Phase::Connect if std::mem::take(&mut self.built) => self.relations(When::Before, feed)?,
-            Phase::Measure => self.statements.open(&mut self.link)?,
+            Phase::RampUp => {
+                self.statements.begin_load(&mut self.link)?;
+                self.texts_due = Some(feed.now() + TEXTS_AFTER);
+            }
+            Phase::Measure => {
+                self.texts_due = None;
+                self.statements.open(&mut self.link)?;
+            }
             Phase::Stop => {
                 if let Some((statements, total_ms)) = self.statements.close(&mut self.link)? {
                     feed.send(Observation::Statements { point: stage.point, statements, total_ms });

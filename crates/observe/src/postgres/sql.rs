@@ -66,6 +66,25 @@ pub(super) fn row_waiters() -> String {
     )
 }
 
+/// Who holds the transactions that sessions wait for, the three for whom most wait: process, application, age of the
+/// transaction in milliseconds, what it does itself, and those who wait. Asked only where somebody waits, of the lock table as
+/// [`row_waiters`] asks it: `pg_blocking_pids` would lock it anew for each who waits.
+pub(super) fn blockers() -> String {
+    format!(
+        "{MARK} WITH held AS MATERIALIZED (SELECT transactionid::text AS xact, pid, granted FROM pg_lock_status() \
+          WHERE locktype = 'transactionid'), \
+         blocking AS (SELECT holder.pid, string_agg(DISTINCT waiter.pid::text, ' ') AS waiting, \
+          count(DISTINCT waiter.pid) AS many FROM held AS waiter JOIN held AS holder ON holder.xact = waiter.xact \
+          AND holder.granted AND NOT waiter.granted AND holder.pid <> waiter.pid GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 3) \
+         SELECT blocking.pid::int8, coalesce(application_name, ''), \
+          (extract(epoch FROM clock_timestamp() - xact_start) * 1000)::float8, \
+          CASE WHEN state LIKE 'idle in transaction%' THEN 'Idle in transaction' \
+           WHEN wait_event_type IS NOT NULL THEN wait_event_type || ' ' || wait_event \
+           WHEN state = 'active' THEN 'CPU' ELSE '' END, waiting \
+         FROM blocking LEFT JOIN pg_stat_activity AS a ON a.pid = blocking.pid ORDER BY many DESC, 1"
+    )
+}
+
 const HERE: &str = "(SELECT oid FROM pg_database WHERE datname = current_database())";
 
 /// The server's time, the last checkpoint by the control file (its place in the log, and when it began) and the
@@ -111,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_statement_bears_the_mark() {
-        for text in [WHO.to_owned(), sessions(V14), row_waiters(), checkpoints(V17), vacuums()] {
+        for text in [WHO.to_owned(), sessions(V14), row_waiters(), blockers(), checkpoints(V17), vacuums()] {
             assert!(text.starts_with(MARK), "{text}");
         }
     }

@@ -14,6 +14,9 @@ use super::sql::MARK;
 /// Longer texts are cut: a run's observations stay small.
 const LONGEST_TEXT: usize = 4000;
 
+/// What a live view shows.
+const SHORT_TEXT: usize = 240;
+
 /// All plans of a point together may take this long.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -47,11 +50,13 @@ pub(super) struct Statements {
     create_extension: bool,
     source: Option<Source>,
     opened: Option<HashMap<Key, Totals>>,
+    /// When the load began.
+    before: HashMap<Key, Totals>,
 }
 
 impl Statements {
     pub(super) fn new(most: usize, create_extension: bool) -> Self {
-        Self { most, create_extension, source: None, opened: None }
+        Self { most, create_extension, source: None, opened: None, before: HashMap::new() }
     }
 
     /// Finds out what can be read, and tells what cannot and why.
@@ -76,12 +81,29 @@ impl Statements {
         }
     }
 
+    /// The load begins.
+    pub(super) fn begin_load(&mut self, link: &mut Link) -> std::result::Result<(), String> {
+        let Some(source) = &self.source else { return Ok(()) };
+        self.before = link.with(|session, _| read(session, source))?.into_iter().collect();
+        Ok(())
+    }
+
+    /// The texts of the statements that took the most time since the load began.
+    pub(super) fn so_far(&self, link: &mut Link) -> std::result::Result<Vec<(i64, String)>, String> {
+        let Some(source) = &self.source else { return Ok(Vec::new()) };
+        let now = link.with(|session, _| read(session, source))?;
+        let (top, _) = summed(&self.before, &now);
+        let ids: Vec<i64> = top.iter().take(self.most).map(|one| one.query).collect();
+        let texts = link.with(|session, _| texts(session, source, &ids))?;
+        let short = |text: String| text.chars().take(SHORT_TEXT).collect();
+        Ok(texts.into_iter().map(|(query, (text, _))| (query, short(text))).collect())
+    }
+
     /// The window opens.
     pub(super) fn open(&mut self, link: &mut Link) -> std::result::Result<(), String> {
         self.opened = None;
         let Some(source) = &self.source else { return Ok(()) };
-        let read = link.with(|session, _| read(session, source))?;
-        self.opened = Some(read.into_iter().map(|entry| (entry.0, entry.1)).collect());
+        self.opened = Some(link.with(|session, _| read(session, source))?.into_iter().collect());
         Ok(())
     }
 

@@ -13,6 +13,44 @@ use super::source::{Buffer, Kept, Source};
 use super::{Collector, Registry, pressure};
 use crate::host::filesystem::Mount;
 
+const THROTTLING: [Field; 3] = throttling("throttled_usec", 1e-6);
+
+/// What a limit of CPU time cost, which both versions count: the time under its own key and in its own unit.
+pub(super) const fn throttling(time: &'static str, unit: f64) -> [Field; 3] {
+    [
+        Field {
+            key: "nr_periods",
+            name: "cpu.periods",
+            unit: "1/s",
+            help: "periods of the limit in which the group ran",
+            kind: Kind::Rate(1.0),
+        },
+        Field {
+            key: "nr_throttled",
+            name: "cpu.throttled_periods",
+            unit: "1/s",
+            help: "periods in which the limit stopped it",
+            kind: Kind::Rate(1.0),
+        },
+        Field {
+            key: time,
+            name: "cpu.throttled",
+            unit: "s/s",
+            help: "time that its CPUs' queues were stopped, added up",
+            kind: Kind::Rate(unit),
+        },
+    ]
+}
+
+/// Processes killed, as both versions count them.
+pub(super) const KILLS: Field = Field {
+    key: "oom_kill",
+    name: "memory.oom_kills",
+    unit: "1/s",
+    help: "processes killed for want of memory",
+    kind: Kind::Rate(1.0),
+};
+
 const CPU: [Field; 6] = [
     Field { key: "usage_usec", name: "cpu.usage", unit: "s/s", help: "CPUs used", kind: Kind::Rate(1e-6) },
     Field {
@@ -29,27 +67,9 @@ const CPU: [Field; 6] = [
         help: "CPUs used in the kernel",
         kind: Kind::Rate(1e-6),
     },
-    Field {
-        key: "nr_periods",
-        name: "cpu.periods",
-        unit: "1/s",
-        help: "periods of the limit in which the group ran",
-        kind: Kind::Rate(1.0),
-    },
-    Field {
-        key: "nr_throttled",
-        name: "cpu.throttled_periods",
-        unit: "1/s",
-        help: "periods in which the limit stopped it",
-        kind: Kind::Rate(1.0),
-    },
-    Field {
-        key: "throttled_usec",
-        name: "cpu.throttled",
-        unit: "s/s",
-        help: "time that its CPUs' queues were stopped, added up",
-        kind: Kind::Rate(1e-6),
-    },
+    THROTTLING[0],
+    THROTTLING[1],
+    THROTTLING[2],
 ];
 
 const EVENTS: [Field; 3] = [
@@ -67,13 +87,7 @@ const EVENTS: [Field; 3] = [
         help: "times that memory.max was reached",
         kind: Kind::Rate(1.0),
     },
-    Field {
-        key: "oom_kill",
-        name: "memory.oom_kills",
-        unit: "1/s",
-        help: "processes killed for want of memory",
-        kind: Kind::Rate(1.0),
-    },
+    KILLS,
 ];
 
 const IO: [(&str, &str, &str, &[u8]); 6] = [

@@ -11,45 +11,16 @@ use std::path::{Path, PathBuf};
 
 use super::bytes::{first_number, lines, number, words};
 use super::counter::{Counter, figure};
-use super::fields::{Field, Fields, Kind};
+use super::fields::{Field, Fields};
 use super::source::{Buffer, Kept, Source};
-use super::{Collector, Registry};
+use super::{Collector, Registry, cgroup};
 use crate::host::filesystem::Mount;
 
 /// The controllers that are read.
 const CONTROLLERS: [&str; 4] = ["cpu", "cpuacct", "memory", "blkio"];
 
-const THROTTLED: [Field; 3] = [
-    Field {
-        key: "nr_periods",
-        name: "cpu.periods",
-        unit: "1/s",
-        help: "periods of the limit in which the group ran",
-        kind: Kind::Rate(1.0),
-    },
-    Field {
-        key: "nr_throttled",
-        name: "cpu.throttled_periods",
-        unit: "1/s",
-        help: "periods in which the limit stopped it",
-        kind: Kind::Rate(1.0),
-    },
-    Field {
-        key: "throttled_time",
-        name: "cpu.throttled",
-        unit: "s/s",
-        help: "time that its CPUs' queues were stopped, added up",
-        kind: Kind::Rate(1e-9),
-    },
-];
-
-const KILLS: [Field; 1] = [Field {
-    key: "oom_kill",
-    name: "memory.oom_kills",
-    unit: "1/s",
-    help: "processes killed for want of memory",
-    kind: Kind::Rate(1.0),
-}];
+const THROTTLED: [Field; 3] = cgroup::throttling("throttled_time", 1e-9);
+const KILLS: [Field; 1] = [cgroup::KILLS];
 
 /// File, operation in it, name, unit and help.
 const IO: [(usize, &[u8], &str, &str, &str); 6] = [

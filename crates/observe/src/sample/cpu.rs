@@ -35,11 +35,17 @@ const WHOLE: [(&str, &str, &str); 6] = [
     ("host.tasks.blocked", "1", "tasks that wait for a device now"),
 ];
 
+/// CPUs of each node, for hosts with several: work on one of them alone leaves the others idle.
+const NODES: &str = "/sys/devices/system/node";
+const NODE: &str = "share of the CPU time of this node's CPUs neither idle nor iowait";
+
 struct Cpus {
     file: Kept,
     /// The total first, then CPU by CPU: the number and its last times.
     each: Vec<(Option<u32>, Times)>,
     counters: [Counter; 4],
+    /// Of each node the places of its CPUs in `each`.
+    nodes: Vec<Vec<usize>>,
 }
 
 /// The last reading of the nine times of a CPU: user to steal, guest and guest_nice added up.
@@ -65,7 +71,36 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
         series.push((format!("host.cpu.{name}.busy"), "ratio", "share of CPU time neither idle nor iowait"));
     }
     series.extend(WHOLE.iter().map(|(name, unit, help)| ((*name).to_owned(), *unit, *help)));
-    registry.add(series, Cpus { file, each: cpus, counters: Default::default() });
+    let mut nodes = Vec::new();
+    for (number, members) in nodes_of(source, &cpus) {
+        series.push((format!("host.numa.{number}.busy"), "ratio", NODE));
+        nodes.push(members);
+    }
+    registry.add(series, Cpus { file, each: cpus, counters: Default::default(), nodes });
+}
+
+/// The nodes with the places of their CPUs; none where there is one node, or CPUs are not told apart. A node without CPUs
+/// has memory only.
+fn nodes_of(source: &Source, cpus: &[(Option<u32>, Times)]) -> Vec<(u32, Vec<usize>)> {
+    let numbers = source.numbered(NODES, "node");
+    let of = |number: u32| {
+        let list = source.text(format!("{NODES}/node{number}/cpulist")).unwrap_or_default();
+        let members = cpus.iter().enumerate();
+        let members = members.filter(|(_, (cpu, _))| cpu.is_some_and(|cpu| is_in(&list, cpu)));
+        (number, members.map(|(place, _)| place).collect::<Vec<_>>())
+    };
+    let mut nodes: Vec<_> = numbers.into_iter().map(of).collect();
+    nodes.retain(|(_, members)| !members.is_empty());
+    if nodes.len() > 1 { nodes } else { Vec::new() }
+}
+
+/// Whether a number is in a list such as "0-3,8,10-11".
+fn is_in(list: &str, cpu: u32) -> bool {
+    list.trim().split(',').any(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let bounds = first.trim().parse::<u32>().ok().zip(last.trim().parse::<u32>().ok());
+        bounds.is_some_and(|(first, last)| (first..=last).contains(&cpu))
+    })
 }
 
 impl Collector for Cpus {
@@ -90,7 +125,12 @@ impl Collector for Cpus {
         for (_, missing) in &mut self.each[next..] {
             *missing = Times::default();
         }
-        let out = &mut out[self.each.len() * WIDTH..];
+        let (each, out) = out.split_at_mut(self.each.len() * WIDTH);
+        for (node, out) in self.nodes.iter().zip(&mut out[WHOLE.len()..]) {
+            let known = node.iter().map(|place| each[place * WIDTH + BUSY]).filter(|busy| !busy.is_nan());
+            let (sum, count) = known.fold((0.0, 0.0), |(sum, count), busy| (sum + busy, count + 1.0));
+            *out = ratio(sum, count);
+        }
         for (i, value) in whole.counters.into_iter().enumerate() {
             out[i] = figure(self.counters[i].rise(value)) / seconds;
         }
@@ -173,7 +213,20 @@ mod tests {
         assert_eq!(at("cpu17 1 2 3 4"), (Some(17), [1, 2, 3, 4, 0, 0, 0, 0, 0]));
     }
 
+    #[test]
+    fn lists_of_cpus_are_read() {
+        let list = "0-1,4,8-9\n";
+        let found: Vec<u32> = (0..12).filter(|&cpu| is_in(list, cpu)).collect();
+        assert_eq!(found, [0, 1, 4, 8, 9]);
+        assert!(!is_in("", 0) && !is_in("\n", 0) && !is_in("x-y,-", 0));
+    }
+
     proptest! {
+        #[test]
+        fn a_list_of_anything_is_no_panic(list in "[0-9,-]{0,20}\\PC{0,5}", cpu: u32) {
+            let _ = is_in(&list, cpu);
+        }
+
         #[test]
         fn no_bytes_make_it_panic(line in "(cpu|cpu[0-9]{1,12}|ctxt|intr|\\PC)?([ ]?([0-9]{1,22}|\\PC)){0,12}", raw: Vec<u8>) {
             let mut whole = Whole::default();

@@ -76,6 +76,36 @@ impl ScrapeWatcher {
         self.endpoint.label()
     }
 
+    /// Asks once whether it answers and has figures that are known here. Nothing of the answer is kept.
+    ///
+    /// # Errors
+    /// When it cannot be reached within five seconds, answers with something else, or has nothing that is known here.
+    pub fn probe(&self) -> Result<(), String> {
+        let text = self.endpoint.get()?;
+        self.take(&mut Mapping::default(), &text, f64::NAN).map(|_| ())
+    }
+
+    /// The figures of an answer, and how many there were and were of no use.
+    fn take(
+        &self,
+        mapping: &mut Mapping,
+        text: &str,
+        seconds: f64,
+    ) -> Result<(Vec<Figure>, (usize, usize)), String> {
+        let place = self.endpoint.shown();
+        let (figures, counted) = mapping
+            .take(text, seconds)
+            .map_err(|error| format!("{place} did not answer in Prometheus' text format: {error}"))?;
+        if figures.is_empty() {
+            return Err(format!(
+                "{place}: none of its {} figures has a name known here: it should be a node_exporter, a \
+                 postgres_exporter or a pcm-sensor-server",
+                counted.0
+            ));
+        }
+        Ok((figures, counted))
+    }
+
     fn scrape(&mut self, feed: &mut Feed) -> Result<(), String> {
         let asked = feed.now();
         let text = match self.endpoint.get() {
@@ -92,16 +122,10 @@ impl ScrapeWatcher {
         let seconds = self.last.map_or(f64::NAN, |last| Duration::from_nanos(at - last).as_secs_f64());
         self.last = Some(at);
         let place = self.endpoint.shown().to_owned();
-        let (figures, (all, unused)) = self
-            .mapping
-            .take(&text, seconds)
-            .map_err(|error| format!("{place} did not answer in Prometheus' text format: {error}"))?;
-        if figures.is_empty() {
-            return Err(format!(
-                "{place}: none of its {all} figures has a name known here: it should be a node_exporter, a \
-                 postgres_exporter or a pcm-sensor-server"
-            ));
-        }
+        let mut mapping = std::mem::take(&mut self.mapping);
+        let taken = self.take(&mut mapping, &text, seconds);
+        self.mapping = mapping;
+        let (figures, (all, unused)) = taken?;
         let (new, refused) = self.declared.new_ones(&figures);
         let too_many = (refused && !std::mem::replace(&mut self.declared.told, true)).then(|| Absent {
             what: format!("{}: new figures", self.endpoint.label()),

@@ -94,7 +94,7 @@ impl Watch {
             let name = watcher.name();
             let feed = Feed::new(SyncSender::clone(&sender), clock.clone(), Arc::clone(&counts));
             let thread = std::thread::Builder::new()
-                .name("watcher".into())
+                .name(thread_name(&name))
                 .stack_size(512 * 1024)
                 .spawn(move || work(watcher, feed, &received))?;
             hands.push(Hand { name, orders, thread });
@@ -158,6 +158,11 @@ impl Watch {
         }
         result
     }
+}
+
+/// What a watcher's thread is called, so that what each costs can be seen from outside; the system keeps 15 characters.
+fn thread_name(watcher: &str) -> String {
+    format!("see {}", watcher.strip_prefix("postgres ").unwrap_or(watcher))
 }
 
 /// A watcher's life: looks at even times, told of phases in between.

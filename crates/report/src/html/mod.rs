@@ -18,10 +18,10 @@ use observed::SeenCharts;
 pub(crate) use plot::escaped;
 
 use crate::text::{
-    CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, UNANSWERED, about, explained, footnotes, generator,
-    highest, interval, peak, when,
+    CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, UNANSWERED, change, elasticity_interval, explained,
+    footnotes, generator, grouped, highest, how, interval, peak, squeezed, when,
 };
-use crate::{OpenSecond, PointReport, Report, Result, SecondReport, Severity};
+use crate::{OpenSecond, Outcome, PointReport, Report, Result, SecondReport, Severity};
 
 const TEMPLATE: &str = include_str!("page.html");
 pub(crate) const STYLE: &str = include_str!("page.css");
@@ -111,11 +111,31 @@ pub fn render(report: &Report) -> Result<String> {
         charts.iter().map(|c| c.seen.as_ref().map(SeenCharts::titles).unwrap_or_default()).collect();
     let bands = ["checkpoint", "vacuum", "other"]
         .map(|kind| charts.iter().any(|c| c.seen.as_ref().is_some_and(|seen| seen.has(kind))));
-    let (minor, serious): (Vec<_>, Vec<_>) = report
-        .findings
-        .iter()
-        .map(|finding| (finding, about(report, finding)))
+    let (minor, serious): (Vec<_>, Vec<_>) = grouped(report)
+        .into_iter()
+        .map(|one| (one.finding, one.about))
         .partition(|(finding, _)| finding.severity == Severity::Note);
+    let void = report
+        .best()
+        .and_then(|p| p.verdict.as_ref())
+        .is_some_and(|v| matches!(v.outcome, Outcome::Void { .. }));
+    let squeeze = report.squeeze.as_ref().map(|found| {
+        let rows = found.resources.iter().map(|one| {
+            let elasticity = crate::figure::decimal(Some(one.elasticity));
+            let pairs = one.pairs.to_string();
+            [
+                &one.resource,
+                &elasticity,
+                &elasticity_interval(one),
+                &change(one),
+                &pairs,
+                &one.verdict,
+                &how(one),
+            ]
+            .map(Clone::clone)
+        });
+        (squeezed(found), rows.collect::<Vec<_>>())
+    });
     let occurrences: Vec<Vec<(String, String)>> = report
         .points
         .iter()
@@ -167,6 +187,8 @@ pub fn render(report: &Report) -> Result<String> {
             ]
         }),
         law_words => report.scalability.as_ref().map(|fit| [explained(fit), peak(fit)]),
+        void,
+        squeeze => Value::from(Serde(squeeze)),
         highest => report.maximum_rate.as_ref().map(highest),
         checks => Value::from(Serde([("before the run", before), ("after the run", after)])),
         facts,

@@ -58,11 +58,22 @@
     };
   }
 
+  // What a legend says while nobody points at a second, as on paper: least and largest value, the ramp-up left out.
+  function span(places, column) {
+    const known = column.filter((v, i) => v != null && (places[i] >= 0 || places[places.length - 1] < 0));
+    if (!known.length) return "–";
+    const least = known.reduce((a, b) => Math.min(a, b)), most = known.reduce((a, b) => Math.max(a, b));
+    return least === most ? number(least) : number(least) + " to " + number(most);
+  }
+
   function plot(id, options, columns, height) {
     const box = document.getElementById(id);
     if (!box || columns[0].length === 0) return;
     columns.forEach((column, k) => {
-      if (k > 0 && column.every((v) => v == null)) options.series[k].label += " (too few a second)";
+      if (k === 0) return;
+      const series = options.series[k], shown = series.value, rest = span(columns[0], series.own || column);
+      series.value = (u, v, s, i) => (i == null ? rest : shown(u, v, s, i));
+      if (column.every((v) => v == null)) series.label += " (too few a second)";
     });
     const size = () => ({ width: Math.max(260, box.clientWidth - 10), height: typeof height === "function" ? height(box.clientWidth) : height || (box.clientWidth < 500 ? 200 : 250) });
     const made = new uPlot(Object.assign(options, size()), columns, box);
@@ -97,7 +108,7 @@
     (point.seen ? point.seen.charts : []).forEach((chart, k) => {
       const top = (hi) => [0, chart.top || (hi || 1) * 1.08];
       const own = chart.columns.map((column, n) => Object.assign(line(chart.names[n], "--c" + chart.colours[n], {}), chart.stacked
-        ? { width: 1, value: (u, v, s, i) => number(i == null ? null : column[i]) } : {}));
+        ? { width: 1, own: column, value: (u, v, s, i) => number(column[i]) } : {}));
       // Stacked columns stand on the sum of those before them, and the space between is theirs.
       const sums = chart.stacked ? chart.columns.map((_, n) => point.t.map((_, i) => (chart.columns[n][i] == null ? null :
         chart.columns.slice(0, n + 1).reduce((sum, column) => sum + (column[i] || 0), 0)))) : chart.columns;

@@ -14,7 +14,7 @@ mod statements;
 use std::sync::Arc;
 
 use kelvin_diagnose::{Evidence, Finding};
-use kelvin_measure::event::{MaximumRate, Per, Phase, Scalability, Series, Status};
+use kelvin_measure::event::{MaximumRate, Per, Phase, Scalability, Series, Squeeze, Status};
 use kelvin_measure::observation::Absent;
 use kelvin_store::{Liveness, RunId, Store, StoredRun, verdict};
 use serde::Serialize;
@@ -76,6 +76,8 @@ pub struct Report {
     pub scalability: Option<Scalability>,
     /// The outcome of a search for the highest rate.
     pub maximum_rate: Option<MaximumRate>,
+    /// What came of cutting resources in turn; the run's figures are then those of a squeezed database.
+    pub squeeze: Option<Squeeze>,
     /// One entry per number of users, or per rate.
     pub points: Vec<PointReport>,
     /// What the reader of the figures has to know, the most severe first; empty also where nothing was observed.
@@ -190,6 +192,7 @@ impl Report {
             kinds: info.kinds.iter().filter(|s| s.is_transaction()).cloned().collect(),
             scalability: run.scalability().cloned(),
             maximum_rate: run.maximum_rate().cloned(),
+            squeeze: run.squeeze().cloned(),
             points,
             findings: seen.map(kelvin_diagnose::find).unwrap_or_default(),
             absent: seen.map(|e| once(e.absent())).unwrap_or_default(),

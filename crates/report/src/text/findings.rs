@@ -6,11 +6,59 @@ use crate::{Finding, Outcome, PointReport, Report, Severity, Verdict};
 /// Lines of evidence that a red finding and an amber one have in the terminal: the page has all.
 const SHOWN: [usize; 2] = [5, 2];
 
-fn most(finding: &Finding) -> usize {
-    if finding.severity == Severity::Red { SHOWN[0] } else { SHOWN[1] }
+/// One finding, and the points that it is about.
+pub(crate) struct Grouped<'a> {
+    /// The one of the best point, or else of the last.
+    pub(crate) finding: &'a Finding,
+    /// Which of several points, to stand behind the title; empty where there is one, or it is about the whole run.
+    pub(crate) about: String,
+}
+
+/// The findings, those that several points have in common once: a sweep would say the same of each of its points.
+pub(crate) fn grouped(report: &Report) -> Vec<Grouped<'_>> {
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    for finding in &report.findings {
+        let same = |group: &&mut Vec<&Finding>| {
+            let first = group[0];
+            (first.id, first.severity) == (finding.id, finding.severity)
+                && first.point.is_some()
+                && finding.point.is_some_and(|point| group.iter().all(|one| one.point != Some(point)))
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    let best = report.best().map(|point| point.point);
+    groups.into_iter().filter_map(|group| one_of(report, best, &group)).collect()
+}
+
+fn one_of<'a>(report: &Report, best: Option<u32>, group: &[&'a Finding]) -> Option<Grouped<'a>> {
+    let of_best = group.iter().find(|finding| finding.point == best);
+    let finding = *of_best.or(group.last())?;
+    let name = |finding: &Finding| {
+        let point = finding.point.filter(|_| report.points.len() > 1)?;
+        report.points.iter().find(|p| p.point == point).map(PointReport::name)
+    };
+    let others: Vec<String> =
+        group.iter().filter(|one| one.point != finding.point).filter_map(|one| name(one)).collect();
+    let about = match (name(finding), &others[..]) {
+        (None, _) => String::new(),
+        (Some(own), []) => format!(" ({own})"),
+        (Some(own), others) => format!(" ({own}; likewise {})", others.join(", ")),
+    };
+    Some(Grouped { finding, about })
 }
 
 impl Page {
+    fn most(&self, finding: &Finding) -> usize {
+        match finding.severity {
+            _ if self.all => usize::MAX,
+            Severity::Red => SHOWN[0],
+            _ => SHOWN[1],
+        }
+    }
+
     /// The verdict on the points that are `shown`, and the findings: they stand before the figures, since they say
     /// whether those can be believed.
     pub(super) fn findings(&mut self, report: &Report, shown: &[&PointReport]) {
@@ -33,35 +81,44 @@ impl Page {
             }
         }
         self.line("");
-        let shown = report.findings.iter().filter(|f| f.severity != Severity::Note);
-        let notes = report.findings.iter().filter(|f| f.severity == Severity::Note).count();
-        let mut none = true;
-        for finding in shown {
-            none = false;
-            self.finding(finding, &about(report, finding));
+        let groups = grouped(report);
+        let (minor, serious): (Vec<_>, Vec<_>) =
+            groups.iter().partition(|one| one.finding.severity == Severity::Note);
+        for one in &serious {
+            self.finding(one.finding, &one.about);
         }
-        let counted = match notes {
+        let counted = match minor.len() {
             0 => String::new(),
-            1 => "; 1 note, in the HTML and JSON reports".into(),
-            n => format!("; {n} notes, in the HTML and JSON reports"),
+            _ if self.all => ", but".into(),
+            1 => "; 1 note: kelvin show --all".into(),
+            n => format!("; {n} notes: kelvin show --all"),
         };
-        if none {
+        if serious.is_empty() {
             self.wrapped("findings: ", &format!("none that puts these figures in doubt{counted}"));
         } else if let Some(counted) = counted.strip_prefix("; ") {
             self.wrapped("", &format!("and {counted}"));
         }
-        let serious = report.findings.iter().filter(|f| f.severity != Severity::Note);
-        let left_out: usize = serious.map(|f| f.evidence.len().saturating_sub(most(f))).sum();
+        if self.all {
+            for one in &minor {
+                self.finding(one.finding, &one.about);
+            }
+        }
+        let left_out: usize =
+            serious.iter().map(|one| one.finding.evidence.len().saturating_sub(self.most(one.finding))).sum();
         if left_out > 0 {
-            self.wrapped("", &format!("{left_out} more lines of evidence in the HTML and JSON reports"));
+            self.wrapped("", &format!("{left_out} more lines of evidence: kelvin show --all"));
         }
     }
 
     fn finding(&mut self, finding: &Finding, about: &str) {
-        let colour = if finding.severity == Severity::Red { RED } else { AMBER };
+        let colour = match finding.severity {
+            Severity::Red => RED,
+            Severity::Amber => AMBER,
+            Severity::Note => "",
+        };
         let title = broken(&lead(finding), &format!("{}{about}", finding.title)).len();
-        for (index, line) in of_finding(finding, about, most(finding)).into_iter().enumerate() {
-            let line = if index < title { self.painted(colour, &line) } else { line };
+        for (index, line) in of_finding(finding, about, self.most(finding)).into_iter().enumerate() {
+            let line = if index < title && !colour.is_empty() { self.painted(colour, &line) } else { line };
             self.line(&line);
         }
     }
@@ -90,11 +147,4 @@ fn colour(verdict: &Verdict) -> &'static str {
         Outcome::Void { .. } => RED,
         _ => BOLD,
     }
-}
-
-/// Which of several points a finding is about.
-pub(crate) fn about(report: &Report, finding: &Finding) -> String {
-    let point = finding.point.filter(|_| report.points.len() > 1);
-    let point = point.and_then(|point| report.points.iter().find(|p| p.point == point));
-    point.map_or_else(String::new, |point| format!(" ({})", point.name()))
 }

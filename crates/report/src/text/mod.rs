@@ -5,12 +5,14 @@ mod latency;
 mod observed;
 mod point;
 mod points;
+mod squeeze;
 
-pub(crate) use findings::{about, of_finding};
+pub(crate) use findings::{grouped, of_finding};
 pub(crate) use latency::{UNANSWERED, footnotes};
 pub(crate) use observed::when;
 pub(crate) use point::{CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, generator};
 pub(crate) use points::{explained, highest, interval, peak};
+pub(crate) use squeeze::{change, elasticity_interval, headline as squeezed, how};
 
 use kelvin_measure::event::Phase;
 
@@ -32,15 +34,19 @@ pub(crate) const BOLD: &str = "\x1b[1m";
 pub struct Options {
     /// Whether to use ANSI colours; without them the words alone say what is wrong.
     pub colour: bool,
+    /// Everything that has no end of its own on the screen: every note on the timeline, every line of evidence, and the
+    /// findings that are notes.
+    pub all: bool,
 }
 
 /// The whole report.
 pub fn render(report: &Report, options: Options) -> String {
-    let mut page = Page { out: String::new(), colour: options.colour };
+    let mut page = Page { out: String::new(), colour: options.colour, all: options.all };
     page.title(report);
     page.findings(report, &shown(report));
     page.maximum_rate(report);
     page.scalability(report);
+    page.squeeze(report);
     if report.points.len() > 1 {
         page.points(report);
         // A search has its trials' outcomes above, and no order in which a curve would say something.
@@ -48,7 +54,8 @@ pub fn render(report: &Report, options: Options) -> String {
             page.curve(report);
         }
     }
-    for (index, point) in shown(report).into_iter().enumerate() {
+    let points = if options.all { report.points.iter().collect() } else { shown(report) };
+    for (index, point) in points.into_iter().enumerate() {
         page.point(report, point, index == 0);
     }
     page.checks(report);
@@ -73,6 +80,7 @@ fn shown(report: &Report) -> Vec<&PointReport> {
 struct Page {
     out: String,
     colour: bool,
+    all: bool,
 }
 
 impl Page {
@@ -142,11 +150,12 @@ impl Page {
         }
         self.line("");
         self.line("notes on the timeline");
-        for (second, text) in p.timeline.iter().take(NOTES) {
+        let most = if self.all { usize::MAX } else { NOTES };
+        for (second, text) in p.timeline.iter().take(most) {
             self.wrapped("  ", &format!("{second} s: {text}"));
         }
-        if p.timeline.len() > NOTES {
-            self.line(&format!("  and {} more, in the JSON report", p.timeline.len() - NOTES));
+        if p.timeline.len() > most {
+            self.line(&format!("  and {} more: kelvin show --all", p.timeline.len() - most));
         }
     }
 

@@ -84,8 +84,11 @@ impl Summary {
                 self.occurrences.insert(one.id, text);
             }
             Observation::Lost(absent) => self.absent.push(absent.clone()),
-            Observation::Statements { .. } | Observation::Relations { .. } | Observation::Settings { .. } => {
-            }
+            Observation::Statements { .. }
+            | Observation::StatementTexts { .. }
+            | Observation::Blocking { .. }
+            | Observation::Relations { .. }
+            | Observation::Settings { .. } => {}
         }
         false
     }

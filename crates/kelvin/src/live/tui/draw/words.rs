@@ -33,7 +33,7 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
-/// A share of one in per cent.
+/// A share of one in whole per cents: a decimal would push the panels' last words out at 80 columns.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent.is_nan() { "–".into() } else { format!("{percent:.0} %") }

@@ -228,12 +228,17 @@ impl Model {
                 }
                 self.occurrences.insert(occurrence.id, occurrence.clone());
             }
-            Observation::Statements { statements, .. } => self.sessions.texts(statements),
+            Observation::Statements { statements, .. } => {
+                self.sessions.texts(statements.iter().map(|one| (one.query, one.text.as_str())));
+            }
+            Observation::StatementTexts { texts } => {
+                self.sessions.texts(texts.iter().map(|(query, text)| (*query, text.as_str())));
+            }
             Observation::Lost(absent) => {
                 self.host.lost(absent);
                 self.say(&format!("not seen any more: {}: {}", absent.what, absent.why));
             }
-            Observation::Relations { .. } | Observation::Settings { .. } => {}
+            Observation::Relations { .. } | Observation::Settings { .. } | Observation::Blocking { .. } => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kelvin_diagnose::{Class, is_client};
-use kelvin_measure::observation::{StatementTotals, WaitGroup, Waits};
+use kelvin_measure::observation::{WaitGroup, Waits};
 
 /// Classes of waits that the view tells apart, in the order in which they are stacked.
 pub(crate) const CLASSES: usize = 9;
@@ -90,10 +90,8 @@ impl Sessions {
     }
 
     /// Texts of statements.
-    pub(super) fn texts(&mut self, statements: &[StatementTotals]) {
-        for statement in statements {
-            self.texts.insert(statement.query, one_line(&statement.text));
-        }
+    pub(super) fn texts<'a>(&mut self, statements: impl Iterator<Item = (i64, &'a str)>) {
+        self.texts.extend(statements.map(|(query, text)| (query, one_line(text))));
     }
 
     /// A new point begins.
@@ -188,6 +186,8 @@ mod tests {
         let average = sessions.average();
         assert_eq!((average[0], average[4]), (1.0, 1.5));
         assert_eq!(sessions.top(3), [Statement { text: "query 7".into(), sessions: 2.5, mostly: 4 }]);
+        sessions.texts(std::iter::once((7, "update  warehouse\n set w_ytd = $1")));
+        assert_eq!(sessions.top(1)[0].text, "update warehouse set w_ytd = $1");
         sessions.restart();
         assert!(!sessions.any() && sessions.top(3).is_empty());
     }

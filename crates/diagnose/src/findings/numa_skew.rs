@@ -1,0 +1,97 @@
+//! Do all of the server's workers run on one node while the others are idle?
+//!
+//! Short-lived connections between the lasting ones can do it: a server that deals its connections out to nodes in turn
+//! then gives every lasting one to the same node.
+
+use super::{About, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "numa-skew", question: "Is the work spread over the nodes' CPUs?", look };
+
+/// The busiest node against the mean (METHOD B6).
+const SKEW: f64 = 1.3;
+/// With less to do on the busiest node there is nothing to spread: a few users fit on one.
+const BUSY: f64 = 0.6;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let name = crate::load::of_server(evidence, "host.numa.")?;
+    let mut nodes: Vec<(&str, f64)> = evidence
+        .names(&name, ".busy")
+        .filter_map(|full| {
+            let node = full.strip_prefix(&name)?.strip_suffix(".busy")?;
+            Some((node, evidence.mean(point, full)?))
+        })
+        .collect();
+    nodes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (busiest, busy) = *nodes.first()?;
+    let mean = nodes.iter().map(|(_, busy)| busy).sum::<f64>() / nodes.len() as f64;
+    if nodes.len() < 2 || busy < BUSY || busy <= SKEW * mean {
+        return None;
+    }
+    let mut facts: Vec<Fact> = nodes
+        .iter()
+        .map(|(node, busy)| Fact::new(format!("CPUs of node {node} busy"), words::percent(*busy)))
+        .collect();
+    facts.push(Fact::new("busiest node against the mean", format!("{} ×", words::number(busy / mean))));
+    let remote = evidence.mean(point, &format!("{name}total.remote_ratio"));
+    facts.extend(
+        remote.map(|share| {
+            Fact::new("memory handed to CPUs of another node than its own", words::percent(share))
+        }),
+    );
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: Some(point),
+        title: format!(
+            "The work was not spread over the nodes: node {busiest} was {} busy, all nodes {} on average",
+            words::percent(busy),
+            words::percent(mean)
+        ),
+        evidence: facts,
+        threshold: "a node whose CPUs are 60 % busy or more, and more than 1.3 × as busy as the mean of all nodes".into(),
+        next: "See what binds the server to the node (numactl, a service's CPUAffinity, a cpuset) and whether short-lived \
+               connections of a monitor come between the lasting ones, where the server deals connections out to nodes in \
+               turn; if it is meant, say so beside the figure."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn nodes(busy: &[f64]) -> Staged {
+        busy.iter()
+            .enumerate()
+            .fold(Staged::new().metric("host.process.server.threads", 9.0), |staged, (node, busy)| {
+                staged.metric(&format!("host.numa.{node}.busy"), *busy)
+            })
+    }
+
+    fn title(staged: Staged) -> Option<String> {
+        let found = look(&staged.done());
+        assert!(found.iter().all(|finding| finding.severity == Severity::Amber));
+        found.first().map(|finding| finding.title.clone())
+    }
+
+    #[test]
+    fn all_workers_on_one_node_of_two_are_told() {
+        let found = title(nodes(&[0.07, 0.95])).unwrap();
+        assert!(found.contains("node 1 was 95 % busy, all nodes 51 %"), "{found}");
+        assert!(title(nodes(&[0.9, 0.9, 0.9, 0.1])).is_none(), "0.9 is 1.29 × the mean");
+    }
+
+    #[test]
+    fn even_idle_or_single_nodes_are_nothing() {
+        for busy in [&[0.9, 0.8][..], &[0.3, 0.0], &[1.0], &[]] {
+            assert_eq!(title(nodes(busy)), None, "{busy:?}");
+        }
+    }
+}

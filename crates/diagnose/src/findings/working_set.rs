@@ -1,0 +1,172 @@
+//! Does what the load works on fit in memory?
+//!
+//! A database of twice the memory may have a working set of a tenth of it, and one that fits may not have been read in yet:
+//! so the sizes are compared, and then who answered the pages that the buffers lacked decides.
+
+use super::{About, buffers_too_small, words};
+use crate::{Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About =
+    About { id: "working-set", question: "Does what the load works on fit in memory?", look };
+
+/// Share of the pages that come from the storage from which the figure is the storage's too: at 100 µs a read against
+/// some µs of work on a page, one in a hundred is a tenth of the time or more.
+const MISSED: f64 = 0.01;
+/// Pages a second below which nobody reads.
+const FEW: f64 = 100.0;
+/// Share of the bytes that the device must have delivered to have answered (as in data-in-page-cache).
+const ANSWERED: f64 = 0.5;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+/// Bytes of memory that the database may use, and of what: the host's, or less where its control group has less.
+fn memory(evidence: &Evidence) -> Option<(f64, &'static str)> {
+    let host = buffers_too_small::memory(evidence)?;
+    let limits = evidence.names("host.cgroup.", ".memory.limit");
+    let limit = limits.filter_map(|name| evidence.newest(name)).fold(f64::INFINITY, f64::min);
+    Some(if limit > 0.0 && limit < host {
+        (limit, "memory that the control group allows")
+    } else {
+        (host, "memory of the host")
+    })
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let (memory, whose) = memory(evidence)?;
+    let database = buffers_too_small::database(evidence)?;
+    let hits = evidence.mean(point, "postgres.blocks.hit")?;
+    let reads = evidence.mean(point, "postgres.blocks.read")?;
+    let missed = reads / (hits + reads);
+    if missed.is_nan() {
+        return None;
+    }
+    let asked = reads * evidence.setting_number("block_size").unwrap_or(8192.0);
+    let device = evidence.place("data").and_then(|place| place.device.as_ref());
+    let delivered = device
+        .and_then(|device| evidence.mean(point, &format!("host.disk.{device}.rkb_s")))
+        .map(|kb| kb * 1024.0);
+    let stored = delivered.map_or(0.0, |delivered| (delivered / asked).min(1.0));
+    let from_storage = reads >= FEW && missed * stored >= MISSED && stored >= ANSWERED;
+    let fits = database <= memory;
+    if fits && !from_storage {
+        return None;
+    }
+    let mut facts = vec![
+        Fact::new("database", words::size(database)),
+        Fact::new(whose, words::size(memory)),
+        Fact::new("database against memory", format!("{} ×", words::number(database / memory))),
+        Fact::new("pages found in the shared buffers", words::percent(1.0 - missed)),
+    ];
+    facts.extend(
+        evidence.setting_number("shared_buffers").map(|size| Fact::new("shared_buffers", words::size(size))),
+    );
+    facts.push(Fact::new("pages asked of the kernel", format!("{} a second", words::grouped(reads))));
+    facts.extend(delivered.zip(device).map(|(bytes, device)| {
+        Fact::new(format!("read from the data's device {device}"), words::rate(bytes))
+    }));
+    facts.extend(
+        evidence.newest("host.memory.cached").map(|bytes| Fact::new("page cache", words::size(bytes))),
+    );
+    let (severity, title, next) = match (fits, from_storage) {
+        (false, true) => (
+            Severity::Amber,
+            format!(
+                "The working set does not fit in memory: {} of the pages came from the storage (a database of {} in {})",
+                words::percent(missed * stored),
+                words::size(database),
+                words::size(memory)
+            ),
+            "Say beside the figure that it is the storage's too, and compare it only with runs of the same sizes; where the CPU is to be the limit, take a database of half the memory at most, so that it fits in the buffers and in the page cache.",
+        ),
+        (true, true) => (
+            Severity::Amber,
+            format!(
+                "The storage answered {} of the pages although the database ({}) fits in memory ({}): it had not been read in",
+                words::percent(missed * stored),
+                words::size(database),
+                words::size(memory)
+            ),
+            "Ramp up for longer, or read the tables in before the window (pg_prewarm), unless a cold start is what was meant.",
+        ),
+        (false, false) => (
+            Severity::Note,
+            format!(
+                "The database ({}) is larger than the memory ({}), but what the load works on fits",
+                words::size(database),
+                words::size(memory)
+            ),
+            "Say how large a part of the data the load touches: the figure holds for that part.",
+        ),
+        (true, false) => return None,
+    };
+    Some(Finding {
+        id: ABOUT.id,
+        severity,
+        point: Some(point),
+        title,
+        evidence: facts,
+        threshold: "the database larger than the memory; amber when the device delivered half or more of what was asked of the kernel, and one \
+                    page in a hundred or more came from it"
+            .into(),
+        next: next.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::observation::When;
+
+    use super::super::staged::Staged;
+    use super::*;
+
+    const GB: f64 = 1_073_741_824.0;
+
+    /// Pages a second from the buffers and not, and kB a second of the device.
+    fn run(database: f64, hits: f64, reads: f64, device_kb: f64) -> Staged {
+        Staged::new()
+            .place("data", "vdb")
+            .metric("host.memory.total", 4.0 * GB)
+            .metric("postgres.blocks.hit", hits)
+            .metric("postgres.blocks.read", reads)
+            .metric("host.disk.vdb.rkb_s", device_kb)
+            .relations(When::After, Vec::new(), (database * GB) as u64)
+    }
+
+    fn found(staged: Staged) -> Option<(Severity, String)> {
+        look(&staged.done()).first().map(|finding| (finding.severity, finding.title.clone()))
+    }
+
+    #[test]
+    fn a_database_beyond_memory_that_is_read_from_storage_is_told() {
+        let (severity, title) = found(run(16.0, 80_000.0, 20_000.0, 150_000.0)).unwrap();
+        assert_eq!(severity, Severity::Amber);
+        assert!(
+            title.contains("19 % of the pages came from the storage (a database of 16 GB in 4.0 GB)"),
+            "{title}"
+        );
+    }
+
+    #[test]
+    fn a_small_working_set_of_a_large_database_is_a_note() {
+        assert_eq!(found(run(16.0, 99_990.0, 10.0, 80.0)).unwrap().0, Severity::Note);
+    }
+
+    #[test]
+    fn a_database_that_fits_and_is_read_all_the_same_is_cold() {
+        let (severity, title) = found(run(1.0, 80_000.0, 20_000.0, 150_000.0)).unwrap();
+        assert!(severity == Severity::Amber && title.contains("had not been read in"), "{title}");
+        let (_, title) =
+            found(run(3.0, 80_000.0, 20_000.0, 150_000.0).metric("host.cgroup.own.memory.limit", 2.0 * GB))
+                .unwrap();
+        assert!(title.contains("does not fit in memory"), "the group has 2 GB: {title}");
+    }
+
+    #[test]
+    fn what_fits_or_is_not_known_is_nothing() {
+        assert_eq!(found(run(1.0, 99_000.0, 1_000.0, 100.0)), None, "the page cache answered");
+        assert_eq!(found(run(1.0, 99_990.0, 10.0, 80.0)), None);
+        assert_eq!(found(Staged::new().metric("host.memory.total", GB)), None);
+    }
+}

@@ -1,0 +1,181 @@
+//! Cutting the server's CPU by letting its processes onto fewer CPUs.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::guard::{self, Guard};
+use super::tree;
+
+/// How far a whole number of CPUs may be from the share that was asked for.
+const NEAR: f64 = 0.06;
+
+/// Fewer CPUs for a process and all below it.
+#[derive(Debug)]
+pub(super) struct Affinity {
+    server: u32,
+    all: CpuSet,
+    fewer: CpuSet,
+    /// The CPUs of each thread that had others than the first process.
+    others: Mutex<BTreeMap<u32, CpuSet>>,
+    /// Told only that it is not needed.
+    _guard: Option<Guard>,
+}
+
+/// CPUs to take away of so many, for a cut: at least one, and one must be left.
+fn taken(cpus: u32, cut: f64) -> Option<u32> {
+    (cpus > 1).then(|| ((f64::from(cpus) * cut).round() as u32).clamp(1, cpus - 1))
+}
+
+impl Affinity {
+    /// Finds what to take away. In this process nobody is left to be put back after our end.
+    pub(super) fn of(server: u32, embedded: bool, cut: f64) -> Result<Self, String> {
+        let all = sched_getaffinity(pid(server)).map_err(|e| format!("its CPUs cannot be read: {e}"))?;
+        let cpus = all.count();
+        let taken = taken(cpus, cut).ok_or("it has one CPU, of which affinity can take nothing away")?;
+        let mut fewer = all;
+        // The last: what the system does on its own account is mostly on the first.
+        cpus_of(&all).rev().take(taken as usize).for_each(|cpu| fewer.unset(cpu));
+        // What it has already: tells whether we may.
+        sched_setaffinity(pid(server), &all)
+            .map_err(|e| format!("its CPUs cannot be set ({e}): run kelvin as its user or as root"))?;
+        let guard = if embedded {
+            None
+        } else {
+            let probe = guard::apart(Command::new("taskset").arg("--version").stdin(Stdio::null())).status();
+            if !probe.is_ok_and(|status| status.success()) {
+                return Err(
+                    "taskset (util-linux), which would put its CPUs back if kelvin were killed, is not \
+                            installed"
+                        .into(),
+                );
+            }
+            Some(Guard::start(guard::AFFINITY, &[words(&all), server.to_string()])?)
+        };
+        Ok(Self { server, all, fewer, others: Mutex::default(), _guard: guard })
+    }
+
+    /// Whether a whole number of CPUs comes near a cut.
+    pub(super) fn is_near(&self, cut: f64) -> bool {
+        (1.0 - f64::from(self.left()) / f64::from(self.total()) - cut).abs() <= NEAR
+    }
+
+    /// CPUs that are left while it is cut.
+    pub(super) fn left(&self) -> u32 {
+        self.fewer.count()
+    }
+
+    /// CPUs that it has.
+    pub(super) fn total(&self) -> u32 {
+        self.all.count()
+    }
+
+    /// Takes CPUs away.
+    pub(super) fn cut(&self) -> Result<(), String> {
+        self.each(|thread| {
+            let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = sched_getaffinity(pid(thread))?;
+            // One that was made of a thread that is cut already is like the first.
+            if found != self.all && found != self.fewer {
+                others.entry(thread).or_insert(found);
+            }
+            let mut left = found;
+            cpus_of(&found).filter(|&cpu| !self.fewer.is_set(cpu)).for_each(|cpu| left.unset(cpu));
+            if left.count() == 0 { Ok(()) } else { sched_setaffinity(pid(thread), &left) }
+        })
+    }
+
+    /// Gives them back.
+    pub(super) fn lift(&self) -> Result<(), String> {
+        self.each(|thread| {
+            let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+            sched_setaffinity(pid(thread), others.get(&thread).unwrap_or(&self.all))
+        })
+    }
+
+    /// Twice: the server may have made another process while the first ones were done.
+    fn each(&self, work: impl Fn(u32) -> Result<(), Errno>) -> Result<(), String> {
+        for _ in 0..2 {
+            for process in tree::processes(self.server) {
+                for thread in tree::threads(process) {
+                    match work(thread) {
+                        // It has ended.
+                        Ok(()) | Err(Errno::SRCH) => {}
+                        Err(e) => return Err(format!("the CPUs of process {process} cannot be set: {e}")),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Affinity {
+    fn drop(&mut self) {
+        // What could not be given back now, nobody else could.
+        let _lifted = self.lift();
+    }
+}
+
+fn pid(number: u32) -> Option<Pid> {
+    Pid::from_raw(number.cast_signed())
+}
+
+fn cpus_of(set: &CpuSet) -> impl DoubleEndedIterator<Item = usize> {
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu))
+}
+
+/// As taskset has it: "0,1,2".
+fn words(set: &CpuSet) -> String {
+    cpus_of(set).map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_cpus_are_taken_and_one_is_left() {
+        let of = |cpus, cut| taken(cpus, cut);
+        assert_eq!((of(1, 0.2), of(2, 0.2), of(4, 0.2), of(10, 0.2)), (None, Some(1), Some(1), Some(2)));
+        assert_eq!((of(64, 0.1), of(2, 0.9), of(3, 0.95)), (Some(6), Some(1), Some(2)));
+    }
+
+    #[test]
+    fn a_process_and_its_children_get_fewer_cpus_and_all_of_them_back() {
+        let mut parent = Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+        let server = parent.id();
+        let children = || tree::processes(server);
+        while children().len() < 2 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let cpus = || -> Vec<u32> {
+            children().iter().map(|&one| sched_getaffinity(pid(one)).unwrap().count()).collect()
+        };
+        let Ok(affinity) = Affinity::of(server, false, 0.5) else {
+            // One CPU, of which nothing can be taken away: then that is what is said.
+            assert_eq!(sched_getaffinity(None).unwrap().count(), 1);
+            parent.kill().unwrap();
+            return;
+        };
+        let (left, total) = (affinity.left(), affinity.total());
+        assert!(left < total);
+        affinity.cut().unwrap();
+        assert_eq!(cpus(), [left, left]);
+        affinity.lift().unwrap();
+        assert_eq!(cpus(), [total, total]);
+        // As after a kill: only the shell is left to do it.
+        affinity.cut().unwrap();
+        let mut guard = Guard::start(guard::AFFINITY, &[words(&affinity.all), server.to_string()]).unwrap();
+        guard.abandon();
+        assert_eq!(cpus(), [total, total]);
+        for child in children() {
+            rustix::process::kill_process(pid(child).unwrap(), rustix::process::Signal::KILL).unwrap();
+        }
+        parent.wait().unwrap();
+    }
+}

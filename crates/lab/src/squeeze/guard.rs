@@ -1,0 +1,74 @@
+//! A shell that outlives us: it undoes what we did to others' processes when our end of its standard input closes, which
+//! also a SIGKILL does.
+
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+
+/// Waits, and is told that there is nothing to undo when it is dropped.
+#[derive(Debug)]
+pub(super) struct Guard {
+    child: Child,
+}
+
+/// What every guard does first: it collects lines until the end, and leaves when it is told to.
+const WAIT: &str = "all=
+while read -r one; do
+  [ \"$one\" = done ] && exit
+  all=\"$all $one\"
+done
+";
+
+/// Lets stopped processes go on: those it was told of.
+pub(super) const CONTINUE: &str = "for one in $all; do kill -CONT \"$one\"; done";
+
+/// Gives the CPUs of `$1` back to the process `$2` and all below it, twice: it may make another meanwhile.
+pub(super) const AFFINITY: &str = "put() {
+  taskset -acp \"$1\" \"$2\"
+  for child in $(cat /proc/\"$2\"/task/*/children); do put \"$1\" \"$child\"; done
+}
+put \"$1\" \"$2\"
+put \"$1\" \"$2\"";
+
+impl Guard {
+    /// Starts it.
+    pub(super) fn start(script: &str, args: &[String]) -> Result<Self, String> {
+        let text = format!("exec 2>/dev/null\n{WAIT}{script}");
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(text).arg("kelvin-squeeze").args(args).stdin(Stdio::piped());
+        let child = apart(&mut command)
+            .spawn()
+            .map_err(|e| format!("no shell can be started that would undo it if kelvin were killed: {e}"))?;
+        Ok(Self { child })
+    }
+
+    /// Tells it of one more.
+    pub(super) fn tell(&mut self, process: u32) -> Result<(), String> {
+        let told = self.child.stdin.as_mut().map(|pipe| writeln!(pipe, "{process}"));
+        told.transpose().map(drop).map_err(|e| format!("the shell that would undo it is gone: {e}"))
+    }
+}
+
+#[cfg(test)]
+impl Guard {
+    /// Leaves it to what it does after a kill of ours, and waits for it.
+    pub(super) fn abandon(&mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().is_ok());
+    }
+}
+
+/// In a process group of its own: Ctrl-C is for us, and it has to live longer.
+pub(super) fn apart(command: &mut Command) -> &mut Command {
+    use std::os::unix::process::CommandExt;
+    command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null())
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(mut pipe) = self.child.stdin.take() {
+            // Where it is gone already nothing is left to tell.
+            let _gone = pipe.write_all(b"done\n");
+        }
+        let _ended = self.child.wait();
+    }
+}

@@ -1,0 +1,125 @@
+//! By what means the server's CPU is cut.
+
+use super::affinity::Affinity;
+use super::group::Group;
+use super::meter::Capacity;
+use super::rate_cap::RateCap;
+
+/// Below this share a cut is none.
+const LEAST: f64 = 0.03;
+
+/// A way to give a server less CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Means {
+    /// A control group's bandwidth (`cpu.max`, `cpu.cfs_quota_us`).
+    ControlGroup,
+    /// Fewer CPUs for its processes.
+    Affinity,
+    /// Its processes are stopped once they have used what they may in a period.
+    RateCap,
+}
+
+impl Means {
+    /// As people and the flag say it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::ControlGroup => "control group",
+            Self::Affinity => "CPU affinity",
+            Self::RateCap => "rate cap",
+        }
+    }
+}
+
+/// What is in place.
+#[derive(Debug)]
+pub(super) enum Throttle {
+    /// The server's group does it.
+    Group,
+    Affinity(Box<Affinity>),
+    RateCap(RateCap),
+}
+
+impl Throttle {
+    /// What there is without control groups: of affinity and the cap the one that was asked for, or else affinity where a
+    /// whole number of CPUs comes near the cut, or else the cap, or else affinity all the same.
+    pub(super) fn without_groups(
+        wanted: Option<Means>,
+        server: u32,
+        embedded: bool,
+        cut: f64,
+    ) -> Result<Self, String> {
+        let affinity = || Affinity::of(server, embedded, cut);
+        let cap = || {
+            if embedded {
+                return Err("the database is in this process, which would stop itself".to_owned());
+            }
+            RateCap::of(server)
+        };
+        match wanted {
+            Some(Means::Affinity) => affinity().map(Box::new).map(Self::Affinity),
+            Some(Means::RateCap) => cap().map(Self::RateCap),
+            Some(Means::ControlGroup) => Err("nothing else was asked for".into()),
+            None => match (affinity(), cap) {
+                (Ok(affinity), _) if affinity.is_near(cut) => Ok(Self::Affinity(Box::new(affinity))),
+                (affinity, cap) => match (cap(), affinity) {
+                    (Ok(cap), _) => Ok(Self::RateCap(cap)),
+                    (Err(_), Ok(affinity)) => Ok(Self::Affinity(Box::new(affinity))),
+                    (Err(cap), Err(affinity)) => {
+                        Err(format!("by CPU affinity: {affinity}; by a rate cap: {cap}"))
+                    }
+                },
+            },
+        }
+    }
+
+    pub(super) fn means(&self) -> Means {
+        match self {
+            Self::Group => Means::ControlGroup,
+            Self::Affinity(_) => Means::Affinity,
+            Self::RateCap(_) => Means::RateCap,
+        }
+    }
+
+    /// CPUs to leave of what the server can have, for a cut; and the share of it that this is.
+    pub(super) fn leave(&self, capacity: &Capacity, cut: f64) -> Result<(f64, f64), String> {
+        let Self::Affinity(affinity) = self else { return Ok((capacity.cores * (1.0 - cut), 1.0 - cut)) };
+        let left = f64::from(affinity.left());
+        // The load generator moves to the CPUs that the server leaves: what it took before is no loss. Strangers are on
+        // all CPUs alike, and take the same share of those that are left.
+        let share = left / (capacity.cores + capacity.others);
+        if share.is_nan() || share > 1.0 - LEAST {
+            return Err(
+                "the load generator uses as many CPUs as affinity would take away from the server".into()
+            );
+        }
+        Ok((left, share))
+    }
+
+    /// Bounds; none lifts the bound.
+    pub(super) fn bound(&self, group: &Group, cores: Option<f64>) -> Result<(), String> {
+        match (self, cores) {
+            (Self::Group, cores) => group.bound_cpu(cores),
+            (Self::Affinity(affinity), Some(_)) => affinity.cut(),
+            (Self::Affinity(affinity), None) => affinity.lift(),
+            (Self::RateCap(cap), cores) => cap.bound(cores),
+        }
+    }
+
+    /// How, for those who read the outcome; nothing of what is to be expected.
+    pub(super) fn how(&self) -> String {
+        match self {
+            Self::Group => String::new(),
+            Self::Affinity(affinity) => {
+                let (left, total) = (affinity.left(), affinity.total());
+                let taken = total - left;
+                let share = f64::from(taken) / f64::from(total) * 100.0;
+                // Two logical CPUs of one core have less than two cores' worth.
+                let siblings = std::fs::read_to_string("/sys/devices/system/cpu/smt/active");
+                let siblings = siblings.is_ok_and(|text| text.trim() == "1");
+                let less = if siblings { ", logical ones, of which a core has several" } else { "" };
+                format!("; {taken} of {total} CPUs taken away = {share:.0} %{less}")
+            }
+            Self::RateCap(_) => "; its processes were stopped once they had used that in 20 ms".into(),
+        }
+    }
+}

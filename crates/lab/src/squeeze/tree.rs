@@ -1,0 +1,28 @@
+//! The processes of a server.
+
+use std::fs;
+
+/// A process and all below it.
+pub(super) fn processes(root: u32) -> Vec<u32> {
+    let mut all = vec![root];
+    let mut next = 0;
+    while let Some(&process) = all.get(next) {
+        next += 1;
+        for thread in threads(process) {
+            let path = format!("/proc/{process}/task/{thread}/children");
+            let text = fs::read_to_string(path).unwrap_or_default();
+            for child in text.split_ascii_whitespace().filter_map(|word| word.parse().ok()) {
+                if !all.contains(&child) {
+                    all.push(child);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The threads of a process; none of one that has ended.
+pub(super) fn threads(process: u32) -> Vec<u32> {
+    let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}

@@ -1,0 +1,61 @@
+//! What the throughput made of less of each resource.
+
+use kelvin_measure::event::{Elasticity, Squeeze};
+
+use super::Page;
+use crate::Report;
+use crate::figure::decimal;
+
+impl Page {
+    /// The elasticities, and what was not cut.
+    pub(super) fn squeeze(&mut self, report: &Report) {
+        let Some(found) = &report.squeeze else { return };
+        self.line("");
+        self.wrapped("", &headline(found));
+        self.line(&format!(
+            "  {:<12}{:>10}  {:>15}{:>12}{:>7}  verdict",
+            "resource", "elasticity", "95 % interval", "throughput", "pairs"
+        ));
+        for one in &found.resources {
+            let lead = format!(
+                "  {:<12}{:>10}  {:>15}{:>12}{:>7}  ",
+                one.resource,
+                decimal(Some(one.elasticity)),
+                elasticity_interval(one),
+                change(one),
+                one.pairs
+            );
+            self.wrapped(&lead, &one.verdict);
+        }
+        for one in &found.resources {
+            self.wrapped("  ", &format!("{}: {}", one.resource, how(one)));
+        }
+        for one in &found.not_cut {
+            self.wrapped("  ", &format!("{} was not cut: {}", one.what, one.why));
+        }
+    }
+}
+
+/// What was done, in a sentence.
+pub(crate) fn headline(found: &Squeeze) -> String {
+    format!(
+        "Squeeze: what the throughput made of {:.0} % less of one resource at a time. Elasticity 1: all the work waits for \
+         it; 0: none does. The run's own figures are those of a squeezed database.",
+        found.cut * 100.0
+    )
+}
+
+/// "0.85 to 1.07".
+pub(crate) fn elasticity_interval(one: &Elasticity) -> String {
+    format!("{:.2} to {:.2}", one.low, one.high)
+}
+
+/// "-19.3 %".
+pub(crate) fn change(one: &Elasticity) -> String {
+    format!("{:+.1} %", (one.throughput_ratio - 1.0) * 100.0)
+}
+
+/// By what means and of how much.
+pub(crate) fn how(one: &Elasticity) -> String {
+    if one.means.is_empty() { one.how.clone() } else { format!("by {}: {}", one.means, one.how) }
+}

@@ -1,6 +1,7 @@
 //! Plans and runs: what to run ([`spec`]), the virtual users and the measured window ([`driver`]), and the
 //! run as a whole ([`run`]). Everything that happens comes out as [`kelvin_measure::Event`]s.
 
+pub mod ab;
 pub mod arrivals;
 pub mod bench;
 pub mod conditions;
@@ -8,8 +9,10 @@ pub mod driver;
 pub mod environment;
 pub mod find_max;
 pub mod observation;
+pub mod repeat;
 pub mod run;
 mod series;
+pub mod simulated;
 pub mod spec;
 pub mod squeeze;
 mod sweep;

@@ -6,7 +6,7 @@
 
 pub mod compare;
 pub mod csv;
-mod figure;
+pub mod figure;
 pub mod html;
 pub mod json;
 mod model;

@@ -11,6 +11,7 @@ use kelvin_lab::spec::{Build, Span, TargetName, Users};
 
 use super::observation::ObservationArgs;
 use super::pace::PaceArgs;
+use super::repeat::RepeatArgs;
 use super::set;
 
 /// The database.
@@ -47,6 +48,9 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     observation: ObservationArgs,
+
+    #[command(flatten)]
+    pub(super) repeat: RepeatArgs,
 
     /// Decides every random value of the run [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
@@ -85,7 +89,7 @@ pub(crate) struct LoadArgs {
     pub(crate) metrics: Option<SocketAddr>,
 
     /// Show the run on the whole terminal while it goes on; ? explains the keys, q stops it
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "repeat", "until"])]
     pub(crate) tui: bool,
 }
 

@@ -1,12 +1,15 @@
 //! One file a subcommand.
 
+mod ab;
 pub(crate) mod build;
 pub(crate) mod check;
 mod compare;
 mod completions;
 mod doctor;
 mod drop;
+mod groups;
 mod observe;
+mod repeat;
 mod report;
 mod run;
 mod runs;
@@ -30,6 +33,8 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
     match cli.command {
         Command::Run(args) => run::run(&args, global),
         Command::Squeeze(args) => squeeze::squeeze(&args, global),
+        Command::Ab(args) => ab::ab(&args, global),
+        Command::Groups(args) => groups::groups(&args, global),
         Command::Build(args) => build::build(&args, global),
         Command::Check(args) => check::check(&args, global),
         Command::Drop(args) => drop::drop_data(&args, global),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use kelvin_lab::Outcome;
 use kelvin_measure::event::Status;
 use kelvin_report::Report;
@@ -27,6 +27,12 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
         return Ok(Code::Success);
     }
     args.refuse_shell_of_a_file(&spec)?;
+    if let Some(plan) = args.repeat(&spec)? {
+        if squeeze.is_some() {
+            bail!("a squeeze is made once: its own slices are its repetitions; leave --repeat and --until out");
+        }
+        return super::repeat::repeat(args, &spec, &plan, global);
+    }
     let stop = signal::listen()?;
     let mut live: Box<dyn Live> = if args.tui() {
         Box::new(Tui::new(&spec, global.quiet, &stop)?)

@@ -33,8 +33,16 @@ pub fn describe(values: &[f64]) -> Option<Sample> {
     Some(Sample { n, mean, sd: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()) })
 }
 
+/// The interval of the mean of independent values at `confidence`: x̄ ± t·s/√n (Student, Biometrika 6, 1908). None for
+/// fewer than two values, one that is not finite, or a confidence outside (0, 1).
+pub fn mean_interval(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
+    let Sample { n, mean, sd } = describe(values)?;
+    let half = quantile(f64::midpoint(1.0, confidence), n as f64 - 1.0)? * sd? / (n as f64).sqrt();
+    (half.is_finite() && confidence > 0.0).then_some((mean - half, mean + half))
+}
+
 /// Welch's comparison of two means, here of logarithms: B/A as a ratio with its interval at `confidence`
-/// (Welch, Biometrika 34, 1947; degrees of freedom after Satterthwaite). None with fewer than two values on a
+/// (Welch, Biometrika 34, 1947; degrees of freedom after Satterthwaite), of width 0 where neither side varies. None with fewer than two values on a
 /// side, or with a value that is not positive.
 pub fn welch_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
     if a.iter().chain(b).any(|v| v.is_nan() || *v <= 0.0) {
@@ -46,7 +54,9 @@ pub fn welch_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
     let difference = b.mean - a.mean;
     let error = (va + vb).sqrt();
     if error == 0.0 {
-        return None;
+        // What never varies, as a count of instructions may not, differs for certain or not at all.
+        let ratio = difference.exp();
+        return Some(Ratio { ratio, low: ratio, high: ratio });
     }
     let df = (va + vb).powi(2) / (va.powi(2) / (a.n - 1) as f64 + vb.powi(2) / (b.n - 1) as f64);
     let half = quantile(f64::midpoint(1.0, confidence), df)? * error;
@@ -119,6 +129,25 @@ mod tests {
     }
 
     #[test]
+    fn the_interval_of_a_mean_covers_as_often_as_it_says() {
+        // 1, 2, 3: s = 1, t(0.975, 2) = 4.3027: 2 ± 2.4841.
+        let (low, high) = mean_interval(&[1.0, 2.0, 3.0], 0.95).unwrap();
+        assert!((low + 0.4841).abs() < 1e-4 && (high - 4.4841).abs() < 1e-4);
+        assert_eq!((mean_interval(&[1.0], 0.95), mean_interval(&[], 0.95)), (None, None));
+        assert_eq!((mean_interval(&[1.0, f64::NAN], 0.95), mean_interval(&[1.0, 2.0], 1.0)), (None, None));
+        let mut random = crate::bootstrap::Resampler::new(12);
+        let covered = (0..4000)
+            .filter(|_| {
+                let values: Vec<f64> = (0..5).map(|_| 7.0 + random.normal()).collect();
+                let (low, high) = mean_interval(&values, 0.9).unwrap();
+                low <= 7.0 && 7.0 <= high
+            })
+            .count();
+        // 3600 ± 19.
+        assert!((3543..=3657).contains(&covered), "{covered} of 4000");
+    }
+
+    #[test]
     fn welch_gives_the_interval_worked_by_hand() {
         // Logarithms 0, 1, 2 against 1, 2, 3:
         // difference 1, s² = 1 on both sides, error √(2/3), df 4, t 2.7764.
@@ -129,5 +158,6 @@ mod tests {
         assert!((found.high.ln() - (1.0 + 2.776_445 * (2.0_f64 / 3.0).sqrt())).abs() < 1e-5);
         assert!(welch_ratio(&[1.0], &b, 0.95).is_none());
         assert!(welch_ratio(&[1.0, 0.0], &b, 0.95).is_none());
+        assert_eq!(welch_ratio(&[2.0; 3], &[2.0; 2], 0.95), Some(Ratio { ratio: 1.0, low: 1.0, high: 1.0 }));
     }
 }

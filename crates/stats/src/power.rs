@@ -1,0 +1,189 @@
+//! How many runs it takes: planned from a pilot's scatter before the study, so that nobody has to stop when it looks
+//! good.
+//!
+//! Everything is of logarithms, as [`crate::compare`] judges by. The power is the noncentral t's and not the normal
+//! approximation's 15.7·(CV/δ)², which promises too much where it matters: at six runs a side it is a run or two short
+//! (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, section 2.4).
+
+use crate::compare::FEWEST;
+use crate::noncentral;
+use crate::student::quantile;
+
+/// Runs beyond which nobody would go.
+const MOST: u32 = 1_000_000;
+
+/// Runs on each side of a comparison of independent runs, so that a relative change by `effect` (0.03 or −0.03 = 3 %)
+/// is found with probability `power` by the two-sided t test at 1 − `confidence`, when the runs of either side scatter
+/// with the coefficient of variation `cv` (0.01 = 1 %; of logarithms the deviation is √ln(1 + CV²)). At least four, as
+/// fewer are not judged. None when the effect is 0 or not above −100 %, the power or the confidence is not within (0, 1),
+/// the scatter is below 0, or a million runs do not suffice.
+pub fn runs_a_side(cv: f64, effect: f64, power: f64, confidence: f64) -> Option<u32> {
+    fewest(power, |n| found_between(n, cv, effect, confidence))
+}
+
+/// Pairs (blocks with one run of each side), likewise, when the logarithms of the pairs' ratios scatter with the standard
+/// deviation `sd_of_log_ratio`.
+pub fn pairs(sd_of_log_ratio: f64, effect: f64, power: f64, confidence: f64) -> Option<u32> {
+    fewest(power, |n| found_in_pairs(n, sd_of_log_ratio, effect, confidence))
+}
+
+/// The probability that [`runs_a_side`]'s test finds the effect with `n` runs a side, n at least 2.
+pub fn found_between(n: u32, cv: f64, effect: f64, confidence: f64) -> Option<f64> {
+    let sd = (cv.powi(2).ln_1p()).sqrt();
+    found(effect, sd * (2.0 / f64::from(n)).sqrt(), 2.0 * f64::from(n) - 2.0, confidence)
+        .filter(|_| cv >= 0.0)
+}
+
+/// The probability that [`pairs`]' test finds the effect with `n` pairs, n at least 2.
+pub fn found_in_pairs(n: u32, sd_of_log_ratio: f64, effect: f64, confidence: f64) -> Option<f64> {
+    found(effect, sd_of_log_ratio / f64::from(n).sqrt(), f64::from(n) - 1.0, confidence)
+}
+
+/// Runs after which the interval of their mean is expected to be at most `half_width` of the mean to either side
+/// (0.01 = 1 %), when they scatter with the coefficient of variation `cv`: the first n with t·CV/√n ≤ w. At least two.
+/// None when the width is not above 0, the scatter is below 0, the confidence is not within (0, 1), or a million runs do
+/// not suffice.
+pub fn runs_for_interval(cv: f64, half_width: f64, confidence: f64) -> Option<u32> {
+    if !(half_width > 0.0 && cv >= 0.0 && confidence > 0.0) {
+        return None;
+    }
+    let half = |n: u32| {
+        let t = quantile(f64::midpoint(1.0, confidence), f64::from(n) - 1.0)?;
+        Some(t * cv / f64::from(n).sqrt())
+    };
+    first(2, |n| half(n).map(|half| half <= half_width))
+}
+
+fn fewest(power: f64, found: impl Fn(u32) -> Option<f64>) -> Option<u32> {
+    if !(power > 0.0 && power < 1.0) {
+        return None;
+    }
+    first(FEWEST as u32, |n| found(n).map(|found| found >= power))
+}
+
+/// The first number from `least` on for which a condition that stays true once it is true holds.
+fn first(least: u32, holds: impl Fn(u32) -> Option<bool>) -> Option<u32> {
+    let mut high = least;
+    while !holds(high)? {
+        if high >= MOST {
+            return None;
+        }
+        high = (high * 2).min(MOST);
+    }
+    let mut low = least;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle)? {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Some(low)
+}
+
+/// P(|T| > t), T being noncentral by the effect over its standard error.
+fn found(effect: f64, error: f64, df: f64, confidence: f64) -> Option<f64> {
+    let shift = effect.ln_1p().abs();
+    if !(shift > 0.0 && shift.is_finite() && error >= 0.0 && confidence > 0.0 && df >= 1.0) {
+        return None;
+    }
+    let critical = quantile(f64::midpoint(1.0, confidence), df)?;
+    let shift = shift / error;
+    // Beyond this it is certain to the last digit kept, and the integration would only take long.
+    if shift > critical + 40.0 && df > 3.0 || shift.is_infinite() {
+        return Some(1.0);
+    }
+    Some(1.0 - noncentral::below(critical, df, shift)? + noncentral::below(-critical, df, shift)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bootstrap::Resampler;
+    use crate::compare::{Sides, Verdict, compare};
+
+    #[test]
+    fn cohens_tables() {
+        // Cohen 1988, table 2.4.1: two-sided 5 %, power 0.8: 26 a side for d = 0.8, 64 for 0.5, 393 for 0.2.
+        for (d, n) in [(0.8, 26), (0.5, 64), (0.2, 393)] {
+            // The effect and the scatter in logarithms are in the ratio d.
+            let cv = 0.01;
+            let effect = (d * f64::sqrt(f64::ln_1p(cv * cv))).exp_m1();
+            assert_eq!(runs_a_side(cv, effect, 0.8, 0.95), Some(n));
+        }
+        // One sample of d = 0.5, two-sided 5 %, power 0.8: 34 (G*Power 3, t tests, matched pairs).
+        assert_eq!(pairs(0.02, f64::exp_m1(0.01), 0.8, 0.95), Some(34));
+    }
+
+    #[test]
+    fn the_rule_of_thumb_is_a_little_short() {
+        // 15.7·(CV/δ)² = 7 runs; in truth nine.
+        let thumb = (15.7_f64 * (0.02_f64 / 0.03).powi(2)).ceil();
+        let planned = runs_a_side(0.02, 0.03, 0.8, 0.95).unwrap();
+        assert_eq!((thumb, planned), (7.0, 9));
+    }
+
+    #[test]
+    fn what_is_planned_is_found_as_often_as_planned() {
+        let (sd, effect) = (0.02, 0.03);
+        let mut random = Resampler::new(31);
+        let (n, blocks) =
+            (runs_a_side(sd, effect, 0.9, 0.95).unwrap(), pairs(sd, effect, 0.9, 0.95).unwrap());
+        let mut times_found = [0; 2];
+        for _ in 0..1000 {
+            let mut draw = |n: u32, at: f64, sd: f64| -> Vec<f64> {
+                (0..n).map(|_| at * (sd * random.normal()).exp()).collect()
+            };
+            let (a, b) = (draw(n, 1.0, sd), draw(n, 1.0 + effect, sd));
+            // In pairs the scatter is that of the ratio: half its variance on each side.
+            let each = sd / 2_f64.sqrt();
+            let (c, d) = (draw(blocks, 1.0, each), draw(blocks, 1.0 + effect, each));
+            for (i, sides) in
+                [Sides::Independent { a: &a, b: &b }, Sides::Paired { a: &c, b: &d }].into_iter().enumerate()
+            {
+                times_found[i] += u32::from(compare(sides, 0.0, 0.95).unwrap().verdict == Verdict::Changed);
+            }
+        }
+        let expected =
+            [found_between(n, sd, effect, 0.95).unwrap(), found_in_pairs(blocks, sd, effect, 0.95).unwrap()];
+        for (found, expected) in times_found.into_iter().zip(expected) {
+            assert!(
+                expected >= 0.9 && (f64::from(found) / 1000.0 - expected).abs() < 0.03,
+                "{found} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn more_scatter_and_smaller_effects_take_more_runs() {
+        let n = |cv: f64, effect: f64| runs_a_side(cv, effect, 0.9, 0.95).unwrap();
+        assert!(n(0.01, 0.03) < n(0.02, 0.03) && n(0.02, 0.03) < n(0.02, 0.02));
+        assert_eq!((n(0.0, 0.01), n(1e-6, 0.01)), (4, 4));
+        assert_eq!(runs_a_side(0.02, 1.03_f64.recip() - 1.0, 0.9, 0.95), Some(n(0.02, 0.03)));
+        // 0.5 %: t(0.975, 17)·0.01/√18 = 0.00497.
+        assert_eq!(runs_for_interval(0.01, 0.005, 0.95), Some(18));
+        assert_eq!(runs_for_interval(0.0, 0.005, 0.95), Some(2));
+    }
+
+    #[test]
+    fn what_cannot_be_planned_is_not() {
+        for (cv, effect, power, confidence) in [
+            (0.01, 0.0, 0.9, 0.95),
+            (0.01, -1.0, 0.9, 0.95),
+            (0.01, 0.03, 1.0, 0.95),
+            (0.01, 0.03, 0.9, 1.0),
+            (-0.01, 0.03, 0.9, 0.95),
+            (f64::NAN, 0.03, 0.9, 0.95),
+            (10.0, 1e-5, 0.9, 0.95),
+        ] {
+            assert_eq!(
+                runs_a_side(cv, effect, power, confidence),
+                None,
+                "{cv} {effect} {power} {confidence}"
+            );
+        }
+        assert_eq!(pairs(f64::INFINITY, 0.03, 0.9, 0.95), None);
+        assert_eq!((runs_for_interval(0.01, 0.0, 0.95), runs_for_interval(0.01, 0.01, 1.0)), (None, None));
+    }
+}

@@ -44,7 +44,13 @@ pub fn figure(id: &str, value: f64) -> KeyFigure {
         "cpu" => ("CPU a transaction", "µs", Better::Lower),
         other => (other, "ms", Better::Lower),
     };
-    KeyFigure { id: id.into(), name: name.into(), unit: unit.into(), better: Some(better), value: Some(value) }
+    KeyFigure {
+        id: id.into(),
+        name: name.into(),
+        unit: unit.into(),
+        better: Some(better),
+        value: Some(value),
+    }
 }
 
 /// Makes runs of what a function says.

@@ -13,7 +13,8 @@ use super::workload::refuse_shell;
 
 /// `kelvin ab`.
 #[derive(Debug, Args)]
-#[command(after_help = "Every block runs each side once, in an order that the seed decides and that is balanced over the \
+#[command(
+    after_help = "Every block runs each side once, in an order that the seed decides and that is balanced over the \
     blocks, and A a second time: the control, which shows how far two runs of the same thing are apart here \
     (--no-control leaves it out). The result is the ratio B/A with its 95 % interval and an exact p, and one of three \
     verdicts: no change, within noise, changed. The files are run specifications, as --print-spec writes them.\n\n\
@@ -22,7 +23,8 @@ use super::workload::refuse_shell;
     kelvin ab a.toml b.toml                             6 blocks\n  \
     kelvin ab a.toml b.toml --effect 3% --power 0.9     as many blocks as it takes to find 3 %\n  \
     kelvin ab a.toml b.toml --blocks 20 --stop-early    20 blocks, or fewer when it is clear before\n  \
-    kelvin ab a.toml b.toml c.toml --figure p99         three sides, judged by p99")]
+    kelvin ab a.toml b.toml c.toml --figure p99         three sides, judged by p99"
+)]
 pub(crate) struct AbArgs {
     /// The specifications; the others are set against the first
     #[arg(required = true, num_args = 2.., value_name = "FILE.toml")]
@@ -104,8 +106,10 @@ impl AbArgs {
         plan.stop_early = self.stop_early;
         plan.noise = self.noise.unwrap_or(plan.noise);
         if self.effect.is_some_and(|effect| effect <= plan.noise) {
-            bail!("--effect {}: a change of --noise or less is called noise however well it is known; say a smaller --noise",
-                shown(self.effect.unwrap_or_default()));
+            bail!(
+                "--effect {}: a change of --noise or less is called noise however well it is known; say a smaller --noise",
+                shown(self.effect.unwrap_or_default())
+            );
         }
         plan.figure = self.figure.clone().or(plan.figure);
         plan.seed = self.seed.unwrap_or(plan.seed);
@@ -116,7 +120,10 @@ impl AbArgs {
 
     fn specs(&self) -> Result<Vec<Spec>> {
         if self.files.len() > Plan::SIDES {
-            bail!("more than {} sides are not supported; compare the best of some with the others", Plan::SIDES);
+            bail!(
+                "more than {} sides are not supported; compare the best of some with the others",
+                Plan::SIDES
+            );
         }
         let read = |file: &PathBuf| -> Result<Spec> {
             let spec = Spec::read(file)?;
@@ -134,7 +141,11 @@ impl AbArgs {
         for (index, spec) in specs.iter_mut().enumerate() {
             if spec.workload != first.workload {
                 let (a, b) = (first.workload.as_str(), spec.workload.as_str());
-                bail!("{} is of {a} and {} of {b}: their figures mean different things", name(0), name(index));
+                bail!(
+                    "{} is of {a} and {} of {b}: their figures mean different things",
+                    name(0),
+                    name(index)
+                );
             }
             if spec.load.is_open_loop() != first.load.is_open_loop() {
                 bail!(

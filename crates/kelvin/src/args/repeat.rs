@@ -64,7 +64,9 @@ impl RepeatArgs {
                 let runs = runs.unwrap_or(Plan::FEWEST).max(Plan::FEWEST);
                 let most = self.max_runs.unwrap_or(Plan::MOST.max(runs));
                 if most < runs {
-                    bail!("--max-runs {most}: there are at least {runs} runs, of which an interval can be told");
+                    bail!(
+                        "--max-runs {most}: there are at least {runs} runs, of which an interval can be told"
+                    );
                 }
                 Plan::until(spec, runs, most, until.half_width())
             }

@@ -41,7 +41,10 @@ pub(super) fn show(store: &Store, group: &str) -> Result<Code> {
         GroupKind::Repeat => super::repeat::text(store, &group)?,
         GroupKind::Ab => super::ab::text(store, &group)?,
         GroupKind::Study => {
-            bail!("group {} is a study's; see kelvin study show, or kelvin show for one of its runs", group.id)
+            bail!(
+                "group {} is a study's; see kelvin study show, or kelvin show for one of its runs",
+                group.id
+            )
         }
     };
     out::write(&text)?;

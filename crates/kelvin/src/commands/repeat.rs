@@ -41,7 +41,10 @@ pub(super) fn repeat(args: &RunArgs, spec: &Spec, plan: &Plan, global: &Global) 
         out::line(&self::json(&store, &group)?.to_string())?;
     } else {
         out::write(&text(&store, &group)?)?;
-        out::line(&format!("Again:  kelvin groups {0}   One run:  kelvin show RUN, kelvin report RUN", group.id))?;
+        out::line(&format!(
+            "Again:  kelvin groups {0}   One run:  kelvin show RUN, kelvin report RUN",
+            group.id
+        ))?;
     }
     let summary = Summary::of(plan, &repeat::rows(&store, group.id)?);
     let trusted = !plan.until || summary.answer.correct;
@@ -52,7 +55,9 @@ pub(super) fn repeat(args: &RunArgs, spec: &Spec, plan: &Plan, global: &Global) 
 pub(super) fn ended(ran: Result<Ended, BenchError>) -> Result<Ended> {
     match ran {
         Ok(ended) => Ok(ended),
-        Err(BenchError::Interrupted) => Err(Stopped("interrupted before the first run had ended".into()).into()),
+        Err(BenchError::Interrupted) => {
+            Err(Stopped("interrupted before the first run had ended".into()).into())
+        }
         Err(BenchError::Failed(error)) => Err(anyhow!(error)),
     }
 }
@@ -74,7 +79,12 @@ pub(super) fn code(ended: Ended, trusted: bool, failed: u64) -> Code {
 
 fn planned(plan: &Plan, spec: &Spec, group: i64) -> String {
     let runs = if plan.until {
-        format!("{} to {} runs, until the mean is known to ± {}", plan.runs, plan.most, percent(plan.precision))
+        format!(
+            "{} to {} runs, until the mean is known to ± {}",
+            plan.runs,
+            plan.most,
+            percent(plan.precision)
+        )
     } else {
         format!("{} runs", plan.runs)
     };
@@ -94,7 +104,8 @@ pub(super) fn at_least(spec: &Spec, runs: u32) -> String {
 fn told(progress: &Progress<'_>, plan: &Plan) -> String {
     match progress {
         Progress::Ran { row, counted, of, left } => {
-            let place = if row.counts() { format!("{counted} of {of}") } else { format!("still {counted} of {of}") };
+            let place =
+                if row.counts() { format!("{counted} of {of}") } else { format!("still {counted} of {of}") };
             format!("{} · {place}{}", of_run(row, plan.figure.as_deref()), time_left(*left))
         }
         Progress::Failed { error } => failed(error),
@@ -148,7 +159,9 @@ pub(super) fn change(share: f64) -> String {
 pub(super) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
     let plan: Plan = groups::plan(group)?;
     let summary = Summary::of(&plan, &repeat::rows(store, group.id)?);
-    Ok(json!({ "event": "repeats", "group": group.id.0, "name": group.info.name, "plan": plan, "summary": summary }))
+    Ok(
+        json!({ "event": "repeats", "group": group.id.0, "name": group.info.name, "plan": plan, "summary": summary }),
+    )
 }
 
 /// The summary of a stored group.
@@ -184,11 +197,13 @@ fn page(plan: &Plan, summary: &Summary) -> String {
         of_spread(&mut text, figure, spread);
     }
     text.push('\n');
-    let mut say = |lead: &str, words: &str| out::wrapped(&mut text, &format!("{lead}{words}"), 0, lead.len(), 100);
+    let mut say =
+        |lead: &str, words: &str| out::wrapped(&mut text, &format!("{lead}{words}"), 0, lead.len(), 100);
     say("order   ", &in_order(summary.drift.as_ref(), summary.counted));
     say("steady  ", &steady(summary));
     if summary.void > 0 {
-        let runs = if summary.void == 1 { "1 run does".to_owned() } else { format!("{} runs do", summary.void) };
+        let runs =
+            if summary.void == 1 { "1 run does".to_owned() } else { format!("{} runs do", summary.void) };
         say("void    ", &format!("{runs} not count; {} may be replaced", plan.replace));
     }
     if summary.failed > 0 {
@@ -225,18 +240,24 @@ fn table(text: &mut String, summary: &Summary) {
 }
 
 fn of_spread(text: &mut String, figure: &Named, spread: &Spread) {
-    let Spread { n, median, median_interval, mean, interval, half_width, cv } = spread;
+    let Spread { n, median, median_interval, mean, interval, confidence, half_width, cv } = spread;
     let runs = if *n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
     let _ = writeln!(text, "\n{} ({}) over {runs}", figure.name, figure.unit);
-    let range = |low: f64, high: f64| format!("95 % interval {} to {}", significant(low), significant(high));
+    let range = |confidence: f64, low: f64, high: f64| {
+        format!("{} interval {} to {}", percent(confidence), significant(low), significant(high))
+    };
     let of_median = median_interval.map_or_else(
         || "no 95 % interval of the median with fewer than 6 runs".to_owned(),
-        |(low, high, reached)| format!("{} (order statistics; covers {})", range(low, high), percent(reached)),
+        |(low, high, reached)| {
+            format!("{} (order statistics; covers {})", range(0.95, low, high), percent(reached))
+        },
     );
     let _ = writeln!(text, "  median  {:>12}   {of_median}", significant(*median));
     let of_mean = interval.zip(*half_width).map_or_else(
         || "no interval".to_owned(),
-        |((low, high), half)| format!("{}, ± {} (t on logarithms)", range(low, high), percent(half)),
+        |((low, high), half)| {
+            format!("{}, ± {} (t on logarithms)", range(*confidence, low, high), percent(half))
+        },
     );
     let _ = writeln!(text, "  mean    {:>12}   {of_mean}", significant(*mean));
     let _ = writeln!(text, "  CV      {:>12}   standard deviation over mean", cv.map_or("–".into(), percent));
@@ -274,6 +295,11 @@ fn steady(summary: &Summary) -> String {
     if parts.is_empty() { "no window was measured to its end".into() } else { parts.join("; ") }
 }
 
+/// What the judged interval's confidence is worth.
+fn confidence(plan: &Plan) -> &'static str {
+    if plan.until { "95 %, for which the interval that ended it is one of 97 %" } else { "95 %" }
+}
+
 /// Yes or no, with the reasons.
 fn answer(plan: &Plan, summary: &Summary) -> String {
     let Answer { correct, more, missing, precision } = &summary.answer;
@@ -281,9 +307,10 @@ fn answer(plan: &Plan, summary: &Summary) -> String {
     let known = half_width.map_or(String::new(), percent);
     if *correct {
         return format!(
-            "yes: {} runs count, the mean is known to ± {known} (95 %; asked: ± {}), they do not drift, and no more of \
+            "yes: {} runs count, the mean is known to ± {known} ({}; asked: ± {}), they do not drift, and no more of \
              them are void than may be",
             summary.counted,
+            confidence(plan),
             percent(*precision)
         );
     }
@@ -296,11 +323,17 @@ fn answer(plan: &Plan, summary: &Summary) -> String {
                 format!("{} {runs}, {enough} are needed", summary.counted)
             }
             Missing::Precision => {
-                format!("the mean is known to ± {known} only (95 %; asked: ± {})", percent(*precision))
+                format!(
+                    "the mean is known to ± {known} only ({}; asked: ± {})",
+                    confidence(plan),
+                    percent(*precision)
+                )
             }
-            Missing::NoDrift => "the figure drifts from run to run, so that it has no one mean: find what changes \
+            Missing::NoDrift => {
+                "the figure drifts from run to run, so that it has no one mean: find what changes \
                                  (a reset between runs, a longer ramp-up), more runs alone do not help"
-                .into(),
+                    .into()
+            }
             Missing::Valid => format!(
                 "{} runs are void and {} may be: remove what voids them, as their reports say",
                 summary.void, plan.replace

@@ -29,7 +29,9 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     args.refuse_shell_of_a_file(&spec)?;
     if let Some(plan) = args.repeat(&spec)? {
         if squeeze.is_some() {
-            bail!("a squeeze is made once: its own slices are its repetitions; leave --repeat and --until out");
+            bail!(
+                "a squeeze is made once: its own slices are its repetitions; leave --repeat and --until out"
+            );
         }
         return super::repeat::repeat(args, &spec, &plan, global);
     }

@@ -78,7 +78,8 @@ impl Planning {
     fn of(plan: &Plan, pilot: &[Block<'_>], effect: f64) -> Option<Self> {
         let (sd, freedom) = scatter(plan, pilot)?;
         let needed = needed(plan, sd, freedom, effect);
-        let blocks = needed.unwrap_or(plan.most).clamp(plan.blocks.max(Plan::FEWEST), plan.most.max(plan.blocks));
+        let blocks =
+            needed.unwrap_or(plan.most).clamp(plan.blocks.max(Plan::FEWEST), plan.most.max(plan.blocks));
         Some(Self { pilot: pilot.len() as u32, sd, freedom, needed, blocks })
     }
 }

@@ -69,10 +69,18 @@ pub fn run(
     let mut block = 0;
     while block < course.blocks {
         for (place, index) in order(plan.seed, treatments.len(), block).into_iter().enumerate() {
-            let (Some(treatment), left) = (treatments.get(index), treatments.len() - place - 1) else { continue };
+            let (Some(treatment), left) = (treatments.get(index), treatments.len() - place - 1) else {
+                continue;
+            };
             let Some(spec) = specs.get(treatment.side) else { continue };
             let left = left as u32 + (course.blocks - block - 1) * treatments.len() as u32;
-            if let Some(ended) = attempt(plan, &mut attempts, (&in_block(spec, block), block, treatment), (&course, left), words)? {
+            if let Some(ended) = attempt(
+                plan,
+                &mut attempts,
+                (&in_block(spec, block), block, treatment),
+                (&course, left),
+                words,
+            )? {
                 return Ok(Ran { rows: attempts.rows, ended });
             }
         }

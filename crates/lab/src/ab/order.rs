@@ -20,8 +20,9 @@ pub fn order(seed: u64, treatments: usize, block: u32) -> Vec<usize> {
 
 /// The rows of the design: as many as treatments for an even number, twice as many for an odd one.
 fn williams(treatments: usize) -> Vec<Vec<usize>> {
-    let zigzag: Vec<usize> =
-        (0..treatments).map(|i| if i % 2 == 1 { i.div_ceil(2) } else { (treatments - i / 2) % treatments }).collect();
+    let zigzag: Vec<usize> = (0..treatments)
+        .map(|i| if i % 2 == 1 { i.div_ceil(2) } else { (treatments - i / 2) % treatments })
+        .collect();
     let mut rows: Vec<Vec<usize>> =
         (0..treatments).map(|by| zigzag.iter().map(|place| (place + by) % treatments).collect()).collect();
     if treatments % 2 == 1 && treatments > 1 {

@@ -261,11 +261,14 @@ fn explore(plan: &Plan, blocks: &[Block<'_>]) -> Vec<Explored> {
     let judged = first.figure(plan.figure.as_deref()).map(|figure| figure.id.clone());
     let mut found = Vec::new();
     for id in BESIDE.iter().filter(|id| judged.as_deref() != Some(**id)) {
-        let (Some(values), Some(figure)) = (values(blocks, Some(id)), first.figure(Some(id))) else { continue };
+        let (Some(values), Some(figure)) = (values(blocks, Some(id)), first.figure(Some(id))) else {
+            continue;
+        };
         for side in 1..plan.sides.len() {
             let Some((a, b)) = sides(plan, &values, side) else { continue };
             let Some(change) = compare(Sides::Paired { a: &a, b: &b }, 0.0, 0.95) else { continue };
-            let mean = |values: &[f64]| (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp();
+            let mean =
+                |values: &[f64]| (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp();
             found.push(Explored {
                 side: plan.sides[side].name.clone(),
                 figure: figure.into(),

@@ -101,12 +101,15 @@ fn wanted(plan: &Plan, rows: &[Row]) -> Option<u32> {
         return None;
     }
     let values = known(rows, plan.figure.as_deref());
-    let close = Spread::of(&values).and_then(|spread| spread.half_width);
+    let close = Spread::of(&values, plan.confidence()).and_then(|spread| spread.half_width);
     if close.is_some_and(|half_width| half_width <= plan.precision) {
         return None;
     }
     // An estimate, which the next run corrects.
-    Some(needed(&values, plan.precision).map_or(plan.most, |n| n.clamp(have + 1, plan.most)))
+    Some(
+        needed(&values, plan.precision, plan.confidence())
+            .map_or(plan.most, |n| n.clamp(have + 1, plan.most)),
+    )
 }
 
 /// What one attempt at a run came to.
@@ -136,7 +139,12 @@ impl<'a, B: Bench> Attempts<'a, B> {
     }
 
     /// Makes one run.
-    pub(crate) fn measure(&mut self, spec: &Spec, block: u32, treatment: &str) -> Result<Attempt, BenchError> {
+    pub(crate) fn measure(
+        &mut self,
+        spec: &Spec,
+        block: u32,
+        treatment: &str,
+    ) -> Result<Attempt, BenchError> {
         if self.bench.stopped() {
             return Ok(Attempt::Ended(Ended::Interrupted));
         }

@@ -10,13 +10,13 @@ mod spread;
 mod summary;
 mod until;
 
-pub(crate) use execute::{Attempt, Attempts, Pace};
+pub(crate) use execute::{Attempt, Attempts};
 pub use execute::{Ended, Progress, Ran, run};
 pub use plan::Plan;
 pub(crate) use plan::judged;
 pub use row::{Row, Steady, rows};
 pub use spread::Spread;
-pub use summary::{Answer, Drift, Missing, Named, RunLine, SteadyState, Summary};
 pub(crate) use spread::{half_width, logarithms};
 pub(crate) use summary::named;
+pub use summary::{Answer, Drift, Missing, Named, RunLine, SteadyState, Summary};
 pub use until::Until;

@@ -137,10 +137,10 @@ impl Summary {
         let id = plan.figure.as_deref();
         let counted: Vec<&Row> = rows.iter().filter(|row| row.counts()).collect();
         let values = known(rows, id);
-        let spread = Spread::of(&values);
+        let spread = Spread::of(&values, plan.confidence());
         let of_all = |id: &str| -> Option<(Named, Spread)> {
             let values: Vec<f64> = counted.iter().map(|row| row.value(Some(id))).collect::<Option<_>>()?;
-            Some((counted.first()?.figure(Some(id))?.into(), Spread::of(&values)?))
+            Some((counted.first()?.figure(Some(id))?.into(), Spread::of(&values, plan.confidence())?))
         };
         let beside: Vec<(Named, Spread)> =
             BESIDE.iter().filter_map(|ids| ids.iter().find_map(|id| of_all(id))).collect();
@@ -193,7 +193,8 @@ impl Summary {
         self.answer.correct = missing.is_empty();
         let curable = missing.iter().all(|what| matches!(what, Missing::Runs | Missing::Precision));
         if !missing.is_empty() && curable {
-            let for_precision = if close || have < 2 { Some(0) } else { needed(values, plan.precision) };
+            let for_precision =
+                if close || have < 2 { Some(0) } else { needed(values, plan.precision, plan.confidence()) };
             self.answer.more = for_precision.map(|n| n.max(enough).max(have + 1) - have);
         }
     }

@@ -1,8 +1,13 @@
 //! A bench on which no database runs: the values come from a function, such as recorded noise with something planted
 //! in it. Those who plan several runs are tested on it, and their false alarms and power are counted on it.
 
+mod noise;
+pub mod studies;
+
 use kelvin_diagnose::{Better, KeyFigure};
 use kelvin_store::RunId;
+
+pub use noise::{Noise, NoiseError};
 
 use crate::{Bench, BenchError, Measured, Planned};
 

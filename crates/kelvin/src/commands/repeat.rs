@@ -287,7 +287,7 @@ fn steady(summary: &Summary) -> String {
         parts.push(format!("{} of {} windows kept their level", state.steady, summary.counted));
     }
     if state.unknown > 0 {
-        parts.push(format!("{} are too short to tell (under 10 s)", state.unknown));
+        parts.push(format!("{} windows are too short to tell (under 10 s)", state.unknown));
     }
     for (run, how) in &state.not_steady {
         parts.push(format!("run {run} did not: {how}"));

@@ -195,6 +195,8 @@ impl Summary {
         if !missing.is_empty() && curable {
             let for_precision =
                 if close || have < 2 { Some(0) } else { needed(values, plan.precision, plan.confidence()) };
+            // What fewer than six runs say of the scatter is not enough to give up.
+            let for_precision = for_precision.or((have < enough).then_some(0));
             self.answer.more = for_precision.map(|n| n.max(enough).max(have + 1) - have);
         }
     }

@@ -13,9 +13,9 @@ use crate::repeat::logarithms;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Planning {
-    /// Blocks of the pilot.
+    /// Blocks by which it was planned: those of the pilot, or more where it was planned again.
     pub pilot: u32,
-    /// Standard deviation of the logarithm of a ratio of two runs of one block, from all of the pilot's runs with the
+    /// Standard deviation of the logarithm of a ratio of two runs of one block, from all of their runs with the
     /// differences between sides and between blocks taken out.
     pub sd: f64,
     /// Its degrees of freedom.
@@ -50,10 +50,7 @@ pub struct Course {
 
 impl Course {
     pub(crate) fn of(plan: &Plan, blocks: &[Block<'_>]) -> Self {
-        let planning = plan
-            .effect
-            .filter(|_| blocks.len() >= plan.blocks as usize)
-            .and_then(|effect| Planning::of(plan, &blocks[..plan.blocks as usize], effect));
+        let planning = plan.effect.and_then(|effect| Planning::of(plan, blocks, effect));
         let total = planning.as_ref().map_or(plan.blocks, |planning| planning.blocks);
         let piloting = plan.effect.is_some() && planning.is_none();
         let looks = if plan.stop_early && !piloting { looks(plan, total) } else { Vec::new() };
@@ -75,12 +72,24 @@ impl Course {
 }
 
 impl Planning {
-    fn of(plan: &Plan, pilot: &[Block<'_>], effect: f64) -> Option<Self> {
-        let (sd, freedom) = scatter(plan, pilot)?;
-        let needed = needed(plan, sd, freedom, effect);
-        let blocks =
-            needed.unwrap_or(plan.most).clamp(plan.blocks.max(Plan::FEWEST), plan.most.max(plan.blocks));
-        Some(Self { pilot: pilot.len() as u32, sd, freedom, needed, blocks })
+    /// By the pilot, and again by all blocks when those that it planned are run: a pilot may have seen a quiet hour. The
+    /// scatter knows nothing of what the sides differ by, so that planning again does not favour a change. With looks on
+    /// the way there is one plan, which their bounds were made for.
+    fn of(plan: &Plan, blocks: &[Block<'_>], effect: f64) -> Option<Self> {
+        let mut by = plan.blocks;
+        let mut latest = None;
+        while let Some(known) = blocks.get(..by as usize) {
+            let (sd, freedom) = scatter(plan, known)?;
+            let needed = needed(plan, sd, freedom, effect);
+            let least = by.max(Plan::FEWEST);
+            let blocks = needed.unwrap_or(plan.most).clamp(least, plan.most.max(least));
+            latest = Some(Self { pilot: by, sd, freedom, needed, blocks });
+            if blocks == by || plan.stop_early {
+                break;
+            }
+            by = blocks;
+        }
+        latest
     }
 }
 
@@ -117,7 +126,7 @@ fn mean(values: &[f64]) -> f64 {
 ///
 /// The larger of two numbers: what the noncentral t distribution gives if the scatter were known to be `sd`; and Stein's
 /// (Annals of Mathematical Statistics 16, 1945), which allows for the pilot not knowing it well: (t₁ + t₂)²·(sd/δ)² with
-/// both quantiles at the pilot's degrees of freedom. The scatter is that of a ratio of two single runs also where A runs
+/// both quantiles at its degrees of freedom. The scatter is that of a ratio of two single runs also where A runs
 /// twice: an effect must lie above the control's floor too, which has it.
 fn needed(plan: &Plan, sd: f64, freedom: u32, effect: f64) -> Option<u32> {
     if sd == 0.0 {

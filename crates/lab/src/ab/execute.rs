@@ -130,9 +130,11 @@ fn after<B: Bench>(
     words: &dyn Fn(&Progress<'_>) -> String,
 ) -> (Course, bool) {
     let found = complete(plan, &attempts.rows);
-    let course = Course::of(plan, &found);
+    // Between the pilot's end and the last block nothing changes.
+    let settled = plan.effect.is_none() || before.planning.is_some() && block < before.blocks;
+    let course = if settled { before.clone() } else { Course::of(plan, &found) };
     let mut told = Vec::new();
-    if let (Some(planning), None) = (&course.planning, &before.planning) {
+    if let Some(planning) = course.planning.as_ref().filter(|_| course.planning != before.planning) {
         let left = course.blocks.saturating_sub(block) * plan.treatments().len() as u32;
         told.push(words(&Progress::Planned { planning, left: attempts.pace(left) }));
         if !course.looks.is_empty() {

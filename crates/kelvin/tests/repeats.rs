@@ -36,14 +36,20 @@ fn repeated_runs_are_summed_up_the_same_way_at_any_time() {
     let runs = json["summary"]["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);
     // The second run has other random values, and the report of each can be had.
-    assert_eq!((place.report("1")["seed"].clone(), place.report("2")["seed"].clone()), ("1".into(), "2".into()));
+    assert_eq!(
+        (place.report("1")["seed"].clone(), place.report("2")["seed"].clone()),
+        ("1".into(), "2".into())
+    );
     assert_eq!(json["plan"]["runs"], 2);
 
     // A rule that cannot be met by then: events and one line of summary, and the exit code says that it is not.
     let until = ["--transactions", "50", "--until", "ci<0.01%", "--max-runs", "7", "--json"];
     let out = place.expect(1, &[&run[..], &until[..]].concat());
     let summary = last_line(&out);
-    assert_eq!((summary["event"].as_str(), summary["summary"]["counted"].as_u64()), (Some("repeats"), Some(7)));
+    assert_eq!(
+        (summary["event"].as_str(), summary["summary"]["counted"].as_u64()),
+        (Some("repeats"), Some(7))
+    );
     assert_eq!(out.lines().filter(|line| line.contains("\"event\":\"finished\"")).count(), 7);
     assert_eq!(place.expect(0, &["groups", "--json"]).lines().count(), 2);
 }
@@ -60,10 +66,12 @@ fn sides_run_in_blocks_with_a_control() {
         let run = ["run", "script", "burn.sql", "--target", "sqlite:own.db", "--users", "1", "--no-observe"];
         place.expect(0, &[&run[..], &["-D", &define, "--transactions", "100", "--print-spec"]].concat())
     };
-    place.write("a.toml", spec("2000"));
-    place.write("b.toml", spec("6000"));
-    let shown = place.expect(0, &["ab", "a.toml", "b.toml", "--name", "three times"]);
-    for part in ["group 1 \"three times\": A/B", "what was changed", "script.define.n", "control", "changed: B has -"] {
+    place.write("a.toml", spec("1000"));
+    place.write("b.toml", spec("10000"));
+    let shown = place.expect(0, &["ab", "a.toml", "b.toml", "--name", "ten times"]);
+    for part in
+        ["group 1 \"ten times\": A/B", "what was changed", "script.define.n", "control", "changed: B has -"]
+    {
         assert!(shown.contains(part), "no {part} in\n{shown}");
     }
     let again = place.expect(0, &["groups", "1"]);
@@ -73,8 +81,7 @@ fn sides_run_in_blocks_with_a_control() {
     assert_eq!(summary["blocks"].as_array().unwrap().len(), 6);
     assert!(summary["comparisons"][0]["ratio"].as_f64().unwrap() < 0.7, "{summary}");
     let first = &summary["blocks"][0]["runs"];
-    let seeds: Vec<Value> =
-        (0..3).map(|i| place.report(&first[i].to_string())["seed"].clone()).collect();
+    let seeds: Vec<Value> = (0..3).map(|i| place.report(&first[i].to_string())["seed"].clone()).collect();
     assert!(seeds.iter().all(|seed| *seed == seeds[0]), "{seeds:?}");
 }
 
@@ -92,7 +99,13 @@ fn ctrl_c_sums_up_what_there_is() {
     wait_until("the second run is there", Duration::from_secs(60), || {
         text(&place.run(&["runs", "--json"]).stdout).lines().count() >= 2
     });
-    assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
     let output = child.wait_with_output().unwrap();
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(130), "{shown}");

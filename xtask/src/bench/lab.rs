@@ -61,7 +61,8 @@ fn simulated(words: &[&str]) -> Result<()> {
     let program = build(&["-p", "kelvin-lab", "--example", "studies"])?.join("release/examples/studies");
     let program = program.canonicalize().context("no example named studies")?;
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let ended = Command::new(program).args(words).current_dir(top).status().context("cannot run the studies")?;
+    let ended =
+        Command::new(program).args(words).current_dir(top).status().context("cannot run the studies")?;
     if !ended.success() {
         bail!("the studies ended with {ended}");
     }
@@ -118,7 +119,10 @@ impl Sides {
     fn compare(&self, seed: usize, flags: &[&str]) -> Result<Option<Value>> {
         interrupt::check()?;
         let mut command = Command::new("timeout");
-        command.args(["--foreground", "-k", "30", LONGEST]).arg(self.bench.program()).args(["ab", "--quiet", "--json"]);
+        command
+            .args(["--foreground", "-k", "30", LONGEST])
+            .arg(self.bench.program())
+            .args(["ab", "--quiet", "--json"]);
         self.bench.environment(&mut command);
         command.args(["--seed", &seed.to_string()]).args(flags).args([&self.a, &self.b]);
         let output = command.output().context("cannot run the comparison")?;
@@ -243,7 +247,17 @@ fn record(options: &Options) -> Result<()> {
     println!("# {} runs of {duration}: cargo xtask bench lab record", options.rounds);
     for _ in 0..options.rounds {
         bench.kelvin(&[
-            "run", "tproc-c", "--quiet", "--target", &target, "--users", "2", "--ramp-up", "1s", "--duration", &duration,
+            "run",
+            "tproc-c",
+            "--quiet",
+            "--target",
+            &target,
+            "--users",
+            "2",
+            "--ramp-up",
+            "1s",
+            "--duration",
+            &duration,
         ])?;
         let report = bench.report()?;
         let pace = report.pointer("/points/0/headline_per_second").and_then(Value::as_f64);

@@ -174,32 +174,34 @@ struct Difference {
 }
 
 /// What differs between the first runs of A and of each side: what the specifications say, and what they do not. What
-/// differs between two runs of A too varies by itself, and is no difference of the sides.
+/// differs between runs of A too varies by itself, and is no difference of the sides.
 fn differences(store: &Store, plan: &Plan, summary: &Summary) -> Result<Vec<Difference>> {
     let treatments = plan.treatments();
-    let nth = |side: usize, nth: usize| -> Option<RunId> {
-        let column = treatments.iter().position(|one| one.side == side)?;
-        let runs = summary.blocks.iter().filter_map(|block| block.runs.get(column).copied().flatten());
-        runs.map(RunId).nth(nth)
+    let of = |side: usize| -> Vec<RunId> {
+        let column = treatments.iter().position(|one| one.side == side);
+        let run = |block: &BlockLine| block.runs.get(column?).copied().flatten();
+        summary.blocks.iter().filter_map(run).map(RunId).collect()
     };
-    let Some(first) = nth(0, 0).map(|run| Report::load(store, run)).transpose()? else {
+    let runs = of(0);
+    let Some(first) = runs.first().map(|run| Report::load(store, *run)).transpose()? else {
         return Ok(Vec::new());
     };
-    let against = |run: Option<RunId>| -> Result<Vec<(String, String, String)>> {
+    let against = |run: Option<&RunId>| -> Result<Vec<(String, String, String)>> {
         let Some(run) = run else { return Ok(Vec::new()) };
-        let other = Report::load(store, run)?;
+        let other = Report::load(store, *run)?;
         // Where nothing can be compared, nobody has asked for the ratio here.
         Ok(kelvin_report::compare::compare(&[&first], &[&other])
             .map_or(Vec::new(), |found| found.differences))
     };
-    let by_itself: BTreeSet<String> = against(nth(0, 1))?.into_iter().map(|(name, ..)| name).collect();
+    let again = [against(runs.get(1))?, against(runs.last().filter(|last| runs.first() != Some(last)))?];
+    let by_itself: BTreeSet<String> = again.into_iter().flatten().map(|(name, ..)| name).collect();
     let mut found = Vec::new();
-    for (side, of) in plan.sides.iter().enumerate().skip(1) {
-        for (what, a, b) in against(nth(side, 0))? {
+    for (side, named) in plan.sides.iter().enumerate().skip(1) {
+        for (what, a, b) in against(of(side).first())? {
             let intended = what.starts_with("spec ");
             if intended || !by_itself.contains(&what) {
                 let what = what.strip_prefix("spec ").map_or(what.clone(), ToOwned::to_owned);
-                found.push(Difference { side: of.name.clone(), intended, what, a, b });
+                found.push(Difference { side: named.name.clone(), intended, what, a, b });
             }
         }
     }
@@ -216,6 +218,7 @@ fn page(plan: &Plan, summary: &Summary, differs: &[Difference], colour: bool) ->
     of_differences(&mut text, differs, colour);
     text.push('\n');
     table(&mut text, plan, summary);
+    text.push('\n');
     if let Some(planning) = &summary.course.planning {
         say(&mut text, "plan     ", &planned(plan, planning));
     }
@@ -334,7 +337,6 @@ fn table(text: &mut String, plan: &Plan, summary: &Summary) {
         }
         text.push('\n');
     }
-    text.push('\n');
 }
 
 fn of_control(text: &mut String, plan: &Plan, summary: &Summary) {

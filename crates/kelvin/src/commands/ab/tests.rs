@@ -21,7 +21,8 @@ fn rows(plan: &Plan, blocks: u32, effect: f64) -> Vec<Row> {
     for block in 0..blocks {
         for index in order::order(plan.seed, treatments.len(), block) {
             let treatment = treatments[index].name.clone();
-            let noise = [0.3, -0.2, 0.1, -0.4, 0.2, 0.0, -0.1][(block as usize * 3 + treatment.len() * 2) % 7];
+            let noise =
+                [0.3, -0.2, 0.1, -0.4, 0.2, 0.0, -0.1][(block as usize * 3 + treatment.len() * 2) % 7];
             let planted = if treatment == "B" { 1.0 + effect } else { 1.0 };
             let value = f64::from(12_000 + 140 * block) * planted * (1.0 + noise / 100.0);
             rows.push(Row {
@@ -63,7 +64,8 @@ fn a_change_is_told_with_all_that_speaks_for_and_against_it() {
 #[test]
 fn what_is_not_shown_is_not_claimed() {
     let mut text = String::new();
-    let mut add = |plan: &Plan, rows: &[Row]| text.push_str(&page(plan, &Summary::of(plan, rows), &[], false));
+    let mut add =
+        |plan: &Plan, rows: &[Row]| text.push_str(&page(plan, &Summary::of(plan, rows), &[], false));
     let two = plan(&["a.toml", "b.toml"]);
     add(&two, &rows(&two, 6, 0.0));
     add(&two, &rows(&two, 3, -0.05));

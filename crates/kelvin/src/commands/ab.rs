@@ -14,7 +14,9 @@ use kelvin_store::{GroupKind, NewGroup, RunId, Store, StoredGroup};
 use serde_json::{Value, json};
 
 use super::groups;
-use super::repeat::{at_least, change, code, ended, failed, of_run, percent, probability, time_left};
+use super::repeat::{
+    at_least, change, code, ended, failed, of_chance, of_run, percent, probability, time_left,
+};
 use crate::args::{AbArgs, Global};
 use crate::exit::Code;
 use crate::measure::StoreBench;
@@ -82,7 +84,7 @@ fn planned(plan: &Plan, planning: &Planning) -> String {
     let Planning { pilot, sd, freedom, needed, blocks } = planning;
     let effect = percent(plan.effect.unwrap_or_default());
     let scatter = format!(
-        "the pilot's {pilot} blocks say that two runs of a block differ by {} (standard deviation, {freedom} degrees of \
+        "the first {pilot} blocks say that two runs of a block differ by {} (standard deviation, {freedom} degrees of \
          freedom)",
         percent(*sd)
     );
@@ -219,41 +221,7 @@ fn page(plan: &Plan, summary: &Summary, differs: &[Difference], colour: bool) ->
     text.push('\n');
     table(&mut text, plan, summary);
     text.push('\n');
-    if let Some(planning) = &summary.course.planning {
-        say(&mut text, "plan     ", &planned(plan, planning));
-    }
-    if !summary.course.looks.is_empty() {
-        say(&mut text, "looks    ", &looks_words(&summary.course.looks));
-    }
-    if !summary.is_complete() {
-        let words = format!("{} of {} blocks are complete", summary.complete, summary.course.blocks);
-        say(&mut text, "blocks   ", &words);
-    } else if summary.stopped_early {
-        let (done, of) = (summary.complete, summary.course.blocks);
-        say(&mut text, "blocks   ", &format!("ended at the look after {done} of {of}, which was clear"));
-    }
-    if !summary.void.is_empty() {
-        let runs = if summary.void.len() == 1 { "run does" } else { "runs do" };
-        let words = format!("{} {runs} not count; {} may be replaced", summary.void.len(), plan.replace);
-        say(&mut text, "void     ", &words);
-        for void in &summary.void {
-            out::wrapped(
-                &mut text,
-                &format!("run {} ({}, block {}): {}", void.run, void.treatment, void.block, void.why),
-                9,
-                13,
-                WIDTH,
-            );
-        }
-    }
-    if summary.failed > 0 {
-        say(
-            &mut text,
-            "errors   ",
-            &format!("{} transactions failed for good in runs that count", summary.failed),
-        );
-    }
-    text.push('\n');
+    on_the_way(&mut text, plan, summary);
     of_control(&mut text, plan, summary);
     for one in &summary.comparisons {
         comparison(&mut text, one, plan);
@@ -282,6 +250,48 @@ fn page(plan: &Plan, summary: &Summary, differs: &[Difference], colour: bool) ->
         );
     }
     text
+}
+
+/// What happened until the last block.
+fn on_the_way(text: &mut String, plan: &Plan, summary: &Summary) {
+    let before = text.len();
+    if let Some(planning) = &summary.course.planning {
+        say(text, "plan     ", &planned(plan, planning));
+    }
+    if !summary.course.looks.is_empty() {
+        say(text, "looks    ", &looks_words(&summary.course.looks));
+    }
+    if !summary.is_complete() {
+        let words = format!("{} of {} blocks are complete", summary.complete, summary.course.blocks);
+        say(text, "blocks   ", &words);
+    } else if summary.stopped_early {
+        let (done, of) = (summary.complete, summary.course.blocks);
+        say(text, "blocks   ", &format!("ended at the look after {done} of {of}, which was clear"));
+    }
+    if !summary.void.is_empty() {
+        let runs = if summary.void.len() == 1 { "run does" } else { "runs do" };
+        let words = format!("{} {runs} not count; {} may be replaced", summary.void.len(), plan.replace);
+        say(text, "void     ", &words);
+        for void in &summary.void {
+            out::wrapped(
+                text,
+                &format!("run {} ({}, block {}): {}", void.run, void.treatment, void.block, void.why),
+                9,
+                13,
+                WIDTH,
+            );
+        }
+    }
+    if summary.failed > 0 {
+        say(
+            text,
+            "errors   ",
+            &format!("{} transactions failed for good in runs that count", summary.failed),
+        );
+    }
+    if text.len() > before {
+        text.push('\n');
+    }
 }
 
 fn say(text: &mut String, lead: &str, words: &str) {
@@ -368,12 +378,18 @@ fn comparison(text: &mut String, one: &Compared, plan: &Plan) {
         (false, false) => "",
     };
     let words = format!(
-        "{side}/A {ratio:.4}, {} interval {low:.4} to {high:.4} (t on logarithms of pairs{why}); p = {} (sign flips); \
+        "{side}/A {ratio:.4}, {} interval {low:.4} to {high:.4} (t on logarithms of pairs{why}); {} (sign flips); \
          Hodges–Lehmann {hodges_lehmann:.4}",
-        percent(*confidence),
-        probability(*p)
+        confident(*confidence),
+        of_chance(*p)
     );
     say(text, "ratio    ", &words);
+}
+
+/// A confidence of many nines has its decimals.
+fn confident(confidence: f64) -> String {
+    let text = format!("{:.2}", 100.0 * confidence);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn verdict(one: &Compared, figure: &Named) -> String {
@@ -398,7 +414,8 @@ fn verdict(one: &Compared, figure: &Named) -> String {
                 None => None,
             };
             let way = better.map_or("", |better| if better { ", better" } else { ", worse" });
-            format!("{side} has {} {name} against A ({range}){way}", change(ratio - 1.0))
+            let than = if *ratio > 1.0 { "above" } else { "below" };
+            format!("{side}'s {name} is {} {than} A's ({range}){way}", percent((ratio - 1.0).abs()))
         }
     }
 }

@@ -241,8 +241,7 @@ fn table(text: &mut String, summary: &Summary) {
 
 fn of_spread(text: &mut String, figure: &Named, spread: &Spread) {
     let Spread { n, median, median_interval, mean, interval, confidence, half_width, cv } = spread;
-    let runs = if *n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
-    let _ = writeln!(text, "\n{} ({}) over {runs}", figure.name, figure.unit);
+    let _ = writeln!(text, "\n{} ({}) over {}", figure.name, figure.unit, several(*n, "run"));
     let range = |confidence: f64, low: f64, high: f64| {
         format!("{} interval {} to {}", percent(confidence), significant(low), significant(high))
     };
@@ -265,19 +264,32 @@ fn of_spread(text: &mut String, figure: &Named, spread: &Spread) {
 
 fn in_order(drift: Option<&Drift>, counted: usize) -> String {
     let Some(Drift { change, p, matters }) = drift else {
-        return format!("whether it drifts cannot be told from {counted} runs; 5 are the fewest");
+        return format!(
+            "whether it drifts cannot be told from {}; 5 are the fewest",
+            several(counted, "run")
+        );
     };
     let found = format!(
-        "{} from the first run to the last, p = {} (slope of a line fitted to the runs in their order)",
+        "{} from the first run to the last, {} (slope of a line fitted to the runs in their order)",
         self::change(*change),
-        probability(*p)
+        of_chance(*p)
     );
     if *matters { format!("it drifts: {found}") } else { format!("no drift that matters: {found}") }
 }
 
-/// A probability with two figures.
+/// A probability with three decimals, as a table has it.
 pub(super) fn probability(p: f64) -> String {
     if p < 0.001 { "< 0.001".into() } else { format!("{p:.3}") }
+}
+
+/// The same in a sentence: "p = 0.031".
+pub(super) fn of_chance(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
+}
+
+/// "1 run", "3 runs".
+pub(super) fn several(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 fn steady(summary: &Summary) -> String {
@@ -287,12 +299,13 @@ fn steady(summary: &Summary) -> String {
         parts.push(format!("{} of {} windows kept their level", state.steady, summary.counted));
     }
     if state.unknown > 0 {
-        parts.push(format!("{} windows are too short to tell (under 10 s)", state.unknown));
+        let are = if state.unknown == 1 { "is" } else { "are" };
+        parts.push(format!("{} {are} too short to tell (under 10 s)", several(state.unknown, "window")));
     }
     for (run, how) in &state.not_steady {
         parts.push(format!("run {run} did not: {how}"));
     }
-    if parts.is_empty() { "no window was measured to its end".into() } else { parts.join("; ") }
+    if parts.is_empty() { "no run counts".into() } else { parts.join("; ") }
 }
 
 /// What the judged interval's confidence is worth.
@@ -335,8 +348,9 @@ fn answer(plan: &Plan, summary: &Summary) -> String {
                     .into()
             }
             Missing::Valid => format!(
-                "{} runs are void and {} may be: remove what voids them, as their reports say",
-                summary.void, plan.replace
+                "{} void where {} may be: remove what voids them, as their reports say",
+                several(summary.void, "run"),
+                plan.replace
             ),
             Missing::Figure => format!("not every run has {}, or it is not above 0", summary.figure.name),
         })

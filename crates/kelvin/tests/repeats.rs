@@ -71,7 +71,7 @@ fn sides_run_in_blocks_with_a_control() {
     place.write("b.toml", spec("10000"));
     let shown = place.expect(0, &["ab", "a.toml", "b.toml", "--name", "ten times"]);
     for part in
-        ["group 1 \"ten times\": A/B", "what was changed", "script.define.n", "control", "changed: B has -"]
+        ["group 1 \"ten times\": A/B", "what was changed", "script.define.n", "control", "changed: B's tps is"]
     {
         assert!(shown.contains(part), "no {part} in\n{shown}");
     }
@@ -127,6 +127,9 @@ fn what_cannot_be_repeated_or_compared_is_refused() {
     }
     place.write("shell.toml", "workload = \"pgbench\"\n[pgbench]\nallow-shell = true\n");
     place.write("broken.toml", "workload = \"tproc-c\"\nusers = 3\n");
+    let told = text(&place.run(&["ab", "a.toml", "broken.toml"]).stderr);
+    assert!(told.contains("broken.toml: TOML parse error at line 2, column 1"), "{told}");
+    place.expect(0, &["run", "script", "own.sql", "--target", "sqlite:own.db", "--transactions", "9"]);
     let mut seen = String::new();
     for line in [
         "run tproc-c --repeat 1",
@@ -146,7 +149,6 @@ fn what_cannot_be_repeated_or_compared_is_refused() {
         "ab a.toml p.toml",
         "ab a.toml r.toml",
         "ab p.toml shell.toml",
-        "ab a.toml broken.toml",
         "ab a.toml b.toml --effect 3",
         "ab a.toml b.toml --power 0.9",
         "ab a.toml b.toml --effect 3% --blocks 9",

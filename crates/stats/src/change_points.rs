@@ -28,9 +28,10 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Windows of 50, p < 0.001, any magnitude: as Hunter. A history of 100 values of noise alone then has a change point
-    /// in about 2 of 100 cases (measured; see the tests): more than one in a thousand, since each is the most suspicious
-    /// of all places.
+    /// Windows of 50, p < 0.001, any magnitude: as Hunter. More than one in a thousand histories of noise alone have a
+    /// change point then, since the place tested is the most suspicious of all: measured are 2 % of those of 50 values,
+    /// 3 % of 100 and 9 % of 300; with p < 0.0001 they are 0.3 %, and a step of one standard deviation is found in a third
+    /// instead of half of the cases (40 values before it and 30 behind). `examples/rates.rs` simulates the former.
     fn default() -> Self {
         Self { window: 50, p: 0.001, magnitude: 0.0 }
     }
@@ -76,9 +77,10 @@ pub fn find(values: &[f64], options: &Options) -> Vec<ChangePoint> {
 
 /// Cuts at the most different place, when it is different enough, and then each part again.
 fn divide(values: &[f64], offset: usize, p: f64, cuts: &mut Vec<usize>) {
-    let Some((cut, end)) = most_different(values) else { return };
-    // Tested against the level that follows, not all that comes after: a passing slowdown would hide in the latter.
-    if difference(&values[..cut], &values[cut..end]) >= p {
+    let Some((cut, _)) = most_different(values) else { return };
+    // Tested against all that comes after, not only up to κ: searching for both ends would find three times as much in
+    // noise, and no more of what is there.
+    if difference(&values[..cut], &values[cut..]) >= p {
         return;
     }
     cuts.push(offset + cut);
@@ -229,14 +231,20 @@ mod tests {
     fn noise_alone_seldom_has_a_change_point() {
         let alarms =
             (0..300).filter(|seed| !indices(&history(&[(1.0, 100)], 1000 + seed)).is_empty()).count();
-        assert!(alarms <= 18, "{alarms} of 300");
+        assert!((2..=20).contains(&alarms), "{alarms} of 300");
     }
 
     #[test]
     fn a_change_too_small_to_matter_is_none() {
-        let values = history(&[(1.0, 40), (0.97, 40)], 9);
-        let small = Options { magnitude: 0.05, ..Options::default() };
-        assert_eq!((indices(&values).len(), find(&values, &small).len()), (1, 0));
+        let mut alone = 0;
+        for seed in 0..20 {
+            let values = history(&[(1.0, 40), (0.97, 40)], seed);
+            let points = |magnitude: f64| find(&values, &Options { magnitude, ..Options::default() }).len();
+            assert!(points(0.0) > 0);
+            alone += u32::from(points(0.02) == 1);
+            assert_eq!(points(0.06), 0);
+        }
+        assert!(alone >= 18, "{alone} of 20");
     }
 
     #[test]

@@ -5,13 +5,14 @@
 //! Art of Computer Systems Performance Analysis, 1991, chapters 17, 18 and 22; Montgomery, Design and Analysis of
 //! Experiments, chapters 5 and 6).
 
+mod effect;
+mod fit;
 mod matrix;
 
-use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use thiserror::Error;
 
-use crate::student::quantile;
-use matrix::Symmetric;
+use effect::{Scale, coded, effect};
+use fit::Fit;
 
 /// Cells of a design; more would be a study of years.
 const MOST_CELLS: usize = 1024;
@@ -225,18 +226,6 @@ fn sets(count: usize) -> Vec<Vec<usize>> {
     sets
 }
 
-/// The means of the cells, fitted, with what their errors have in common.
-struct Fit {
-    means: Vec<f64>,
-    /// Variance and covariance of the means over the error's variance; none for a balanced study, where those of
-    /// contrasts are as if each mean were of `runs` independent ones.
-    covariance: Option<Symmetric>,
-    /// Runs a cell; of no meaning in an unbalanced study.
-    runs: f64,
-    blocks: Option<Variation>,
-    residuals: Vec<f64>,
-}
-
 impl Analysis {
     /// Analyses `observations` of a study, which may lack some (void runs): then by least squares, each effect adjusted
     /// for the blocks. Intervals are at `confidence`.
@@ -275,9 +264,9 @@ impl Analysis {
         let total_squares: f64 = values.iter().map(|v| (v - grand).powi(2)).sum();
         let share = |squares: f64| if total_squares > 0.0 { squares / total_squares } else { 0.0 };
         let mut fit = if balanced {
-            fit_balanced(&values, &places, &block_of, count, blocks.len())
+            Fit::balanced(&values, &places, &block_of, count, blocks.len())
         } else {
-            fit_unbalanced(&values, &places, &block_of, count, blocks.len())?
+            Fit::unbalanced(&values, &places, &block_of, count, blocks.len())?
         };
         if let Some(blocks) = &mut fit.blocks {
             blocks.share = share(blocks.sum_of_squares);
@@ -318,225 +307,6 @@ fn places(design: &Design, observations: &[Observation]) -> Result<Vec<usize>, F
         })
     };
     observations.iter().enumerate().map(place).collect()
-}
-
-/// Means of cells and blocks are all there is to a balanced study.
-fn fit_balanced(values: &[f64], places: &[usize], block_of: &[usize], cells: usize, blocks: usize) -> Fit {
-    let mean_by = |group: &[usize], groups: usize| -> Vec<f64> {
-        let mut sums = vec![(0.0, 0.0); groups];
-        for (value, group) in values.iter().zip(group) {
-            sums[*group].0 += value;
-            sums[*group].1 += 1.0;
-        }
-        sums.into_iter().map(|(sum, count)| sum / count).collect()
-    };
-    let means = mean_by(places, cells);
-    let of_blocks = mean_by(block_of, blocks);
-    let grand = means.iter().sum::<f64>() / cells as f64;
-    let residuals = values
-        .iter()
-        .zip(places.iter().zip(block_of))
-        .map(|(value, (place, block))| value - means[*place] - (of_blocks[*block] - grand))
-        .collect();
-    let each = values.len() as f64 / blocks as f64;
-    let squares = each * of_blocks.iter().map(|mean| (mean - grand).powi(2)).sum::<f64>();
-    Fit {
-        means,
-        covariance: None,
-        runs: values.len() as f64 / cells as f64,
-        blocks: (blocks > 1).then_some(Variation {
-            sum_of_squares: squares,
-            share: 0.0,
-            degrees: blocks - 1,
-        }),
-        residuals,
-    }
-}
-
-/// Least squares of cells and blocks, the blocks' levels adding up to 0. The blocks' part is what they explain beyond
-/// the cells.
-fn fit_unbalanced(
-    values: &[f64],
-    places: &[usize],
-    block_of: &[usize],
-    cells: usize,
-    blocks: usize,
-) -> Result<Fit, FactorialError> {
-    // The last block's level is minus the sum of the others'.
-    let row = |i: usize| -> Vec<(usize, f64)> {
-        let (place, block) = (places[i], block_of[i]);
-        let mut row = vec![(place, 1.0)];
-        if block + 1 < blocks {
-            row.push((cells + block, 1.0));
-        } else {
-            row.extend((0..blocks - 1).map(|b| (cells + b, -1.0)));
-        }
-        row
-    };
-    let unknowns = cells + blocks - 1;
-    let mut normal = Symmetric::zero(unknowns);
-    let mut right = vec![0.0; unknowns];
-    for (i, value) in values.iter().enumerate() {
-        let row = row(i);
-        for (j, x) in &row {
-            right[*j] += x * value;
-            for (k, y) in &row {
-                if k <= j {
-                    normal.add(*j, *k, x * y);
-                }
-            }
-        }
-    }
-    let covariance = normal.inverse().ok_or(FactorialError::Confounded)?;
-    let found: Vec<f64> =
-        (0..unknowns).map(|i| (0..unknowns).map(|j| covariance.get(i, j) * right[j]).sum()).collect();
-    let residuals: Vec<f64> = values
-        .iter()
-        .enumerate()
-        .map(|(i, value)| value - row(i).iter().map(|(j, x)| x * found[*j]).sum::<f64>())
-        .collect();
-    let squares: f64 = residuals.iter().map(|r| r * r).sum();
-    let none = vec![0; values.len()];
-    let without_blocks: f64 =
-        fit_balanced(values, places, &none, cells, 1).residuals_of_cells(values, places);
-    let sum_of_squares = (without_blocks - squares).max(0.0);
-    Ok(Fit {
-        means: found[..cells].to_vec(),
-        covariance: Some(covariance),
-        runs: values.len() as f64 / cells as f64,
-        blocks: (blocks > 1).then_some(Variation { sum_of_squares, share: 0.0, degrees: blocks - 1 }),
-        residuals,
-    })
-}
-
-impl Fit {
-    /// The squares the cells' own means leave.
-    fn residuals_of_cells(&self, values: &[f64], places: &[usize]) -> f64 {
-        values.iter().zip(places).map(|(value, place)| (value - self.means[*place]).powi(2)).sum()
-    }
-
-    /// The value of a combination of the means, and its variance over the error's.
-    fn combine(&self, weights: &[f64]) -> (f64, f64) {
-        let value = weights.iter().zip(&self.means).map(|(w, m)| w * m).sum();
-        let variance = match &self.covariance {
-            Some(covariance) => covariance.form(weights, weights),
-            None => weights.iter().map(|w| w * w).sum::<f64>() / self.runs,
-        };
-        (value, variance)
-    }
-}
-
-/// What turns a variance into half of an interval.
-struct Scale {
-    /// t·s; infinite when there is no error.
-    half: f64,
-}
-
-impl Scale {
-    fn of(error: &Variation, confidence: f64) -> Self {
-        let t = quantile(f64::midpoint(1.0, confidence), error.degrees as f64);
-        let half = t.map_or(f64::INFINITY, |t| t * (error.sum_of_squares / error.degrees as f64).sqrt());
-        Self { half }
-    }
-
-    /// Estimate, lower and upper end.
-    fn interval(&self, (value, variance): (f64, f64)) -> (f64, f64, f64) {
-        let half = self.half * variance.sqrt();
-        (value, value - half, value + half)
-    }
-}
-
-fn effect(
-    design: &Design,
-    cells: &[Vec<usize>],
-    fit: &Fit,
-    factors: Vec<usize>,
-    error: &Variation,
-    scale: &Scale,
-    share: &impl Fn(f64) -> f64,
-) -> Effect {
-    let of: Vec<usize> = factors.iter().map(|f| design.levels[*f]).collect();
-    let others = cells.len() / of.iter().product::<usize>();
-    let combined = combinations(&of);
-    // The weight of each cell by what it has at the effect's factors.
-    let weights = |weight: &dyn Fn(&[usize]) -> f64| -> Vec<f64> {
-        let at = |cell: &Vec<usize>| factors.iter().map(|f| cell[*f]).collect::<Vec<usize>>();
-        cells.iter().map(|cell| weight(&at(cell)) / others as f64).collect()
-    };
-    let orthogonal: Vec<Vec<f64>> = combinations(&of.iter().map(|l| l - 1).collect::<Vec<_>>())
-        .iter()
-        .map(|row| weights(&|at| at.iter().zip(row).map(|(level, row)| helmert(*row, *level)).product()))
-        .collect();
-    let degrees = orthogonal.len();
-    let sum_of_squares = squares(fit, &orthogonal);
-    let f = (error.degrees > 0 && error.sum_of_squares > 0.0)
-        .then(|| sum_of_squares / degrees as f64 / (error.sum_of_squares / error.degrees as f64));
-    let p = f.and_then(|f| Some(FisherSnedecor::new(degrees as f64, error.degrees as f64).ok()?.sf(f)));
-    let pairs: Vec<Vec<(usize, usize)>> = of
-        .iter()
-        .map(|levels| (0..*levels).flat_map(|from| (from + 1..*levels).map(move |to| (from, to))).collect())
-        .collect();
-    let contrasts = combinations(&pairs.iter().map(Vec::len).collect::<Vec<_>>())
-        .iter()
-        .map(|chosen| {
-            let levels: Vec<(usize, usize)> = chosen.iter().zip(&pairs).map(|(i, pairs)| pairs[*i]).collect();
-            let sign = |(level, (from, to)): (&usize, &(usize, usize))| {
-                f64::from(u8::from(level == to)) - f64::from(u8::from(level == from))
-            };
-            let weights = weights(&|at| at.iter().zip(&levels).map(sign).product());
-            let (estimate, low, high) = scale.interval(fit.combine(&weights));
-            Contrast { levels, estimate, low, high }
-        })
-        .collect();
-    let means = combined
-        .into_iter()
-        .map(|levels| {
-            let weights = weights(&|at| f64::from(u8::from(at == levels)));
-            let (mean, low, high) = scale.interval(fit.combine(&weights));
-            LevelMean { levels, mean, low, high }
-        })
-        .collect();
-    Effect { factors, share: share(sum_of_squares), sum_of_squares, degrees, f, p, contrasts, means }
-}
-
-/// Helmert's contrast number `row` at a level: the mean of the levels up to `row` against the one after it, of length 1.
-fn helmert(row: usize, level: usize) -> f64 {
-    let length = ((row + 1) * (row + 2)) as f64;
-    match level {
-        l if l <= row => 1.0 / length.sqrt(),
-        l if l == row + 1 => -((row + 1) as f64) / length.sqrt(),
-        _ => 0.0,
-    }
-}
-
-/// The sum of squares of what all the `contrasts` say: (Cμ)ᵀ(CVCᵀ)⁻¹(Cμ).
-fn squares(fit: &Fit, contrasts: &[Vec<f64>]) -> f64 {
-    let values: Vec<f64> = contrasts.iter().map(|c| fit.combine(c).0).collect();
-    let Some(covariance) = &fit.covariance else {
-        // Orthogonal, and of one variance each.
-        return contrasts.iter().zip(&values).map(|(c, value)| value.powi(2) / fit.combine(c).1).sum();
-    };
-    let mut among = Symmetric::zero(contrasts.len());
-    for (i, row) in contrasts.iter().enumerate() {
-        for (j, column) in contrasts[..=i].iter().enumerate() {
-            among.add(i, j, covariance.form(row, column));
-        }
-    }
-    among.inverse().map_or(f64::NAN, |inverse| inverse.form(&values, &values))
-}
-
-fn coded(factors: usize, cells: &[Vec<usize>], fit: &Fit, scale: &Scale) -> Vec<Coded> {
-    let with_mean = std::iter::once(Vec::new()).chain(sets(factors));
-    with_mean
-        .map(|factors| {
-            let sign = |cell: &Vec<usize>| -> f64 {
-                factors.iter().map(|f| if cell[*f] == 1 { 1.0 } else { -1.0 }).product()
-            };
-            let weights: Vec<f64> = cells.iter().map(|cell| sign(cell) / cells.len() as f64).collect();
-            let (q, low, high) = scale.interval(fit.combine(&weights));
-            Coded { factors, q, low, high }
-        })
-        .collect()
 }
 
 #[cfg(test)]

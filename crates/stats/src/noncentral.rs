@@ -19,29 +19,40 @@ const NOTHING: f64 = 45.0;
 /// assert!((kelvin_stats::noncentral::below(2.570_581_8, 5.0, 0.0).unwrap() - 0.975).abs() < 1e-8);
 /// ```
 pub fn below(t: f64, df: f64, shift: f64) -> Option<f64> {
-    if !(df >= 1.0 && df.is_finite() && t.is_finite() && shift.is_finite()) {
+    if !(t.is_finite() && shift.is_finite()) {
+        return None;
+    }
+    // Φ climbs over a width of 1/|t| in S.
+    mean_over_scale(df, t.abs(), |scale| normal::below(t * scale - shift))
+}
+
+/// The mean of a probability over S, where S² is a χ² with `df` degrees of freedom over their number; `steepness` is how
+/// fast it changes with S at most. None for fewer than one degree of freedom.
+pub(crate) fn mean_over_scale(df: f64, steepness: f64, probability: impl Fn(f64) -> f64) -> Option<f64> {
+    if !(df >= 1.0 && df.is_finite() && steepness.is_finite()) {
         return None;
     }
     // ln of the density of x = ln S: ν·x − ν·e²ˣ/2, and a constant. Its peak is at x = 0.
     let constant = std::f64::consts::LN_2 + df / 2.0 * (df / 2.0).ln() - ln_gamma(df / 2.0);
     let log_density = |x: f64| df * x - df / 2.0 * (2.0 * x).exp() + constant;
     let floor = log_density(0.0) - NOTHING;
+    let deviation = (1.0 / (2.0 * df).sqrt()).min(1.0);
     let end = |direction: f64| {
         let mut x = 0.0;
         while log_density(x) > floor {
-            x += direction * (1.0 / (2.0 * df).sqrt()).min(1.0);
+            x += direction * deviation;
         }
         x
     };
     let (low, high) = (end(-1.0), end(1.0));
-    // Φ climbs over a width of 1/|t| in S: at least eight steps on that, and eight on a deviation of x.
-    let step = (1.0 / (2.0 * df).sqrt()).min(1.0 / (1.0 + t.abs() * high.exp())).min(0.5) / 8.0;
+    // At least eight steps on the probability's own width, and eight on a deviation of x.
+    let step = deviation.min(1.0 / (1.0 + steepness * high.exp())).min(0.5) / 8.0;
     let steps = ((high - low) / step).ceil();
     let step = (high - low) / steps;
     let sum: f64 = (0..=steps as usize)
         .map(|i| {
             let x = low + i as f64 * step;
-            log_density(x).exp() * normal::below(t * x.exp() - shift)
+            log_density(x).exp() * probability(x.exp())
         })
         .sum();
     Some((sum * step).clamp(0.0, 1.0))

@@ -25,7 +25,7 @@ const ROUNDING: f64 = 1e-12;
 /// The two-sided p of "the differences lie around 0", by flipping their signs: the part of all 2ⁿ choices of signs for
 /// which the sum is at least as far from 0 as the one measured. Exact for up to 30 differences, beyond that from
 /// 49,999 choices drawn with a fixed seed, counting the one measured (Davison and Hinkley, Bootstrap Methods and their
-/// Application, 1997, equation 4.11). None without differences, or with one that is not finite.
+/// Application, 1997, chapter 4). None without differences, or with one that is not finite.
 ///
 /// ```
 /// // All six of one sign: only 2 of the 64 choices are as extreme.
@@ -36,6 +36,7 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
     if n == 0 || differences.iter().any(|d| !d.is_finite()) {
         return None;
     }
+    let differences = &scaled(differences);
     let measured = differences.iter().sum::<f64>().abs();
     let extreme = measured - ROUNDING * differences.iter().map(|d| d.abs()).sum::<f64>();
     if extreme <= 0.0 {
@@ -69,6 +70,12 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
     Some(drawn_p(count))
 }
 
+/// The values over the largest of them: no sum of those leaves the range of numbers.
+fn scaled(values: &[f64]) -> Vec<f64> {
+    let largest = values.iter().map(|v| v.abs()).fold(0.0, f64::max);
+    values.iter().map(|v| if largest > 0.0 { v / largest } else { *v }).collect()
+}
+
 /// The sums of `values` with every choice of signs; the one sum 0 of none.
 fn signed_sums(values: &[f64]) -> Vec<f64> {
     let mut sums = vec![0.0];
@@ -87,14 +94,15 @@ pub fn two_samples(a: &[f64], b: &[f64]) -> Option<f64> {
     if n == 0 || m == 0 || a.iter().chain(b).any(|v| !v.is_finite()) {
         return None;
     }
-    let mean = a.iter().chain(b).sum::<f64>() / (n + m) as f64;
+    let mut all = scaled(&[a, b].concat());
+    let mean = all.iter().sum::<f64>() / (n + m) as f64;
     // Around the common mean the sums of both samples are each other's negative: one of them says it all.
-    let mut all: Vec<f64> = a.iter().chain(b).map(|v| v - mean).collect();
+    for value in &mut all {
+        *value -= mean;
+    }
     let measured = all[..n].iter().sum::<f64>().abs();
-    // The mean itself is rounded, by a part of the values and not of their distances from it.
-    let largest = a.iter().chain(b).map(|v| v.abs()).fold(0.0, f64::max);
-    let rounding =
-        ROUNDING * all.iter().map(|v| v.abs()).sum::<f64>() + 4.0 * f64::EPSILON * largest * n as f64;
+    // The mean itself is rounded, by a part of the values (of 1) and not of their distances from it.
+    let rounding = ROUNDING * all.iter().map(|v| v.abs()).sum::<f64>() + 4.0 * f64::EPSILON * n as f64;
     let extreme = measured - rounding;
     if extreme <= 0.0 {
         return Some(1.0);

@@ -6,7 +6,8 @@
 //! (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, section 2.4).
 
 use crate::compare::FEWEST;
-use crate::noncentral;
+use crate::noncentral::{self, mean_over_scale};
+use crate::normal;
 use crate::student::quantile;
 
 /// Runs beyond which nobody would go.
@@ -37,6 +38,43 @@ pub fn found_between(n: u32, cv: f64, effect: f64, confidence: f64) -> Option<f6
 /// The probability that [`pairs`]' test finds the effect with `n` pairs, n at least 2.
 pub fn found_in_pairs(n: u32, sd_of_log_ratio: f64, effect: f64, confidence: f64) -> Option<f64> {
     found(effect, sd_of_log_ratio / f64::from(n).sqrt(), f64::from(n) - 1.0, confidence)
+}
+
+/// [`runs_a_side`], so that the verdict is "changed": the test finds the effect, and the estimate is beyond the `noise`
+/// too ([`crate::compare::compare`]). A change of just the noise is called so in half of the studies however many runs
+/// there are, and a smaller one in fewer: none for an effect that is not larger than the noise.
+pub fn runs_a_side_beyond(cv: f64, effect: f64, noise: f64, power: f64, confidence: f64) -> Option<u32> {
+    (effect.ln_1p().abs() > noise.ln_1p()).then_some(())?;
+    fewest(power, |n| changed_between(n, cv, effect, noise, confidence))
+}
+
+/// [`pairs`], so that the verdict is "changed", likewise.
+pub fn pairs_beyond(
+    sd_of_log_ratio: f64,
+    effect: f64,
+    noise: f64,
+    power: f64,
+    confidence: f64,
+) -> Option<u32> {
+    (effect.ln_1p().abs() > noise.ln_1p()).then_some(())?;
+    fewest(power, |n| changed_in_pairs(n, sd_of_log_ratio, effect, noise, confidence))
+}
+
+/// The probability that the verdict on the effect is "changed" with `n` runs a side, n at least 2.
+pub fn changed_between(n: u32, cv: f64, effect: f64, noise: f64, confidence: f64) -> Option<f64> {
+    let error = (cv.powi(2).ln_1p() * 2.0 / f64::from(n)).sqrt();
+    changed(effect, error, 2.0 * f64::from(n) - 2.0, noise, confidence).filter(|_| cv >= 0.0)
+}
+
+/// The probability that the verdict on the effect is "changed" with `n` pairs, n at least 2.
+pub fn changed_in_pairs(
+    n: u32,
+    sd_of_log_ratio: f64,
+    effect: f64,
+    noise: f64,
+    confidence: f64,
+) -> Option<f64> {
+    changed(effect, sd_of_log_ratio / f64::from(n).sqrt(), f64::from(n) - 1.0, noise, confidence)
 }
 
 /// Runs after which the interval of their mean is expected to be at most `half_width` of the mean to either side
@@ -97,6 +135,24 @@ fn found(effect: f64, error: f64, df: f64, confidence: f64) -> Option<f64> {
     Some(1.0 - noncentral::below(critical, df, shift)? + noncentral::below(-critical, df, shift)?)
 }
 
+/// P(|T| > t and the estimate beyond the noise): with the scatter found, S times the true one, the estimate must exceed
+/// the larger of t·S and the noise, in true standard errors.
+fn changed(effect: f64, error: f64, df: f64, noise: f64, confidence: f64) -> Option<f64> {
+    let shift = effect.ln_1p().abs();
+    let planned = shift.is_finite() && error > 0.0 && error.is_finite() && noise >= 0.0 && noise.is_finite();
+    if !(planned && confidence > 0.0 && df >= 1.0) {
+        // Without any scatter the estimate is the truth.
+        let certain = error == 0.0 && shift.is_finite() && noise >= 0.0;
+        return certain.then(|| f64::from(u8::from(shift > noise.ln_1p())));
+    }
+    let critical = quantile(f64::midpoint(1.0, confidence), df)?;
+    let (shift, noise) = (shift / error, noise.ln_1p() / error);
+    mean_over_scale(df, critical, |scale| {
+        let bound = (critical * scale).max(noise);
+        normal::above(bound - shift) + normal::above(bound + shift)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,8 +161,8 @@ mod tests {
 
     #[test]
     fn cohens_tables() {
-        // Cohen 1988, table 2.4.1: two-sided 5 %, power 0.8: 26 a side for d = 0.8, 64 for 0.5, 393 for 0.2.
-        for (d, n) in [(0.8, 26), (0.5, 64), (0.2, 393)] {
+        // Cohen 1988, table 2.4.1: two-sided 5 %, power 0.8: 26 a side for d = 0.8, 64 for 0.5, 393.4 for 0.2.
+        for (d, n) in [(0.8, 26), (0.5, 64), (0.2, 394)] {
             // The effect and the scatter in logarithms are in the ratio d.
             let cv = 0.01;
             let effect = (d * f64::sqrt(f64::ln_1p(cv * cv))).exp_m1();
@@ -126,7 +182,8 @@ mod tests {
 
     #[test]
     fn what_is_planned_is_found_as_often_as_planned() {
-        let (sd, effect) = (0.02, 0.03);
+        // Few enough runs that compare's own p is counted and not drawn, which would take most of the time.
+        let (sd, effect) = (0.018, 0.03);
         let mut random = Resampler::new(31);
         let (n, blocks) =
             (runs_a_side(sd, effect, 0.9, 0.95).unwrap(), pairs(sd, effect, 0.9, 0.95).unwrap());
@@ -164,6 +221,50 @@ mod tests {
         // 0.5 %: t(0.975, 17)·0.01/√18 = 0.00497.
         assert_eq!(runs_for_interval(0.01, 0.005, 0.95), Some(18));
         assert_eq!(runs_for_interval(0.0, 0.005, 0.95), Some(2));
+    }
+
+    #[test]
+    fn a_verdict_beyond_the_noise_takes_more_runs() {
+        // Without a noise it is the test's own power.
+        for (n, cv, effect) in [(4, 0.01, 0.03), (6, 0.02, -0.03), (11, 0.02, 0.03)] {
+            let (changed, found) = (
+                changed_between(n, cv, effect, 0.0, 0.95).unwrap(),
+                found_between(n, cv, effect, 0.95).unwrap(),
+            );
+            assert!((changed - found).abs() < 1e-8, "{changed} {found}");
+        }
+        // At the noise itself it is a coin's, and no number of runs helps.
+        assert!((changed_between(2000, 0.01, 0.01, 0.01, 0.95).unwrap() - 0.5).abs() < 1e-3);
+        assert_eq!(runs_a_side_beyond(0.01, 0.01, 0.01, 0.9, 0.95), None);
+        assert_eq!(pairs_beyond(0.01, -0.005, 0.01, 0.9, 0.95), None);
+        assert_eq!(runs_a_side_beyond(0.02, 0.03, 0.0, 0.9, 0.95), runs_a_side(0.02, 0.03, 0.9, 0.95));
+        assert_eq!(pairs_beyond(0.02, 0.03, 0.0, 0.9, 0.95), pairs(0.02, 0.03, 0.9, 0.95));
+        let (near, far) =
+            (runs_a_side_beyond(0.02, 0.03, 0.02, 0.9, 0.95), runs_a_side(0.02, 0.03, 0.9, 0.95));
+        assert!(near > far, "{near:?} {far:?}");
+        // As compare judges.
+        let mut random = Resampler::new(6);
+        let changed = (0..2000)
+            .filter(|_| {
+                let mut side =
+                    |at: f64| -> Vec<f64> { (0..6).map(|_| at * (0.015 * random.normal()).exp()).collect() };
+                let (a, b) = (side(1.0), side(0.97));
+                compare(Sides::Independent { a: &a, b: &b }, 0.02, 0.95).unwrap().verdict == Verdict::Changed
+            })
+            .count() as f64
+            / 2000.0;
+        let expected = changed_between(6, 0.015, -0.03, 0.02, 0.95).unwrap();
+        assert!((changed - expected).abs() < 0.03, "{changed} {expected}");
+    }
+
+    #[test]
+    fn without_scatter_the_truth_is_judged() {
+        assert_eq!(changed_between(4, 0.0, 0.03, 0.01, 0.95), Some(1.0));
+        assert_eq!(changed_in_pairs(4, 0.0, 0.005, 0.01, 0.95), Some(0.0));
+        assert_eq!(
+            (changed_in_pairs(4, -1.0, 0.03, 0.01, 0.95), changed_in_pairs(4, 0.01, 0.03, -0.01, 0.95)),
+            (None, None)
+        );
     }
 
     #[test]

@@ -21,9 +21,13 @@ const FAR: f64 = 9.0;
 /// bounds follow by recursive integration (Armitage, McPherson and Rowe 1969; Jennison and Turnbull, Group Sequential
 /// Methods, 2000, chapter 19).
 ///
-/// The theory is the normal distribution's. The p of a t test is compared with it, which is exact for one look and near
-/// for several: simulated with the paired t test, looks after every pair from the fourth on raise no more than was asked
-/// (see the tests). Looks before the fourth run are not advised; [`crate::compare`] judges none of them.
+/// The theory is the normal distribution's ([`Boundary::normal`]), and what is compared with it is the p of a t test.
+/// That is exact for one look; with several, of few runs, the t of one look says less about the next one's than the
+/// theory takes for granted, and 5 % become up to 5.6 % (simulated with the paired t test: 5.6 % for looks at each number
+/// of pairs from 4 to 10, 5.4 % at 6, 8, 10 and 12; `examples/rates.rs`). [`Boundary::new`] therefore spends a little less, α/(1 + 3/2n) for n runs
+/// at the end: thirteen plans of 2 to 25 looks, simulated 100,000 times each, raise between 4.2 and 5.1 % in pairs, and
+/// between 4.4 and 5.0 % by Welch's test (a part of them is simulated in the tests). Looks before the fourth run
+/// are not advised; [`crate::compare`] judges none of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boundary {
     looks: Vec<u32>,
@@ -31,15 +35,21 @@ pub struct Boundary {
 }
 
 impl Boundary {
-    /// The boundary of `looks` (the pairs, or runs a side, there are at each look, ascending; the last is the end) with
-    /// an overall probability `alpha` of a false alarm. None when there are no looks or more than a hundred, they do not
-    /// ascend from 1, or `alpha` is not within (0, 1).
+    /// The boundary for t tests at `looks` (the pairs, or runs a side, there are at each look, ascending; the last is the
+    /// end) with an overall probability `alpha` of a false alarm. None when there are no looks or more than a hundred, they
+    /// do not ascend from 1, or `alpha` is not within (0, 1).
     ///
     /// ```
     /// let boundary = kelvin_stats::sequential::Boundary::new(&[6, 8, 10, 12], 0.05).unwrap();
     /// assert!(boundary.nominal(0) < 0.004 && boundary.nominal(3) > 0.035);
     /// ```
     pub fn new(looks: &[u32], alpha: f64) -> Option<Self> {
+        let last = f64::from(*looks.last()?);
+        Self::normal(looks, if looks.len() > 1 { alpha / (1.0 + 1.5 / last) } else { alpha })
+    }
+
+    /// The same for a statistic that is normal with a known variance, as it stands in the books.
+    pub fn normal(looks: &[u32], alpha: f64) -> Option<Self> {
         let last = f64::from(*looks.last()?);
         let ascending = looks[0] > 0 && looks.windows(2).all(|w| w[0] < w[1]);
         if !ascending || looks.len() > MOST_LOOKS || !(alpha > 0.0 && alpha < 1.0) {
@@ -57,7 +67,7 @@ impl Boundary {
             let (bound, next) = match &going_on {
                 None => {
                     // All spent is all there is: P(Z > z) is spent, and the region is what lies within.
-                    let bound = bisect(|z| normal::above(z), spend);
+                    let bound = bisect(normal::above, spend);
                     (bound, GoingOn::first(part, bound * part.sqrt()))
                 }
                 Some(region) => {
@@ -74,7 +84,8 @@ impl Boundary {
     }
 
     /// The two-sided p below which look number `look`, counted from 0, may stop and say "changed"; 0 for a look that was
-    /// not planned: it may never stop.
+    /// not planned: it may never stop. Early looks of a long plan have a p so small (10⁻²⁰) that 1 − p is 1 and no interval
+    /// has that confidence: they may not stop either.
     pub fn nominal(&self, look: usize) -> f64 {
         self.bounds.get(look).map_or(0.0, |z| 2.0 * normal::above(*z))
     }
@@ -161,12 +172,12 @@ mod tests {
     fn five_equal_looks_have_the_published_bounds() {
         // Two-sided 5 %, five equal looks, Lan and DeMets' O'Brien-Fleming type: 4.877, 3.357, 2.680, 2.290, 2.031
         // (Reboussin et al., Controlled Clinical Trials 21, 2000; R package ldbounds).
-        let found = Boundary::new(&[2, 4, 6, 8, 10], 0.05).unwrap();
+        let found = Boundary::normal(&[2, 4, 6, 8, 10], 0.05).unwrap();
         for (look, z) in [4.877, 3.357, 2.680, 2.290, 2.031].into_iter().enumerate() {
             assert!((found.z(look) - z).abs() < 6e-4, "look {look}: {}", found.z(look));
         }
         // Two looks: 2.963 and 1.969 (Jennison and Turnbull 2000; R package gsDesign).
-        let found = Boundary::new(&[5, 10], 0.05).unwrap();
+        let found = Boundary::normal(&[5, 10], 0.05).unwrap();
         assert!((found.z(0) - 2.963).abs() < 6e-4 && (found.z(1) - 1.969).abs() < 6e-4, "{found:?}");
     }
 
@@ -183,7 +194,7 @@ mod tests {
         let found = Boundary::new(&looks, 0.05).unwrap();
         let nominal: Vec<f64> = (0..looks.len()).map(|i| found.nominal(i)).collect();
         assert!(nominal.windows(2).all(|w| w[0] < w[1]), "{nominal:?}");
-        assert!(nominal[0] < 1e-10 && nominal[36] < 0.05 && nominal[36] > 0.02, "{nominal:?}");
+        assert!(nominal[0] < 1e-10 && nominal[36] < 0.05 && nominal[36] > 0.03, "{nominal:?}");
         assert_eq!(found.looks(), looks);
     }
 
@@ -216,13 +227,13 @@ mod tests {
 
     #[test]
     fn looking_often_raises_no_more_false_alarms_than_asked() {
-        // 5 % of 4000 are 200 ± 14, with the t test after as few as four pairs.
+        // 5 % of 10,000 are 500 ± 22, with the t test after as few as four pairs.
         for looks in [&[4, 5, 6, 7, 8, 9, 10][..], &[6, 8, 10, 12], &[4, 8, 12, 16, 20]] {
             let boundary = Boundary::new(looks, 0.05).unwrap();
-            let found = alarms(looks, |look| boundary.nominal(look), 4000, 5);
-            assert!((158..=242).contains(&found), "{looks:?}: {found} of 4000");
+            let found = alarms(looks, |look| boundary.nominal(look), 10_000, 5);
+            assert!((420..=550).contains(&found), "{looks:?}: {found} of 10,000");
             // At 5 % each time they would be more than twice as many, or the test above says nothing.
-            assert!(alarms(looks, |_| 0.05, 4000, 5) > 400);
+            assert!(alarms(looks, |_| 0.05, 2000, 5) > 200);
         }
     }
 }

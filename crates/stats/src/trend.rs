@@ -67,9 +67,11 @@ pub fn trend(values: &[f64]) -> Option<Trend> {
     change.is_finite().then_some(Trend { line, error, p, change })
 }
 
-/// The probability of a value at least as far from 0 as `t`, at `freedom` degrees of freedom.
+/// The probability of a value at least as far from 0 as `t`, at `freedom` degrees of freedom; none when `t`
+/// is not a number or there are no degrees of freedom.
 pub(crate) fn two_sided(t: f64, freedom: f64) -> Option<f64> {
-    Some(2.0 * StudentsT::new(0.0, 1.0, freedom).ok()?.sf(t.abs()))
+    // statrs panics at what is no number, which sums beyond the range of numbers lead to.
+    if t.is_nan() { None } else { Some(2.0 * StudentsT::new(0.0, 1.0, freedom).ok()?.sf(t.abs())) }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ fn of<'a>(analysis: &'a Analysis, factors: &[usize]) -> &'a Effect {
 
 #[test]
 fn jains_memory_cache_and_processors() {
-    // Jain 1991, chapter 17, example 17.?: memory A, cache B, processors C; y in the order of A fastest: 14 22 10 34 46
+    // Jain 1991, chapter 17: memory A, cache B, processors C; y in the order of A fastest: 14 22 10 34 46
     // 58 50 86. q0 40, A 10, B 5, C 20, AB 5, AC 2, BC 3, ABC 1; SST 4512; 18, 4, 71, 4, 1, 2, 0 %.
     let design = Design::new(&[2, 2, 2]);
     let y = [14.0, 22.0, 10.0, 34.0, 46.0, 58.0, 50.0, 86.0];
@@ -171,7 +171,7 @@ fn least_squares_of_a_balanced_study_is_what_its_means_say() {
     let places: Vec<usize> = observations.iter().map(|o| design.place(&o.cell).unwrap()).collect();
     let blocks: Vec<usize> = observations.iter().map(|o| o.block as usize).collect();
     let values: Vec<f64> = observations.iter().map(|o| o.value).collect();
-    let fit = fit_unbalanced(&values, &places, &blocks, 6, 4).unwrap();
+    let fit = Fit::unbalanced(&values, &places, &blocks, 6, 4).unwrap();
     let squares: f64 = fit.residuals.iter().map(|r| r * r).sum();
     close(squares, found.error.sum_of_squares, 1e-8);
     close(fit.blocks.unwrap().sum_of_squares, found.blocks.unwrap().sum_of_squares, 1e-7);

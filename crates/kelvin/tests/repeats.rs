@@ -70,9 +70,13 @@ fn sides_run_in_blocks_with_a_control() {
     place.write("a.toml", spec("1000"));
     place.write("b.toml", spec("10000"));
     let shown = place.expect(0, &["ab", "a.toml", "b.toml", "--name", "ten times"]);
-    for part in
-        ["group 1 \"ten times\": A/B", "what was changed", "script.define.n", "control", "changed: B's tps is"]
-    {
+    for part in [
+        "group 1 \"ten times\": A/B",
+        "what was changed",
+        "script.define.n",
+        "control",
+        "changed: B's tps is",
+    ] {
         assert!(shown.contains(part), "no {part} in\n{shown}");
     }
     let again = place.expect(0, &["groups", "1"]);
@@ -97,7 +101,7 @@ fn ctrl_c_sums_up_what_there_is() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_until("the second run is there", Duration::from_secs(60), || {
+    wait_until("the second run is there", Duration::from_mins(1), || {
         text(&place.run(&["runs", "--json"]).stdout).lines().count() >= 2
     });
     assert!(

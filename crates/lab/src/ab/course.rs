@@ -124,7 +124,8 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Blocks in which the effect is found with the power that the plan asks for.
 ///
-/// The larger of two numbers: what the noncentral t distribution gives if the scatter were known to be `sd`; and Stein's
+/// The larger of two numbers: what the noncentral t distribution gives if the scatter were known to be `sd`, for a verdict
+/// that says so in spite of the noise; and Stein's
 /// (Annals of Mathematical Statistics 16, 1945), which allows for the pilot not knowing it well: (t₁ + t₂)²·(sd/δ)² with
 /// both quantiles at its degrees of freedom. The scatter is that of a ratio of two single runs also where A runs
 /// twice: an effect must lie above the control's floor too, which has it.
@@ -133,7 +134,7 @@ fn needed(plan: &Plan, sd: f64, freedom: u32, effect: f64) -> Option<u32> {
         return Some(Plan::FEWEST);
     }
     let confidence = 1.0 - plan.alpha();
-    let known = power::pairs(sd, effect, plan.power, confidence)?;
+    let known = power::pairs_beyond(sd, effect, plan.noise, plan.power, confidence)?;
     let t = |p: f64| quantile(p, f64::from(freedom));
     let stein = ((t(f64::midpoint(1.0, confidence))? + t(plan.power)?) * sd / effect.ln_1p()).powi(2).ceil();
     (stein < 1e6).then(|| known.max(stein as u32))

@@ -86,7 +86,7 @@ fn what_happens_is_told_in_a_line() {
     let row = &rows(&plan, 1, 0.0)[0];
     let planning = Planning { pilot: 6, sd: 0.021, freedom: 10, needed: Some(14), blocks: 14 };
     let short = Planning { needed: Some(140), blocks: 60, ..planning.clone() };
-    let left = std::time::Duration::from_secs(300);
+    let left = std::time::Duration::from_mins(5);
     let look = Look { blocks: 10, nominal: 0.0031 };
     let told: Vec<String> = [
         Progress::Ran { row, blocks: 6, pilot: true, left },

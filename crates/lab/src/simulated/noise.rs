@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn neighbours_in_a_draw_were_neighbours_in_the_record() {
-        let text: String = (1..=12).map(|n| format!("a,{n}\n")).collect();
-        let noise = Noise::parse(&format!("# made by hand\n\n{text}")).unwrap();
+        let lines: Vec<String> = (1..=12).map(|n| format!("a,{n}")).collect();
+        let noise = Noise::parse(&format!("# made by hand\n\n{}\n", lines.join("\n"))).unwrap();
         let drawn = noise.draw(&mut Resampler::new(3), 200);
         let steps: Vec<f64> = drawn.windows(2).map(|pair| (pair[1] - pair[0]).abs() * 6.5).collect();
         assert!(steps.iter().all(|step| (step - 1.0).abs() < 1e-9), "{steps:?}");

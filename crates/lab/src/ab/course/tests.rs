@@ -59,8 +59,9 @@ fn the_planned_number_grows_with_the_scatter_and_stays_within_its_bounds() {
     // While the pilot runs, nothing is known.
     let early = Course::of(&plan, &complete(&plan, &quiet[..9]));
     assert_eq!((early.blocks, early.planning), (6, None));
-    let wild: Vec<[f64; 3]> =
-        (0..6).map(|block| if block % 2 == 0 { [1.0, 2.0, 3.0] } else { [3.0, 1.0, 2.0] }).collect();
+    let wild: Vec<[f64; 3]> = (0_u32..6)
+        .map(|block| if block.is_multiple_of(2) { [1.0, 2.0, 3.0] } else { [3.0, 1.0, 2.0] })
+        .collect();
     let course = Course::of(&plan, &complete(&plan, &rows(&wild)));
     assert_eq!(course.blocks, Plan::MOST);
     assert!(course.planning.unwrap().needed > Some(Plan::MOST));

@@ -67,7 +67,7 @@ fn what_is_below_the_control_s_floor_is_within_noise_and_nothing_is_no_change() 
     assert_eq!(verdict(&rows(&plan, 3, value(-0.05))), Verdict::NotTestable);
     // A and A' 8 % apart, now this way and now that: 3 % cannot be resolved, although B has them in every block.
     let torn = |block: u32, treatment: &str| {
-        let apart = if block % 2 == 0 { 1.04 } else { 1.0 / 1.04 };
+        let apart = if block.is_multiple_of(2) { 1.04 } else { 1.0 / 1.04 };
         match treatment {
             "A" => 1000.0 * apart,
             "A'" => 1000.0 / apart,

@@ -53,8 +53,9 @@ fn more_void_runs_than_may_be_end_it() {
 fn the_rule_ends_it_as_soon_as_the_interval_is_narrow_and_never_before_six() {
     let plan = Plan::until(&spec(), 6, 30, 0.01);
     // ± 0.1 %: six suffice. ± 1.5 %: more are needed. ± 20 %: not even thirty do.
-    let of =
-        |size: f64| made(&plan, move |n| Simulation::of(100.0 + if n % 2 == 0 { size } else { -size })).0;
+    let of = |size: f64| {
+        made(&plan, move |n| Simulation::of(100.0 + if n.is_multiple_of(2) { size } else { -size })).0
+    };
     assert_eq!(of(0.1).rows.len(), 6);
     let some = of(1.5).rows;
     assert!((10..=20).contains(&some.len()), "{}", some.len());

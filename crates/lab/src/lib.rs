@@ -2,6 +2,7 @@
 //! run as a whole ([`run`]). Everything that happens comes out as [`kelvin_measure::Event`]s.
 
 pub mod analysis;
+pub mod ab;
 pub mod arrivals;
 pub mod bench;
 pub mod conditions;
@@ -11,8 +12,10 @@ pub mod factor;
 pub mod find_max;
 pub mod observation;
 pub mod reset;
+pub mod repeat;
 pub mod run;
 mod series;
+pub mod simulated;
 pub mod spec;
 pub mod squeeze;
 pub mod study;

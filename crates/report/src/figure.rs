@@ -3,7 +3,7 @@
 use kelvin_measure::event::AuditLine;
 
 /// What stands where a figure cannot be given.
-pub(crate) const NONE: &str = "–";
+pub const NONE: &str = "–";
 
 /// A whole number with its thousands apart: 1,234,567.
 pub(crate) fn whole(value: u64) -> String {
@@ -43,7 +43,7 @@ pub(crate) fn amount(bytes: f64) -> String {
 }
 
 /// A figure of any size with four figures, as a table of many sorts of them needs.
-pub(crate) fn significant(value: f64) -> String {
+pub fn significant(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
         NONE.into()
@@ -62,7 +62,7 @@ pub(crate) fn significant(value: f64) -> String {
 }
 
 /// A share, "12.3 %".
-pub(crate) fn percent(value: Option<f64>) -> String {
+pub fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.into(), |v| format!("{v:.1} %"))
 }
 

@@ -2,6 +2,7 @@
 
 mod driver;
 mod interrupt;
+mod lab;
 mod load;
 mod observe;
 mod options;
@@ -23,6 +24,8 @@ Usage: cargo xtask bench NAME [ROW…] [--rounds N] [--seconds N]
 
 Benchmarks:
   driver  Kelvin beside pgbench, and its figures beside the truth
+  lab     how often A/B comparisons are wrong: false-alarms and power on recorded noise, real-false-alarms and
+          real-power on this machine; `record` prints one more series of noise
   load    loading 10 warehouses into PostgreSQL and into SQLite
   observe what watching costs, and how many findings a healthy run has
   reset   resetting 10 warehouses on PostgreSQL in each way
@@ -32,6 +35,9 @@ Options:
   ROW…         only these rows of `driver`, `observe`, `reset` or `users`
   --rounds N   how often each is run; medians are printed [default: 5; 10 for observe]
   --seconds N  length of a run [default: 5 for driver, 3 for users, 15 for observe]
+  ROW…         only these rows of `driver`, `lab`, `observe` or `users`
+  --rounds N   how often each is run; medians are printed [default: 5; 10 for observe, 20 for lab]
+  --seconds N  length of a run [default: 5 for driver, 1 for lab, 3 for users, 15 for observe]
 ";
 
 /// Runs the benchmark that the words name.
@@ -41,6 +47,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         ["observe", rest @ ..] => observe::observe(&Options::parse(rest, 10, 15)?),
         ["reset", rest @ ..] => reset::reset(&Options::parse(rest, 5, 5)?),
         ["users", rest @ ..] => users::users(&Options::parse(rest, 5, 3)?),
+        ["lab", rest @ ..] => lab::lab(&Options::parse(rest, 20, 1)?),
         ["load"] => load::load(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

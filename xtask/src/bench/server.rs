@@ -67,6 +67,16 @@ impl Bench {
         self.run_kelvin(args)
     }
 
+    /// The command under test, for those who run it themselves.
+    pub(crate) fn program(&self) -> &Path {
+        &self.kelvin
+    }
+
+    /// Points a command to the benchmark's own results file and server.
+    pub(crate) fn environment(&self, command: &mut Command) {
+        command.env("KELVIN_STORE", self.directory.join("kelvin.db")).env("KELVIN_SERVERS", &self.directory);
+    }
+
     fn run_kelvin(&self, args: &[&str]) -> Result<Cost> {
         let store = self.directory.join("kelvin.db");
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();

@@ -13,6 +13,7 @@ use super::history::HistoryPlaceArgs;
 use super::observation::ObservationArgs;
 use super::pace::PaceArgs;
 use super::reset::ResetArgs;
+use super::repeat::RepeatArgs;
 use super::set;
 
 /// The database.
@@ -52,6 +53,7 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     reset: ResetArgs,
+    pub(super) repeat: RepeatArgs,
 
     /// Decides every random value of the run [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
@@ -93,7 +95,7 @@ pub(crate) struct LoadArgs {
     pub(crate) metrics: Option<SocketAddr>,
 
     /// Show the run on the whole terminal while it goes on; ? explains the keys, q stops it
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "repeat", "until"])]
     pub(crate) tui: bool,
 }
 

@@ -1,5 +1,6 @@
 //! The command line as typed. What it means is decided in `commands`.
 
+mod ab;
 mod doctor;
 mod familiar;
 mod history;
@@ -11,6 +12,7 @@ mod pace;
 mod parse;
 mod pgbench;
 mod reset;
+mod repeat;
 mod script;
 mod snapshot;
 mod server;
@@ -27,6 +29,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use kelvin_lab::Spec;
 
+pub(crate) use ab::AbArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryPlace};
 pub(crate) use observe::ObserveArgs;
@@ -87,6 +90,10 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Put a load on a database and cut its resources in turn: what does the throughput wait for?
     Squeeze(SqueezeArgs),
+    /// Run two or more specifications in turn, in blocks, and tell their ratio
+    Ab(AbArgs),
+    /// List the groups of runs that belong together, or show one
+    Groups(GroupsArgs),
     /// Make and load a workload's tables
     Build(BuildArgs),
     /// Check a workload's data against its consistency conditions
@@ -157,10 +164,20 @@ pub(crate) struct RunsArgs {
     pub(crate) json: bool,
 }
 
+/// `kelvin groups`.
+#[derive(Debug, Args)]
+pub(crate) struct GroupsArgs {
+    /// The group to show: its number
+    pub(crate) group: Option<i64>,
+    /// As JSON, one group a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `kelvin show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// The run: its number, its label, or "last"
+    /// The run: its number, its label, or "last"; or a group of runs, such as group:3
     #[arg(default_value = "last")]
     pub(crate) run: String,
     /// Every point in full, every note on the timeline, every finding and every line of evidence

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use kelvin_lab::Spec;
+use kelvin_lab::repeat::Plan;
 use kelvin_lab::spec::WorkloadName;
 
 use super::load::LoadArgs;
@@ -126,6 +127,17 @@ impl<T: Args + Flags, P: Args + Flags> OnTables<T, P> {
     }
 }
 
+/// Refuses a file that allows its scripts to run shell commands.
+pub(super) fn refuse_shell(spec: &Spec) -> Result<()> {
+    if spec.pgbench.allow_shell || spec.script.allow_shell {
+        bail!(
+            "the file allows its scripts to run shell commands on this machine (allow-shell = true): read its \
+             scripts, and say --allow-shell as well if they may"
+        );
+    }
+    Ok(())
+}
+
 /// [`super::parse`] has replaced or refused every other word.
 fn unknown<T>(words: &[OsString]) -> Result<T> {
     bail!("no workload in {words:?}")
@@ -151,13 +163,12 @@ impl RunArgs {
             RunWorkload::Script(flags) => flags.language.allow_shell,
             RunWorkload::TprocC(_) | RunWorkload::Other(_) => false,
         };
-        if self.file.is_some() && !flag && (spec.pgbench.allow_shell || spec.script.allow_shell) {
-            bail!(
-                "the file allows its scripts to run shell commands on this machine (allow-shell = true): read its \
-                 scripts, and say --allow-shell as well if they may"
-            );
-        }
-        Ok(())
+        if self.file.is_some() && !flag { refuse_shell(spec) } else { Ok(()) }
+    }
+
+    /// How often the run is repeated; none when it is made once.
+    pub(crate) fn repeat(&self, spec: &Spec) -> Result<Option<Plan>> {
+        self.load().map_or(Ok(None), |load| load.repeat.plan(spec))
     }
 
     fn load(&self) -> Option<&LoadArgs> {

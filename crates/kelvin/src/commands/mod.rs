@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+mod ab;
 pub(crate) mod build;
 pub(crate) mod check;
 mod compare;
@@ -8,7 +9,9 @@ mod doctor;
 mod drop;
 mod gate;
 mod history;
+mod groups;
 mod observe;
+mod repeat;
 mod report;
 mod run;
 mod runs;
@@ -37,6 +40,8 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
     match cli.command {
         Command::Run(args) => run::run(&args, global),
         Command::Squeeze(args) => squeeze::squeeze(&args, global),
+        Command::Ab(args) => ab::ab(&args, global),
+        Command::Groups(args) => groups::groups(&args, global),
         Command::Build(args) => build::build(&args, global),
         Command::Check(args) => check::check(&args, global),
         Command::Drop(args) => drop::drop_data(&args, global),

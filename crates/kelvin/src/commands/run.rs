@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use kelvin_lab::Outcome;
 use kelvin_measure::event::Status;
 use kelvin_report::Report;
@@ -30,6 +30,14 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     // The figures of a squeezed database are no part of its history.
     let history = if squeeze.is_some() { args.refuse_history()? } else { args.history()? };
     kelvin_lab::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
+    if let Some(plan) = args.repeat(&spec)? {
+        if squeeze.is_some() {
+            bail!(
+                "a squeeze is made once: its own slices are its repetitions; leave --repeat and --until out"
+            );
+        }
+        return super::repeat::repeat(args, &spec, &plan, history, global);
+    }
     let stop = signal::listen()?;
     let mut live: Box<dyn Live> = if args.tui() {
         Box::new(Tui::new(&spec, global.quiet, &stop)?)

@@ -15,6 +15,9 @@ use crate::place;
 /// Prints what `kelvin run` printed.
 pub(crate) fn show(args: &ShowArgs, global: &Global) -> Result<Code> {
     let store = Store::open_read_only(&place::store(global.store.as_deref())?)?;
+    if let Some(group) = args.run.strip_prefix("group:") {
+        return super::groups::show(&store, group);
+    }
     let report = Report::load(&store, store.find(&args.run)?)?;
     out::write(&kelvin_report::text::render(&report, options(args.all)))?;
     Ok(Code::Success)

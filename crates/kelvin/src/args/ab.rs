@@ -1,0 +1,207 @@
+//! `kelvin ab`'s flags.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use kelvin_lab::ab::Plan;
+use kelvin_lab::{Spec, bench};
+
+use super::repeat::FIGURES;
+use super::workload::refuse_shell;
+
+/// `kelvin ab`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Every block runs each side once, in an order that the seed decides and that is balanced over the \
+    blocks, and A a second time: the control, which shows how far two runs of the same thing are apart here \
+    (--no-control leaves it out). The result is the ratio B/A with its 95 % interval and an exact p, and one of three \
+    verdicts: no change, within noise, changed. The files are run specifications, as --print-spec writes them.\n\n\
+    Examples:\n  kelvin run tproc-c --target postgres -w 10 --print-spec > a.toml\n  \
+    sed 's/calls = .*/calls = \"pipelined\"/' a.toml > b.toml\n  \
+    kelvin ab a.toml b.toml                             6 blocks\n  \
+    kelvin ab a.toml b.toml --effect 3% --power 0.9     as many blocks as it takes to find 3 %\n  \
+    kelvin ab a.toml b.toml --blocks 20 --stop-early    20 blocks, or fewer when it is clear before\n  \
+    kelvin ab a.toml b.toml c.toml --figure p99         three sides, judged by p99"
+)]
+pub(crate) struct AbArgs {
+    /// The specifications; the others are set against the first
+    #[arg(required = true, num_args = 2.., value_name = "FILE.toml")]
+    files: Vec<PathBuf>,
+
+    /// Blocks, in each of which every side runs: 2 to 1000 [default: 6]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000),
+        conflicts_with = "effect")]
+    blocks: Option<u32>,
+
+    /// The smallest change that is to be found, such as 3%: a pilot says how many blocks that takes
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    effect: Option<f64>,
+
+    /// With --effect: the probability with which it is to be found, 0.5 to 0.99 [default: 0.8]
+    #[arg(long, value_name = "P", value_parser = probability, requires = "effect")]
+    power: Option<f64>,
+
+    /// With --effect: blocks of the pilot, which count in the result: 4 to 100 [default: 6]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=100), requires = "effect")]
+    pilot: Option<u32>,
+
+    /// With --effect: blocks at most [default: 60]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=1000), requires = "effect")]
+    max_blocks: Option<u32>,
+
+    /// End before the last block when a look on the way is clear; the looks and their bounds are told before
+    #[arg(long)]
+    stop_early: bool,
+
+    /// Run A once in each block and not twice: no floor is known then below which nothing can be told
+    #[arg(long)]
+    no_control: bool,
+
+    /// The smallest relative change that matters [default: 1%]
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    noise: Option<f64>,
+
+    /// The figure that is judged; all others are exploratory [default: the throughput; p99 with a rate]
+    #[arg(long, value_name = "FIGURE", value_parser = FIGURES)]
+    figure: Option<String>,
+
+    /// Void runs that are replaced before it ends [default: a third of the runs]
+    #[arg(long, value_name = "N")]
+    replace: Option<u32>,
+
+    /// Decides the order of the runs [default: the seed of A]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// A name to find the comparison by
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Scripts of the files may run shell commands
+    #[arg(long)]
+    allow_shell: bool,
+
+    /// Print every event and the result as lines of JSON on standard output, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl AbArgs {
+    /// The sides and what is done with them.
+    pub(crate) fn plan(&self) -> Result<(Plan, Vec<Spec>)> {
+        let specs = self.specs()?;
+        let named: Vec<(String, Spec)> =
+            self.files.iter().map(|file| file.display().to_string()).zip(specs.iter().cloned()).collect();
+        let mut plan = Plan::of(&named);
+        plan.control = !self.no_control;
+        plan.effect = self.effect;
+        plan.blocks = self.blocks.or(self.pilot).unwrap_or(plan.blocks);
+        plan.power = self.power.unwrap_or(plan.power);
+        plan.most = self.max_blocks.unwrap_or(plan.most);
+        if self.effect.is_some() && plan.most < plan.blocks {
+            bail!("--max-blocks {}: the pilot alone has {}; see --pilot", plan.most, plan.blocks);
+        }
+        plan.stop_early = self.stop_early;
+        plan.noise = self.noise.unwrap_or(plan.noise);
+        if self.effect.is_some_and(|effect| effect <= plan.noise) {
+            bail!(
+                "--effect {}: a change of --noise or less is called noise however well it is known; say a smaller --noise",
+                shown(self.effect.unwrap_or_default())
+            );
+        }
+        plan.figure = self.figure.clone().or(plan.figure);
+        plan.seed = self.seed.unwrap_or(plan.seed);
+        let blocks = if self.effect.is_some() { plan.most } else { plan.blocks };
+        plan.replace = self.replace.unwrap_or_else(|| plan.replacements(blocks));
+        Ok((plan, specs))
+    }
+
+    fn specs(&self) -> Result<Vec<Spec>> {
+        if self.files.len() > Plan::SIDES {
+            bail!(
+                "more than {} sides are not supported; compare the best of some with the others",
+                Plan::SIDES
+            );
+        }
+        let read = |file: &PathBuf| -> Result<Spec> {
+            let spec = Spec::read(file)?;
+            let of = || format!("in {}", file.display());
+            spec.validate().with_context(of)?;
+            bench::suits(&spec).map_err(|why| anyhow!(why)).with_context(of)?;
+            if !self.allow_shell {
+                refuse_shell(&spec).with_context(of)?;
+            }
+            Ok(spec)
+        };
+        let mut specs = self.files.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let Some(first) = specs.first().cloned() else { bail!("there is nothing to compare") };
+        let name = |index: usize| self.files.get(index).map_or(Path::new("?"), PathBuf::as_path).display();
+        for (index, spec) in specs.iter_mut().enumerate() {
+            if spec.workload != first.workload {
+                let (a, b) = (first.workload.as_str(), spec.workload.as_str());
+                bail!(
+                    "{} is of {a} and {} of {b}: their figures mean different things",
+                    name(0),
+                    name(index)
+                );
+            }
+            if spec.load.is_open_loop() != first.load.is_open_loop() {
+                bail!(
+                    "one of {} and {} has a rate and the other none: the throughput of the one is asked for, that of \
+                     the other found out",
+                    name(0),
+                    name(index)
+                );
+            }
+            // All runs of a block have the same random values, whatever the files say.
+            spec.load.seed = first.load.seed;
+        }
+        let labels: BTreeSet<&Path> = self.files.iter().map(PathBuf::as_path).collect();
+        if labels.len() < self.files.len() {
+            bail!("a file is there twice; A against itself is the control, which is run anyway");
+        }
+        Ok(specs)
+    }
+}
+
+/// "3%" as 0.03.
+fn share(text: &str) -> Result<f64, String> {
+    let form = || format!("\"{text}\" is no share; write for example 3%");
+    let number = text.trim().strip_suffix('%').ok_or_else(form)?;
+    let percent: f64 = number.trim().parse().map_err(|_| form())?;
+    if (0.1..=100.0).contains(&percent) {
+        Ok(percent / 100.0)
+    } else {
+        Err(format!("\"{text}\": a share lies between 0.1% and 100%"))
+    }
+}
+
+fn shown(share: f64) -> String {
+    format!("{}%", (share * 1e6).round() / 1e4)
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(p) if (0.5..=0.99).contains(&p) => Ok(p),
+        _ => Err(format!("\"{text}\" is no power; write a number from 0.5 to 0.99, such as 0.8")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_read_as_they_are_written() {
+        for (text, value) in [("3%", 0.03), (" 0.5 % ", 0.005), ("100%", 1.0)] {
+            assert!((share(text).unwrap() - value).abs() < 1e-12, "{text}");
+        }
+        for text in ["3", "", "%", "-3%", "0%", "nan%", "inf%", "101%"] {
+            assert!(share(text).is_err(), "{text}");
+        }
+        assert_eq!((shown(0.03), shown(0.005)), ("3%".into(), "0.5%".into()));
+        assert!(probability("0.8").is_ok() && probability("1").is_err() && probability("x").is_err());
+    }
+}

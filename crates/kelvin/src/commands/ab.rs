@@ -1,0 +1,453 @@
+//! `kelvin ab`: specifications in turn.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use kelvin_diagnose::Better;
+use kelvin_lab::ab::{self, BlockLine, Compared, Control, Explored, Look, Plan, Planning, Progress, Summary};
+use kelvin_lab::repeat::{Named, rows};
+use kelvin_report::Report;
+use kelvin_report::figure::significant;
+use kelvin_stats::compare::Verdict;
+use kelvin_store::{GroupKind, NewGroup, RunId, Store, StoredGroup};
+use serde_json::{Value, json};
+
+use super::groups;
+use super::repeat::{
+    at_least, change, code, ended, failed, of_chance, of_run, percent, probability, time_left,
+};
+use crate::args::{AbArgs, Global};
+use crate::exit::Code;
+use crate::measure::StoreBench;
+use crate::{live, out, place, signal};
+
+/// Runs the comparison and prints what came of it.
+pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
+    let (plan, specs) = args.plan()?;
+    let stop = signal::listen()?;
+    let mut live = live::for_run(global.quiet, args.json);
+    let store = Store::open(place::store(global.store.as_deref())?)?;
+    let group = store.begin_group(&NewGroup {
+        kind: GroupKind::Ab,
+        name: args.name.clone(),
+        created: jiff::Timestamp::now(),
+        body: serde_json::to_value(&plan)?,
+    })?;
+    let runs = plan.blocks * plan.treatments().len() as u32;
+    let pilot = if plan.effect.is_some() { "a pilot of " } else { "" };
+    let load = specs.first().map_or(String::new(), |spec| at_least(spec, runs));
+    live.say(&format!("group {group}: {pilot}{} blocks, {runs} runs; {load}", plan.blocks));
+    let words = |progress: &Progress<'_>| told(progress, &plan);
+    let mut bench = StoreBench::new(&store, &mut *live, &stop, None);
+    let ran = ab::run(&plan, &specs, group, &mut bench, &words);
+    drop(bench);
+    let ended = ended(ran.map(|ran| ran.ended))?;
+
+    let group = groups::find_again(&store, group)?;
+    if args.json {
+        out::line(&self::json(&store, &group)?.to_string())?;
+    } else {
+        out::write(&text(&store, &group)?)?;
+        out::line(&format!("Again:  kelvin groups {}", group.id))?;
+    }
+    let summary = Summary::of(&plan, &rows(&store, group.id)?);
+    Ok(code(ended, true, summary.failed))
+}
+
+/// What is said while it goes on.
+fn told(progress: &Progress<'_>, plan: &Plan) -> String {
+    match progress {
+        Progress::Ran { row, blocks, pilot, left } => {
+            let pilot = if *pilot { " of the pilot" } else { "" };
+            let (block, what) = (row.slot.block + 1, &row.slot.treatment);
+            let run = of_run(row, plan.figure.as_deref());
+            format!("{what}, {run} · block {block} of {blocks}{pilot}{}", time_left(*left))
+        }
+        Progress::Failed { error } => failed(error),
+        Progress::Planned { planning, left } => {
+            format!("{}{}", planned(plan, planning), time_left(*left))
+        }
+        Progress::Looks(looks) => looks_words(looks),
+        Progress::Looked { look: Look { blocks, nominal }, ends } => {
+            let found = if *ends {
+                "the difference is clear, and it ends here"
+            } else {
+                "it is not clear, and it goes on"
+            };
+            format!("look after {blocks} blocks: {found} (p < {} was asked)", probability(*nominal))
+        }
+    }
+}
+
+fn planned(plan: &Plan, planning: &Planning) -> String {
+    let Planning { pilot, sd, freedom, needed, blocks } = planning;
+    let effect = percent(plan.effect.unwrap_or_default());
+    let scatter = format!(
+        "the first {pilot} blocks say that two runs of a block differ by {} (standard deviation, {freedom} degrees of \
+         freedom)",
+        percent(*sd)
+    );
+    let power = percent(plan.power);
+    match needed {
+        Some(needed) if needed <= blocks => {
+            format!(
+                "{scatter}: an effect of {effect} is found with a probability of {power} in {needed} blocks; {blocks} are run"
+            )
+        }
+        needed => {
+            let needed =
+                needed.map_or("more than can be counted".to_owned(), |needed| format!("{needed} blocks"));
+            format!(
+                "{scatter}: to find an effect of {effect} with a probability of {power} takes {needed}; {blocks} are run \
+                 (--max-blocks)"
+            )
+        }
+    }
+}
+
+fn looks_words(looks: &[Look]) -> String {
+    let each: Vec<String> =
+        looks.iter().map(|look| format!("p < {} after {}", probability(look.nominal), look.blocks)).collect();
+    format!(
+        "it ends early only at these looks, whose bounds together spend the 5 % (O'Brien and Fleming's boundary, by Lan and \
+         DeMets): {}",
+        each.join(", ")
+    )
+}
+
+/// The summary of a stored group, for programs.
+pub(super) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
+    let plan: Plan = groups::plan(group)?;
+    let summary = Summary::of(&plan, &rows(store, group.id)?);
+    let differs = differences(store, &plan, &summary)?;
+    Ok(json!({
+        "event": "ab", "group": group.id.0, "name": group.info.name, "plan": plan, "summary": summary,
+        "differences": differs,
+    }))
+}
+
+/// The summary of a stored group.
+pub(super) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
+    let plan: Plan = groups::plan(group)?;
+    let summary = Summary::of(&plan, &rows(store, group.id)?);
+    let differs = differences(store, &plan, &summary)?;
+    let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
+    let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
+    let what = groups::of_what(store, group)?;
+    let colour = super::show::options().colour;
+    Ok(format!(
+        "\ngroup {}{name}: A/B, {what}, {began}\n\n{}",
+        group.id,
+        page(&plan, &summary, &differs, colour)
+    ))
+}
+
+/// The result in a few words.
+pub(super) fn in_short(summary: &Summary) -> String {
+    if summary.comparisons.is_empty() {
+        return "too few blocks".into();
+    }
+    let each = summary.comparisons.iter().map(|one| {
+        let verdict = verdict_name(one.verdict);
+        format!("{}/A {:.3} ({:.3} to {:.3}): {verdict}", one.side, one.ratio, one.low, one.high)
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::NotTestable => "not testable",
+        Verdict::NoChange => "no change",
+        Verdict::WithinNoise => "within noise",
+        Verdict::Changed => "changed",
+    }
+}
+
+/// What differs between a side's first run and A's.
+#[derive(Debug, serde::Serialize)]
+struct Difference {
+    side: String,
+    /// Whether the specifications say so.
+    intended: bool,
+    what: String,
+    a: String,
+    b: String,
+}
+
+/// What differs between the first runs of A and of each side: what the specifications say, and what they do not. What
+/// differs between runs of A too varies by itself, and is no difference of the sides.
+fn differences(store: &Store, plan: &Plan, summary: &Summary) -> Result<Vec<Difference>> {
+    let treatments = plan.treatments();
+    let of = |side: usize| -> Vec<RunId> {
+        let column = treatments.iter().position(|one| one.side == side);
+        let run = |block: &BlockLine| block.runs.get(column?).copied().flatten();
+        summary.blocks.iter().filter_map(run).map(RunId).collect()
+    };
+    let runs = of(0);
+    let Some(first) = runs.first().map(|run| Report::load(store, *run)).transpose()? else {
+        return Ok(Vec::new());
+    };
+    let against = |run: Option<&RunId>| -> Result<Vec<(String, String, String)>> {
+        let Some(run) = run else { return Ok(Vec::new()) };
+        let other = Report::load(store, *run)?;
+        // Where nothing can be compared, nobody has asked for the ratio here.
+        Ok(kelvin_report::compare::compare(&[&first], &[&other])
+            .map_or(Vec::new(), |found| found.differences))
+    };
+    let again = [against(runs.get(1))?, against(runs.last().filter(|last| runs.first() != Some(last)))?];
+    let by_itself: BTreeSet<String> = again.into_iter().flatten().map(|(name, ..)| name).collect();
+    let mut found = Vec::new();
+    for (side, named) in plan.sides.iter().enumerate().skip(1) {
+        for (what, a, b) in against(of(side).first())? {
+            let intended = what.starts_with("spec ");
+            if intended || !by_itself.contains(&what) {
+                let what = what.strip_prefix("spec ").map_or(what.clone(), ToOwned::to_owned);
+                found.push(Difference { side: named.name.clone(), intended, what, a, b });
+            }
+        }
+    }
+    Ok(found)
+}
+
+const WIDTH: usize = 100;
+
+fn page(plan: &Plan, summary: &Summary, differs: &[Difference], colour: bool) -> String {
+    let mut text = String::new();
+    for side in &plan.sides {
+        let _ = writeln!(text, "{}: {}", side.name, side.source);
+    }
+    of_differences(&mut text, differs, colour);
+    text.push('\n');
+    table(&mut text, plan, summary);
+    text.push('\n');
+    on_the_way(&mut text, plan, summary);
+    of_control(&mut text, plan, summary);
+    for one in &summary.comparisons {
+        comparison(&mut text, one, plan);
+    }
+    if let Some(detectable) = summary.detectable {
+        let words = format!(
+            "with so many blocks and this scatter, an effect of about {} is found with a probability of {}",
+            percent(detectable),
+            percent(plan.power)
+        );
+        say(&mut text, "power    ", &words);
+    }
+    exploratory(&mut text, &summary.exploratory);
+    text.push('\n');
+    for one in &summary.comparisons {
+        say(&mut text, "", &format!("{}: {}", verdict_name(one.verdict), verdict(one, &summary.figure)));
+    }
+    if summary.comparisons.is_empty() {
+        say(&mut text, "", "not testable: fewer than two blocks are complete");
+    }
+    if summary.too_many_void {
+        say(
+            &mut text,
+            "",
+            "more runs are void than may be: remove what voids them before believing the rest",
+        );
+    }
+    text
+}
+
+/// What happened until the last block.
+fn on_the_way(text: &mut String, plan: &Plan, summary: &Summary) {
+    let before = text.len();
+    if let Some(planning) = &summary.course.planning {
+        say(text, "plan     ", &planned(plan, planning));
+    }
+    if !summary.course.looks.is_empty() {
+        say(text, "looks    ", &looks_words(&summary.course.looks));
+    }
+    if !summary.is_complete() {
+        let words = format!("{} of {} blocks are complete", summary.complete, summary.course.blocks);
+        say(text, "blocks   ", &words);
+    } else if summary.stopped_early {
+        let (done, of) = (summary.complete, summary.course.blocks);
+        say(text, "blocks   ", &format!("ended at the look after {done} of {of}, which was clear"));
+    }
+    if !summary.void.is_empty() {
+        let runs = if summary.void.len() == 1 { "run does" } else { "runs do" };
+        let words = format!("{} {runs} not count; {} may be replaced", summary.void.len(), plan.replace);
+        say(text, "void     ", &words);
+        for void in &summary.void {
+            out::wrapped(
+                text,
+                &format!("run {} ({}, block {}): {}", void.run, void.treatment, void.block, void.why),
+                9,
+                13,
+                WIDTH,
+            );
+        }
+    }
+    if summary.failed > 0 {
+        say(
+            text,
+            "errors   ",
+            &format!("{} transactions failed for good in runs that count", summary.failed),
+        );
+    }
+    if text.len() > before {
+        text.push('\n');
+    }
+}
+
+fn say(text: &mut String, lead: &str, words: &str) {
+    out::wrapped(text, &format!("{lead}{words}"), 0, lead.len(), WIDTH);
+}
+
+fn of_differences(text: &mut String, differs: &[Difference], colour: bool) {
+    for (intended, title) in
+        [(true, "what was changed"), (false, "what else differs, and may be the reason as well")]
+    {
+        let of: Vec<&Difference> = differs.iter().filter(|one| one.intended == intended).collect();
+        let (red, plain) = if colour && !intended { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+        if !of.is_empty() {
+            let _ = writeln!(text, "\n{red}{title}{plain}");
+        }
+        for Difference { side, what, a, b, .. } in of {
+            let _ =
+                writeln!(text, "  {red}{what}{plain}\n    A: {}\n    {side}: {}", printable(a), printable(b));
+        }
+    }
+    if differs.is_empty() {
+        let _ = writeln!(text, "\nnothing recorded differs between the sides");
+    }
+}
+
+/// A value as a line of at most the page's width: a script's text has many.
+fn printable(value: &str) -> String {
+    let line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.chars().count() <= WIDTH - 8 {
+        line
+    } else {
+        line.chars().take(WIDTH - 9).chain(['…']).collect()
+    }
+}
+
+fn table(text: &mut String, plan: &Plan, summary: &Summary) {
+    let width = plan.treatments().iter().map(|one| one.name.len() + 1).sum::<usize>().max(6);
+    let _ = write!(text, "block  {:<width$}", "order");
+    for name in &summary.treatments {
+        let _ = write!(text, " {name:>12}");
+    }
+    for side in plan.sides.iter().skip(1) {
+        let _ = write!(text, " {:>8}", format!("{}/A", side.name));
+    }
+    let _ = writeln!(text, "   {} ({})", summary.figure.name, summary.figure.unit);
+    for BlockLine { block, order, values, ratios, .. } in &summary.blocks {
+        let _ = write!(text, "{block:>5}  {:<width$}", order.join(" "));
+        for value in values {
+            let _ = write!(text, " {:>12}", value.map_or("–".into(), significant));
+        }
+        for ratio in ratios {
+            let _ = write!(text, " {:>8}", ratio.map_or("–".into(), |ratio| format!("{ratio:.4}")));
+        }
+        text.push('\n');
+    }
+}
+
+fn of_control(text: &mut String, plan: &Plan, summary: &Summary) {
+    let Some(Control { ratio, low, high, floor }) = summary.control else {
+        if !plan.control {
+            let words = "none (--no-control): how far two runs of the same thing are apart is not known";
+            say(text, "control  ", words);
+        }
+        return;
+    };
+    let apart = if low > 1.0 || high < 1.0 {
+        "; A differs from itself, which happens by chance in one of twenty comparisons: look at the order of the runs \
+         before believing the rest"
+    } else {
+        ""
+    };
+    let words = format!(
+        "A'/A {ratio:.4}, 95 % interval {low:.4} to {high:.4}: effects below {} are not resolvable here{apart}",
+        percent(floor)
+    );
+    say(text, "control  ", &words);
+}
+
+fn comparison(text: &mut String, one: &Compared, plan: &Plan) {
+    let Compared { side, ratio, low, high, confidence, p, hodges_lehmann, .. } = one;
+    let why = match (plan.sides.len() > 2, *confidence > 0.95 + 1e-9) {
+        (true, _) => ", so that all sides together have 95 %",
+        (false, true) => ", for a look may end it",
+        (false, false) => "",
+    };
+    let words = format!(
+        "{side}/A {ratio:.4}, {} interval {low:.4} to {high:.4} (t on logarithms of pairs{why}); {} (sign flips); \
+         Hodges–Lehmann {hodges_lehmann:.4}",
+        confident(*confidence),
+        of_chance(*p)
+    );
+    say(text, "ratio    ", &words);
+}
+
+/// A confidence of many nines has its decimals.
+fn confident(confidence: f64) -> String {
+    let text = format!("{:.2}", 100.0 * confidence);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn verdict(one: &Compared, figure: &Named) -> String {
+    let Compared { side, ratio, low, high, noise, .. } = one;
+    let name = &figure.name;
+    let range = format!("{} to {}", change(low - 1.0), change(high - 1.0));
+    match one.verdict {
+        Verdict::NotTestable => {
+            format!("{side} against A needs {} complete blocks at least", Plan::FEWEST)
+        }
+        Verdict::NoChange => format!("no difference of {side} from A in {name} is shown ({range})"),
+        Verdict::WithinNoise => format!(
+            "{side} differs from A in {name} by {} ({range}), which is not more than {}: what matters, or what can be \
+             resolved here",
+            change(ratio - 1.0),
+            percent(*noise)
+        ),
+        Verdict::Changed => {
+            let better = match figure.better {
+                Some(Better::Higher) => Some(*ratio > 1.0),
+                Some(Better::Lower) => Some(*ratio < 1.0),
+                None => None,
+            };
+            let way = better.map_or("", |better| if better { ", better" } else { ", worse" });
+            let than = if *ratio > 1.0 { "above" } else { "below" };
+            format!("{side}'s {name} is {} {than} A's ({range}){way}", percent((ratio - 1.0).abs()))
+        }
+    }
+}
+
+fn exploratory(text: &mut String, explored: &[Explored]) {
+    if explored.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\nexploratory (p adjusted for {} figures, Holm){:>17} {:>12} {:>8}  {:<17} {:>7} {:>8}",
+        explored.len(),
+        "A",
+        "side",
+        "ratio",
+        "95 % interval",
+        "p",
+        "adjusted"
+    );
+    for Explored { side, figure, a, b, ratio, low, high, p, adjusted } in explored {
+        let name = format!("{side}: {} ({})", figure.name, figure.unit);
+        let interval = format!("{low:.4} to {high:.4}");
+        let _ = writeln!(
+            text,
+            "  {name:<46} {:>12} {:>12} {ratio:>8.4}  {interval:<17} {:>7} {:>8}",
+            significant(*a),
+            significant(*b),
+            probability(*p),
+            probability(*adjusted)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+use kelvin_lab::Spec;
+use kelvin_lab::ab::order;
+use kelvin_lab::repeat::{Row, Steady};
+use kelvin_lab::simulated::figure;
+use kelvin_lab::spec::WorkloadName;
+use kelvin_store::Slot;
+
+use super::*;
+
+fn plan(files: &[&str]) -> Plan {
+    let spec = Spec::new(WorkloadName::Pgbench);
+    let sides: Vec<(String, Spec)> = files.iter().map(|file| ((*file).to_owned(), spec.clone())).collect();
+    let plan = Plan::of(&sides);
+    Plan { replace: plan.replacements(plan.blocks), ..plan }
+}
+
+/// Runs as the plan orders them, with a level of the block, a little noise, and an effect of B.
+fn rows(plan: &Plan, blocks: u32, effect: f64) -> Vec<Row> {
+    let treatments = plan.treatments();
+    let mut rows = Vec::new();
+    for block in 0..blocks {
+        for index in order::order(plan.seed, treatments.len(), block) {
+            let treatment = treatments[index].name.clone();
+            let noise =
+                [0.3, -0.2, 0.1, -0.4, 0.2, 0.0, -0.1][(block as usize * 3 + treatment.len() * 2) % 7];
+            let planted = if treatment == "B" { 1.0 + effect } else { 1.0 };
+            let value = f64::from(12_000 + 140 * block) * planted * (1.0 + noise / 100.0);
+            rows.push(Row {
+                run: RunId(rows.len() as i64 + 21),
+                slot: Slot { place: rows.len() as u32, block, treatment },
+                void: None,
+                figures: vec![
+                    figure("tps", value),
+                    figure("p95", 4e4 / value),
+                    figure("server-cpu", 2.4e6 / value),
+                ],
+                steady: Steady::Unknown,
+                failed: 0,
+            });
+        }
+    }
+    rows
+}
+
+fn difference(intended: bool, what: &str, a: &str, b: &str) -> Difference {
+    Difference { side: "B".into(), intended, what: what.into(), a: a.into(), b: b.into() }
+}
+
+#[test]
+fn a_change_is_told_with_all_that_speaks_for_and_against_it() {
+    let plan = plan(&["a.toml", "b.toml"]);
+    let mut all = rows(&plan, 6, -0.05);
+    let mut void = all[4].clone();
+    void.run = RunId(99);
+    void.void = Some("Another machine's guests took 9.1 % of this one's processors".into());
+    all.insert(4, void);
+    let differs = [
+        difference(true, "load.users", "\"4\"", "\"8\""),
+        difference(false, "database.settings.shared_buffers", "128MB (file)", "256MB (file)"),
+    ];
+    insta::assert_snapshot!("ab_changed", page(&plan, &Summary::of(&plan, &all), &differs, false));
+}
+
+#[test]
+fn what_is_not_shown_is_not_claimed() {
+    let mut text = String::new();
+    let mut add =
+        |plan: &Plan, rows: &[Row]| text.push_str(&page(plan, &Summary::of(plan, rows), &[], false));
+    let two = plan(&["a.toml", "b.toml"]);
+    add(&two, &rows(&two, 6, 0.0));
+    add(&two, &rows(&two, 3, -0.05));
+    add(&Plan { noise: 0.1, ..two.clone() }, &rows(&two, 6, -0.05));
+    let early = Plan { blocks: 20, stop_early: true, ..two.clone() };
+    add(&early, &rows(&early, 10, -0.05));
+    let planned = Plan { effect: Some(0.03), control: false, ..two };
+    add(&planned, &rows(&planned, 6, -0.05));
+    let three = Plan { control: false, ..plan(&["a.toml", "b.toml", "c.toml"]) };
+    add(&three, &rows(&three, 6, 0.04));
+    add(&three, &[]);
+    insta::assert_snapshot!("ab_others", text);
+}
+
+#[test]
+fn what_happens_is_told_in_a_line() {
+    let plan = Plan { effect: Some(0.03), power: 0.9, ..plan(&["a.toml", "b.toml"]) };
+    let row = &rows(&plan, 1, 0.0)[0];
+    let planning = Planning { pilot: 6, sd: 0.021, freedom: 10, needed: Some(14), blocks: 14 };
+    let short = Planning { needed: Some(140), blocks: 60, ..planning.clone() };
+    let left = std::time::Duration::from_mins(5);
+    let look = Look { blocks: 10, nominal: 0.0031 };
+    let told: Vec<String> = [
+        Progress::Ran { row, blocks: 6, pilot: true, left },
+        Progress::Failed { error: "no server".into() },
+        Progress::Planned { planning: &planning, left },
+        Progress::Planned { planning: &short, left },
+        Progress::Looks(&[look, Look { blocks: 20, nominal: 0.049 }]),
+        Progress::Looked { look, ends: false },
+        Progress::Looked { look, ends: true },
+    ]
+    .iter()
+    .map(|progress| told(progress, &plan))
+    .collect();
+    insta::assert_snapshot!("ab_told", told.join("\n"));
+}

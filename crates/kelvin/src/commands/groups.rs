@@ -1,0 +1,181 @@
+//! `kelvin groups`: runs that belong together.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use kelvin_lab::repeat::{Row, Steady};
+use kelvin_lab::{ab, repeat};
+use kelvin_measure::event::Status;
+use kelvin_store::{GroupId, GroupKind, RunId, RunSummary, Store, StoredGroup};
+use serde::de::DeserializeOwned;
+
+use crate::args::{Global, GroupsArgs};
+use crate::exit::Code;
+use crate::{out, place};
+
+/// Lists the groups, the newest last, or shows one.
+pub(crate) fn groups(args: &GroupsArgs, global: &Global) -> Result<Code> {
+    let path = place::store(global.store.as_deref())?;
+    if let Some(group) = args.group {
+        let store = Store::open_read_only(&path)?;
+        return if args.json { json(&store, group) } else { show(&store, &group.to_string()) };
+    }
+    let listed = if path.exists() { list(&Store::open_read_only(&path)?)? } else { Vec::new() };
+    if args.json {
+        for group in &listed {
+            out::line(&serde_json::to_string(group)?)?;
+        }
+    } else if listed.is_empty() {
+        let path = path.display();
+        out::line(&format!("no groups yet in {path}; start with: kelvin run tproc-c --repeat 6"))?;
+    } else {
+        out::write(&table(&listed))?;
+    }
+    Ok(Code::Success)
+}
+
+/// Prints what was printed when the group ended.
+pub(super) fn show(store: &Store, group: &str) -> Result<Code> {
+    let group = find(store, group)?;
+    let text = match group.info.kind {
+        GroupKind::Repeat => super::repeat::text(store, &group)?,
+        GroupKind::Ab => super::ab::text(store, &group)?,
+        GroupKind::Study => {
+            bail!(
+                "group {} is a study's; see kelvin study show, or kelvin show for one of its runs",
+                group.id
+            )
+        }
+    };
+    out::write(&text)?;
+    Ok(Code::Success)
+}
+
+fn json(store: &Store, group: i64) -> Result<Code> {
+    let group = find(store, &group.to_string())?;
+    out::line(&match group.info.kind {
+        GroupKind::Repeat => super::repeat::json(store, &group)?.to_string(),
+        GroupKind::Ab => super::ab::json(store, &group)?.to_string(),
+        GroupKind::Study => bail!("group {} is a study's; see kelvin study", group.id),
+    })?;
+    Ok(Code::Success)
+}
+
+fn find(store: &Store, wanted: &str) -> Result<StoredGroup> {
+    let number: i64 = wanted
+        .parse()
+        .with_context(|| format!("\"{wanted}\" is no group; write its number, as kelvin groups lists it"))?;
+    let found = store.group(GroupId(number))?;
+    found.with_context(|| format!("no group {number} in {}: see kelvin groups", store.path().display()))
+}
+
+/// A group that was just begun, as it was kept.
+pub(super) fn find_again(store: &Store, group: GroupId) -> Result<StoredGroup> {
+    store.group(group)?.with_context(|| format!("group {group} has gone from {}", store.path().display()))
+}
+
+/// The plan that a group was begun with.
+pub(super) fn plan<T: DeserializeOwned>(group: &StoredGroup) -> Result<T> {
+    serde_json::from_value(group.info.body.clone())
+        .with_context(|| format!("the plan of group {} cannot be read", group.id))
+}
+
+/// One line of the list.
+#[derive(Debug, serde::Serialize)]
+struct Listed {
+    group: i64,
+    kind: &'static str,
+    name: Option<String>,
+    created: String,
+    runs: usize,
+    void: usize,
+    answer: String,
+}
+
+fn list(store: &Store) -> Result<Vec<Listed>> {
+    let runs: BTreeMap<RunId, RunSummary> = store.runs()?.into_iter().map(|run| (run.id, run)).collect();
+    let mut listed = Vec::new();
+    for group in store.groups()? {
+        let rows = rows(store, &group, &runs)?;
+        listed.push(Listed {
+            group: group.id.0,
+            kind: group.info.kind.as_str(),
+            runs: rows.len(),
+            void: rows.iter().filter(|row| !row.counts()).count(),
+            answer: answer(&group, &rows)?,
+            created: group.info.created.strftime("%Y-%m-%d %H:%M").to_string(),
+            name: group.info.name,
+        });
+    }
+    Ok(listed)
+}
+
+/// The answer in a few words.
+fn answer(group: &StoredGroup, rows: &[Row]) -> Result<String> {
+    if rows.is_empty() {
+        return Ok("no runs".into());
+    }
+    Ok(match group.info.kind {
+        GroupKind::Repeat => {
+            super::repeat::in_short(&repeat::Summary::of(&plan::<repeat::Plan>(group)?, rows))
+        }
+        GroupKind::Ab => super::ab::in_short(&ab::Summary::of(&plan::<ab::Plan>(group)?, rows)),
+        GroupKind::Study => "see kelvin study".into(),
+    })
+}
+
+/// The runs of a group with nothing but their headline, which the list of runs has: a list of many groups must not read
+/// every second of every run. A figure that is not there is read.
+fn rows(store: &Store, group: &StoredGroup, runs: &BTreeMap<RunId, RunSummary>) -> Result<Vec<Row>> {
+    let judged = group.info.body.get("figure").and_then(serde_json::Value::as_str);
+    if judged.is_some() && group.info.kind != GroupKind::Study {
+        return Ok(repeat::rows(store, group.id)?);
+    }
+    let row = |member: kelvin_store::Member| {
+        let run = runs.get(&member.run)?;
+        let unfinished = (run.status != Status::Complete).then(|| "it did not end as planned".to_owned());
+        let figure = kelvin_diagnose::KeyFigure {
+            id: run.headline.to_lowercase(),
+            name: run.headline.clone(),
+            unit: String::new(),
+            better: None,
+            value: run.points.first().map(|point| point.rate(run.headline_per)),
+        };
+        Some(Row {
+            run: member.run,
+            slot: member.slot,
+            void: member.void.or(unfinished),
+            figures: vec![figure],
+            steady: Steady::Unknown,
+            failed: 0,
+        })
+    };
+    Ok(store.members(group.id)?.into_iter().filter_map(row).collect())
+}
+
+fn table(listed: &[Listed]) -> String {
+    let mut text = format!(
+        "{:>5}  {:<6}  {:<16}  {:>4}  {:>4}  {:<48}  {}\n",
+        "group", "kind", "began (UTC)", "runs", "void", "answer", "name"
+    );
+    for one in listed {
+        let name = one.name.as_ref().map_or(String::new(), |name| format!("\"{name}\""));
+        let line = format!(
+            "{:>5}  {:<6}  {:<16}  {:>4}  {:>4}  {:<48}  {name}",
+            one.group, one.kind, one.created, one.runs, one.void, one.answer
+        );
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// "run 7: TPROC-C …" of the first run of a group, or that there is none.
+pub(super) fn of_what(store: &Store, group: &StoredGroup) -> Result<String> {
+    let Some(first) = store.members(group.id)?.into_iter().next() else {
+        return Ok("no run was made".into());
+    };
+    let runs = store.runs()?;
+    let run = runs.iter().find(|run| run.id == first.run);
+    Ok(run.map_or_else(String::new, |run| format!("{} on {}", run.workload, run.target)))
+}

@@ -1,0 +1,376 @@
+//! `kelvin run … --repeat`: the same run again and again.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use kelvin_lab::repeat::{self, Answer, Drift, Ended, Missing, Named, Plan, Progress, Row, Spread, Summary};
+use kelvin_lab::{BenchError, Spec};
+use kelvin_report::figure::significant;
+use kelvin_store::{GroupKind, NewGroup, Store, StoredGroup};
+use serde_json::{Value, json};
+
+use super::groups;
+use crate::args::{Global, HistoryPlace, RunArgs};
+use crate::exit::{self, Code, Stopped};
+use crate::measure::{Metrics, StoreBench};
+use crate::{live, out, place, signal};
+
+/// Repeats the run and prints what came of it.
+pub(super) fn repeat(
+    args: &RunArgs,
+    spec: &Spec,
+    plan: &Plan,
+    history: Option<HistoryPlace>,
+    global: &Global,
+) -> Result<Code> {
+    let stop = signal::listen()?;
+    let mut live = live::for_run(global.quiet, args.json());
+    let metrics = args.metrics().map(Metrics::start).transpose()?;
+    let store_path = place::store(global.store.as_deref())?;
+    let store = Store::open(&store_path)?;
+    let group = store.begin_group(&NewGroup {
+        kind: GroupKind::Repeat,
+        name: spec.label.clone(),
+        created: jiff::Timestamp::now(),
+        body: serde_json::to_value(plan)?,
+    })?;
+    live.say(&planned(plan, spec, group.0));
+    let words = |progress: &Progress<'_>| told(progress, plan);
+    let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics).in_history(history);
+    let ran = repeat::run(plan, spec, group, &mut bench, &words);
+    drop(bench);
+    let ended = ended(ran.map(|ran| ran.ended))?;
+
+    let group = groups::find_again(&store, group)?;
+    if args.json() {
+        out::line(&self::json(&store, &group)?.to_string())?;
+    } else {
+        out::write(&text(&store, &group)?)?;
+        out::line(&format!(
+            "Again:  kelvin groups {0}   One run:  kelvin show RUN, kelvin report RUN",
+            group.id
+        ))?;
+    }
+    let summary = Summary::of(plan, &repeat::rows(&store, group.id)?);
+    let trusted = !plan.until || summary.answer.correct;
+    Ok(code(ended, trusted, summary.failed))
+}
+
+/// How it ended; an error when not even the first run was made.
+pub(super) fn ended(ran: Result<Ended, BenchError>) -> Result<Ended> {
+    match ran {
+        Ok(ended) => Ok(ended),
+        Err(BenchError::Interrupted) => {
+            Err(Stopped("interrupted before the first run had ended".into()).into())
+        }
+        Err(BenchError::Failed(error)) => Err(anyhow!(error)),
+    }
+}
+
+/// The exit code of several runs.
+pub(super) fn code(ended: Ended, trusted: bool, failed: u64) -> Code {
+    match ended {
+        Ended::Failed(error) => {
+            eprintln!("kelvin: {}", exit::describe(&anyhow!(error)));
+            Code::Aborted
+        }
+        Ended::Interrupted => Code::Interrupted,
+        Ended::TooManyVoid => Code::NotValid,
+        Ended::Done if !trusted => Code::NotValid,
+        Ended::Done if failed > 0 => Code::WithErrors,
+        Ended::Done => Code::Success,
+    }
+}
+
+fn planned(plan: &Plan, spec: &Spec, group: i64) -> String {
+    let runs = if plan.until {
+        format!(
+            "{} to {} runs, until the mean is known to ± {}",
+            plan.runs,
+            plan.most,
+            percent(plan.precision)
+        )
+    } else {
+        format!("{} runs", plan.runs)
+    };
+    format!("group {group}: {runs}; {}", at_least(spec, plan.runs))
+}
+
+/// "about 2 min for the load alone", from the specification.
+pub(super) fn at_least(spec: &Spec, runs: u32) -> String {
+    if spec.load.transactions.is_some() {
+        return "how long they take is known after the first".into();
+    }
+    let each = spec.load.ramp_up.duration() + spec.load.duration.duration();
+    format!("{} for the load alone", span(each * runs))
+}
+
+/// What is said while it goes on.
+fn told(progress: &Progress<'_>, plan: &Plan) -> String {
+    match progress {
+        Progress::Ran { row, counted, of, left } => {
+            let place =
+                if row.counts() { format!("{counted} of {of}") } else { format!("still {counted} of {of}") };
+            format!("{} · {place}{}", of_run(row, plan.figure.as_deref()), time_left(*left))
+        }
+        Progress::Failed { error } => failed(error),
+    }
+}
+
+/// "run 12: 45,210 NOPM", and whether it is void.
+pub(super) fn of_run(row: &Row, figure: Option<&str>) -> String {
+    let figure = row.figure(figure);
+    let value = figure.and_then(|figure| figure.value).map_or("–".into(), significant);
+    let name = figure.map_or("", |figure| figure.name.as_str());
+    let void = row.void.as_ref().map_or(String::new(), |why| format!(", void: {why}"));
+    format!("run {}: {value} {name}{void}", row.run)
+}
+
+pub(super) fn failed(error: &str) -> String {
+    format!("a run could not be made, which counts as void: {error}")
+}
+
+pub(super) fn time_left(left: Duration) -> String {
+    if left.is_zero() { String::new() } else { format!(" · about {} left", span(left)) }
+}
+
+/// "45 s", "12 min", "3 h 5 min".
+pub(super) fn span(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil() as u64;
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// A share as people read it: "0.85 %".
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent.abs() < 10.0 {
+        let text = format!("{percent:.2}");
+        format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// A share with its sign: "+0.85 %".
+pub(super) fn change(share: f64) -> String {
+    format!("{}{}", if share < 0.0 { "-" } else { "+" }, percent(share.abs()))
+}
+
+/// The summary of a stored group, for programs.
+pub(super) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
+    let plan: Plan = groups::plan(group)?;
+    let summary = Summary::of(&plan, &repeat::rows(store, group.id)?);
+    Ok(
+        json!({ "event": "repeats", "group": group.id.0, "name": group.info.name, "plan": plan, "summary": summary }),
+    )
+}
+
+/// The summary of a stored group.
+pub(super) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
+    let plan: Plan = groups::plan(group)?;
+    let summary = Summary::of(&plan, &repeat::rows(store, group.id)?);
+    let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
+    let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
+    let what = groups::of_what(store, group)?;
+    Ok(format!("\ngroup {}{name}: {what}, {began}\n\n{}", group.id, page(&plan, &summary)))
+}
+
+/// The answer in a few words.
+pub(super) fn in_short(summary: &Summary) -> String {
+    let close = summary.spread.as_ref().and_then(|spread| spread.half_width);
+    let close = close.map_or(String::new(), |half_width| format!(", ± {}", percent(half_width)));
+    match &summary.answer {
+        Answer { correct: true, .. } => format!("yes{close}"),
+        Answer { more: Some(more), .. } => format!("no, {more} more{close}"),
+        Answer { missing, .. } if missing.contains(&Missing::NoDrift) => format!("no, it drifts{close}"),
+        Answer { missing, .. } if missing.contains(&Missing::Valid) => "no, too many void runs".into(),
+        Answer { .. } => format!("no{close}"),
+    }
+}
+
+fn page(plan: &Plan, summary: &Summary) -> String {
+    let mut text = String::new();
+    table(&mut text, summary);
+    if let Some(spread) = &summary.spread {
+        of_spread(&mut text, &summary.figure, spread);
+    }
+    for (figure, spread) in &summary.beside {
+        of_spread(&mut text, figure, spread);
+    }
+    text.push('\n');
+    let mut say =
+        |lead: &str, words: &str| out::wrapped(&mut text, &format!("{lead}{words}"), 0, lead.len(), 100);
+    say("order   ", &in_order(summary.drift.as_ref(), summary.counted));
+    say("steady  ", &steady(summary));
+    if summary.void > 0 {
+        let runs =
+            if summary.void == 1 { "1 run does".to_owned() } else { format!("{} runs do", summary.void) };
+        say("void    ", &format!("{runs} not count; {} may be replaced", plan.replace));
+    }
+    if summary.failed > 0 {
+        say("errors  ", &format!("{} transactions failed for good in runs that count", summary.failed));
+    }
+    text.push('\n');
+    out::wrapped(&mut text, &format!("statistically correct: {}", answer(plan, summary)), 0, 2, 100);
+    text
+}
+
+fn table(text: &mut String, summary: &Summary) {
+    let heading = |figure: &Named| {
+        let per = matches!(figure.unit.as_str(), "per minute" | "per second" | "1" | "");
+        if per { figure.name.clone() } else { format!("{}, {}", figure.name, figure.unit) }
+    };
+    let mut headings = vec![heading(&summary.figure)];
+    headings.extend(summary.beside.iter().map(|(figure, _)| heading(figure)));
+    let widths: Vec<usize> = headings.iter().map(|heading| heading.chars().count().max(12)).collect();
+    let _ = write!(text, "order    run");
+    for (heading, width) in headings.iter().zip(&widths) {
+        let _ = write!(text, "  {heading:>width$}");
+    }
+    text.push('\n');
+    for run in &summary.runs {
+        let _ = write!(text, "{:>5}  {:>5}", run.order, run.run);
+        for (value, width) in std::iter::once(&run.value).chain(&run.beside).zip(&widths) {
+            let _ = write!(text, "  {:>width$}", value.map_or("–".into(), significant));
+        }
+        text.push('\n');
+        if let Some(why) = &run.void {
+            out::wrapped(text, &format!("void: {why}"), 14, 20, 100);
+        }
+    }
+}
+
+fn of_spread(text: &mut String, figure: &Named, spread: &Spread) {
+    let Spread { n, median, median_interval, mean, interval, confidence, half_width, cv } = spread;
+    let _ = writeln!(text, "\n{} ({}) over {}", figure.name, figure.unit, several(*n, "run"));
+    let range = |confidence: f64, low: f64, high: f64| {
+        format!("{} interval {} to {}", percent(confidence), significant(low), significant(high))
+    };
+    let of_median = median_interval.map_or_else(
+        || "no 95 % interval of the median with fewer than 6 runs".to_owned(),
+        |(low, high, reached)| {
+            format!("{} (order statistics; covers {})", range(0.95, low, high), percent(reached))
+        },
+    );
+    let _ = writeln!(text, "  median  {:>12}   {of_median}", significant(*median));
+    let of_mean = interval.zip(*half_width).map_or_else(
+        || "no interval".to_owned(),
+        |((low, high), half)| {
+            format!("{}, ± {} (t on logarithms)", range(*confidence, low, high), percent(half))
+        },
+    );
+    let _ = writeln!(text, "  mean    {:>12}   {of_mean}", significant(*mean));
+    let _ = writeln!(text, "  CV      {:>12}   standard deviation over mean", cv.map_or("–".into(), percent));
+}
+
+fn in_order(drift: Option<&Drift>, counted: usize) -> String {
+    let Some(Drift { change, p, matters }) = drift else {
+        return format!(
+            "whether it drifts cannot be told from {}; 5 are the fewest",
+            several(counted, "run")
+        );
+    };
+    let found = format!(
+        "{} from the first run to the last, {} (slope of a line fitted to the runs in their order)",
+        self::change(*change),
+        of_chance(*p)
+    );
+    if *matters { format!("it drifts: {found}") } else { format!("no drift that matters: {found}") }
+}
+
+/// A probability with three decimals, as a table has it.
+pub(super) fn probability(p: f64) -> String {
+    if p < 0.001 { "< 0.001".into() } else { format!("{p:.3}") }
+}
+
+/// The same in a sentence: "p = 0.031".
+pub(super) fn of_chance(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
+}
+
+/// "1 run", "3 runs".
+pub(super) fn several(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+fn steady(summary: &Summary) -> String {
+    let state = &summary.steady;
+    let mut parts = Vec::new();
+    if state.steady > 0 {
+        parts.push(format!("{} of {} windows kept their level", state.steady, summary.counted));
+    }
+    if state.unknown > 0 {
+        let are = if state.unknown == 1 { "is" } else { "are" };
+        parts.push(format!("{} {are} too short to tell (under 10 s)", several(state.unknown, "window")));
+    }
+    for (run, how) in &state.not_steady {
+        parts.push(format!("run {run} did not: {how}"));
+    }
+    if parts.is_empty() { "no run counts".into() } else { parts.join("; ") }
+}
+
+/// What the judged interval's confidence is worth.
+fn confidence(plan: &Plan) -> &'static str {
+    if plan.until { "95 %, for which the interval that ended it is one of 97 %" } else { "95 %" }
+}
+
+/// Yes or no, with the reasons.
+fn answer(plan: &Plan, summary: &Summary) -> String {
+    let Answer { correct, more, missing, precision } = &summary.answer;
+    let half_width = summary.spread.as_ref().and_then(|spread| spread.half_width);
+    let known = half_width.map_or(String::new(), percent);
+    if *correct {
+        return format!(
+            "yes: {} runs count, the mean is known to ± {known} ({}; asked: ± {}), they do not drift, and no more of \
+             them are void than may be",
+            summary.counted,
+            confidence(plan),
+            percent(*precision)
+        );
+    }
+    let reasons: Vec<String> = missing
+        .iter()
+        .map(|what| match what {
+            Missing::Runs => {
+                let enough = plan.runs.max(Plan::FEWEST);
+                let runs = if summary.counted == 1 { "run counts" } else { "runs count" };
+                format!("{} {runs}, {enough} are needed", summary.counted)
+            }
+            Missing::Precision => {
+                format!(
+                    "the mean is known to ± {known} only ({}; asked: ± {})",
+                    confidence(plan),
+                    percent(*precision)
+                )
+            }
+            Missing::NoDrift => {
+                "the figure drifts from run to run, so that it has no one mean: find what changes \
+                                 (a reset between runs, a longer ramp-up), more runs alone do not help"
+                    .into()
+            }
+            Missing::Valid => format!(
+                "{} void where {} may be: remove what voids them, as their reports say",
+                several(summary.void, "run"),
+                plan.replace
+            ),
+            Missing::Figure => format!("not every run has {}, or it is not above 0", summary.figure.name),
+        })
+        .collect();
+    let lead = match more {
+        Some(1) => "no, 1 more run".to_owned(),
+        Some(more) => format!("no, {more} more runs"),
+        None if missing.contains(&Missing::Precision) && missing.len() == 1 => {
+            "no, and more than a thousand runs would be needed".into()
+        }
+        None => "no".into(),
+    };
+    format!("{lead}: {}", reasons.join("; "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+use kelvin_lab::repeat::Steady;
+use kelvin_lab::simulated::figure;
+use kelvin_lab::spec::WorkloadName;
+use kelvin_store::{RunId, Slot};
+
+use super::*;
+
+fn rows(values: &[f64]) -> Vec<Row> {
+    let row = |(place, value): (usize, &f64)| Row {
+        run: RunId(place as i64 + 11),
+        slot: Slot { place: place as u32, block: place as u32, treatment: String::new() },
+        void: None,
+        figures: vec![figure("tps", *value), figure("server-cpu", 2.4e6 / value), figure("p99", 3.0)],
+        steady: Steady::Yes,
+        failed: 0,
+    };
+    values.iter().enumerate().map(row).collect()
+}
+
+const VALUES: [f64; 8] = [12_034.0, 12_101.0, 11_987.5, 12_080.0, 11_921.0, 12_011.0, 12_067.0, 11_950.0];
+
+#[test]
+fn a_yes_has_everything_that_makes_it_one() {
+    let plan = Plan::fixed(&Spec::new(WorkloadName::Pgbench), 6);
+    let mut all = rows(&VALUES[..7]);
+    all[2].void =
+        Some("Another machine's guests took 9.1 % of this one's processors while it was measured".into());
+    insta::assert_snapshot!("repeats_yes", page(&plan, &Summary::of(&plan, &all)));
+}
+
+#[test]
+fn a_no_says_what_is_missing() {
+    let spec = Spec::new(WorkloadName::Pgbench);
+    let mut text = String::new();
+    let few = Plan::fixed(&spec, 3);
+    text.push_str(&page(&few, &Summary::of(&few, &rows(&VALUES[..3]))));
+    let until = Plan::until(&spec, 6, 30, 0.004);
+    text.push_str(&page(&until, &Summary::of(&until, &rows(&VALUES))));
+    let mut drifting = rows(&[12_000.0, 11_700.0, 11_350.0, 11_020.0, 10_650.0, 10_400.0]);
+    drifting[1].steady = Steady::No("Throughput fell by 12 % within the window".into());
+    drifting[3].failed = 4;
+    drifting[5].steady = Steady::Unknown;
+    let fixed = Plan { replace: 0, ..Plan::fixed(&spec, 6) };
+    text.push_str(&page(&fixed, &Summary::of(&fixed, &drifting)));
+    drifting[0].void = Some("it is interrupted".into());
+    text.push_str(&page(&fixed, &Summary::of(&fixed, &drifting[..2])));
+    insta::assert_snapshot!("repeats_no", text);
+}
+
+#[test]
+fn the_list_says_it_in_a_few_words() {
+    let plan = Plan::fixed(&Spec::new(WorkloadName::Pgbench), 6);
+    let short = |values: &[f64]| in_short(&Summary::of(&plan, &rows(values)));
+    let words = [short(&VALUES), short(&VALUES[..4]), short(&[]), short(&[1.0; 1])];
+    assert_eq!(words, ["yes, ± 0.44 %", "no, 2 more, ± 0.67 %", "no, 6 more", "no, 5 more"]);
+}
+
+#[test]
+fn spans_and_shares_read_well() {
+    let seconds = [0, 45, 119, 121, 7000, 7300].map(|s| span(Duration::from_secs(s)));
+    assert_eq!(seconds, ["0 s", "45 s", "119 s", "3 min", "117 min", "2 h 1 min"]);
+    assert_eq!([0.01, 0.0085, 0.123, 2.99].map(percent), ["1 %", "0.85 %", "12 %", "299 %"]);
+    assert_eq!([0.031, -0.031, 0.0].map(change), ["+3.1 %", "-3.1 %", "+0 %"]);
+    assert_eq!((probability(0.0004), probability(0.03125)), ("< 0.001".into(), "0.031".into()));
+}

@@ -1,0 +1,60 @@
+//! Runs in their blocks.
+
+use std::collections::BTreeMap;
+
+use super::Plan;
+use crate::repeat::Row;
+
+/// A block in which every treatment has a run that counts and has the figure.
+#[derive(Debug, Clone)]
+pub(crate) struct Block<'a> {
+    /// Its runs, in the order of the treatments.
+    pub(crate) runs: Vec<&'a Row>,
+}
+
+impl Block<'_> {
+    /// The values of a figure, in the order of the treatments; none unless all have it and it is above 0.
+    pub(crate) fn values(&self, figure: Option<&str>) -> Option<Vec<f64>> {
+        self.runs.iter().map(|run| run.value(figure).filter(|value| *value > 0.0)).collect()
+    }
+}
+
+/// The complete blocks, in their order.
+pub(crate) fn complete<'a>(plan: &Plan, rows: &'a [Row]) -> Vec<Block<'a>> {
+    let mut by_block: BTreeMap<u32, Vec<&Row>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.counts()) {
+        by_block.entry(row.slot.block).or_default().push(row);
+    }
+    let treatments = plan.treatments();
+    let block = |runs: Vec<&'a Row>| {
+        let of = |name: &str| runs.iter().find(|run| run.slot.treatment == name).copied();
+        let runs = treatments.iter().map(|treatment| of(&treatment.name)).collect::<Option<Vec<_>>>()?;
+        Some(Block { runs })
+    };
+    let found = by_block.into_values().filter_map(block);
+    found.filter(|block| block.values(plan.figure.as_deref()).is_some()).collect()
+}
+
+/// The values of a figure by treatment, block by block; none unless every block has it.
+pub(crate) fn values(blocks: &[Block<'_>], figure: Option<&str>) -> Option<Vec<Vec<f64>>> {
+    let rows: Vec<Vec<f64>> = blocks.iter().map(|block| block.values(figure)).collect::<Option<_>>()?;
+    let treatments = rows.first()?.len();
+    Some((0..treatments).map(|one| rows.iter().map(|row| row[one]).collect()).collect())
+}
+
+/// Both sides of a comparison with A, pair by pair: of A the geometric mean of its runs in the block.
+pub(crate) fn sides(plan: &Plan, values: &[Vec<f64>], side: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+    let treatments = plan.treatments();
+    let of = |side: usize| -> Vec<&Vec<f64>> {
+        treatments.iter().zip(values).filter(|(one, _)| one.side == side).map(|(_, values)| values).collect()
+    };
+    let mean = |of: &[&Vec<f64>]| -> Option<Vec<f64>> {
+        let blocks = of.first()?.len();
+        let block = |i: usize| {
+            let logs: f64 = of.iter().filter_map(|values| values.get(i)).map(|value| value.ln()).sum();
+            (logs / of.len() as f64).exp()
+        };
+        Some((0..blocks).map(block).collect())
+    };
+    Some((mean(&of(0))?, mean(&of(side))?))
+}

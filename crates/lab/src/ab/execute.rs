@@ -1,0 +1,156 @@
+//! Makes the runs block by block.
+
+use std::time::Duration;
+
+use kelvin_store::GroupId;
+
+use super::blocks::complete;
+use super::course::{Course, Look, clear};
+use super::order::order;
+use super::{Plan, Planning, Treatment};
+use crate::bench::in_block;
+use crate::repeat::{Attempt, Attempts, Ended, Ran, Row};
+use crate::{Bench, BenchError, Spec};
+
+/// What happens while runs are made, for the person who waits.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// A run has ended.
+    Ran {
+        /// The run.
+        row: &'a Row,
+        /// Blocks in all, as far as that can be told.
+        blocks: u32,
+        /// Whether these are the pilot's.
+        pilot: bool,
+        /// How long the rest of them takes.
+        left: Duration,
+    },
+    /// A run could not be made, or ended early.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// The pilot has said how many blocks there are.
+    Planned {
+        /// What it said.
+        planning: &'a Planning,
+        /// How long the rest takes.
+        left: Duration,
+    },
+    /// At which blocks a look may end the comparison, and when.
+    Looks(&'a [Look]),
+    /// A look was taken.
+    Looked {
+        /// Which.
+        look: Look,
+        /// Whether it ends the comparison.
+        ends: bool,
+    },
+}
+
+/// Runs the comparison; `specs` are those of the plan's sides. `words` says what happens to the person who waits.
+///
+/// # Errors
+/// When not even the first run could be made.
+pub fn run(
+    plan: &Plan,
+    specs: &[Spec],
+    group: GroupId,
+    bench: &mut impl Bench,
+    words: &dyn Fn(&Progress<'_>) -> String,
+) -> Result<Ran, BenchError> {
+    let treatments = plan.treatments();
+    let mut attempts = Attempts::new(bench, group, plan.replace);
+    let mut course = Course::of(plan, &[]);
+    if !course.looks.is_empty() {
+        attempts.bench.tell(&words(&Progress::Looks(&course.looks)));
+    }
+    let mut block = 0;
+    while block < course.blocks {
+        for (place, index) in order(plan.seed, treatments.len(), block).into_iter().enumerate() {
+            let (Some(treatment), left) = (treatments.get(index), treatments.len() - place - 1) else {
+                continue;
+            };
+            let Some(spec) = specs.get(treatment.side) else { continue };
+            let left = left as u32 + (course.blocks - block - 1) * treatments.len() as u32;
+            if let Some(ended) = attempt(
+                plan,
+                &mut attempts,
+                (&in_block(spec, block), block, treatment),
+                (&course, left),
+                words,
+            )? {
+                return Ok(Ran { rows: attempts.rows, ended });
+            }
+        }
+        block += 1;
+        let (now, ends) = after(plan, &mut attempts, &course, block, words);
+        course = now;
+        if ends {
+            break;
+        }
+    }
+    Ok(Ran { rows: attempts.rows, ended: Ended::Done })
+}
+
+/// Makes a run that counts, if the budget allows; says how it ended when it cannot go on.
+fn attempt<B: Bench>(
+    plan: &Plan,
+    attempts: &mut Attempts<'_, B>,
+    (spec, block, treatment): (&Spec, u32, &Treatment),
+    (course, left): (&Course, u32),
+    words: &dyn Fn(&Progress<'_>) -> String,
+) -> Result<Option<Ended>, BenchError> {
+    let pilot = plan.effect.is_some() && course.planning.is_none();
+    loop {
+        match attempts.measure(spec, block, &treatment.name)? {
+            Attempt::Row => {
+                let counts = attempts.rows.last().is_some_and(Row::counts);
+                attempts.tell(|row, pace| {
+                    let left = pace.of(left + u32::from(!counts));
+                    words(&Progress::Ran { row, blocks: course.blocks, pilot, left })
+                });
+                if counts {
+                    return Ok(None);
+                }
+            }
+            Attempt::Failed(error) => attempts.bench.tell(&words(&Progress::Failed { error })),
+            Attempt::Ended(ended) => return Ok(Some(ended)),
+        }
+    }
+}
+
+/// What a block's end brings: the plan after the pilot, and a look.
+fn after<B: Bench>(
+    plan: &Plan,
+    attempts: &mut Attempts<'_, B>,
+    before: &Course,
+    block: u32,
+    words: &dyn Fn(&Progress<'_>) -> String,
+) -> (Course, bool) {
+    let found = complete(plan, &attempts.rows);
+    // Between the pilot's end and the last block nothing changes.
+    let settled = plan.effect.is_none() || before.planning.is_some() && block < before.blocks;
+    let course = if settled { before.clone() } else { Course::of(plan, &found) };
+    let mut told = Vec::new();
+    if let Some(planning) = course.planning.as_ref().filter(|_| course.planning != before.planning) {
+        let left = course.blocks.saturating_sub(block) * plan.treatments().len() as u32;
+        told.push(words(&Progress::Planned { planning, left: attempts.pace(left) }));
+        if !course.looks.is_empty() {
+            told.push(words(&Progress::Looks(&course.looks)));
+        }
+    }
+    let mut ends = false;
+    if let Some(look) = course.look(found.len() as u32).filter(|look| look.blocks < course.blocks) {
+        ends = clear(plan, &found, look.nominal);
+        told.push(words(&Progress::Looked { look, ends }));
+    }
+    for text in told {
+        attempts.bench.tell(&text);
+    }
+    (course, ends)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+use std::cell::RefCell;
+
+use super::*;
+use crate::Planned;
+use crate::ab::Summary;
+use crate::simulated::studies::plan;
+use crate::simulated::{Simulated, Simulation};
+use crate::spec::WorkloadName;
+
+fn specs() -> Vec<Spec> {
+    vec![Spec::new(WorkloadName::TprocC); 3]
+}
+
+fn words(progress: &Progress<'_>) -> String {
+    match progress {
+        Progress::Ran { row, blocks, pilot, left } => {
+            format!(
+                "{} of {blocks}{}, {} s",
+                row.slot.block + 1,
+                if *pilot { "?" } else { "" },
+                left.as_secs()
+            )
+        }
+        Progress::Failed { error } => error.clone(),
+        Progress::Planned { planning, left } => format!("{} blocks, {} s", planning.blocks, left.as_secs()),
+        Progress::Looks(looks) => format!("looks: {}", looks.len()),
+        Progress::Looked { look, ends } => format!("look at {}: {ends}", look.blocks),
+    }
+}
+
+#[test]
+fn every_block_has_every_side_once_with_one_seed() {
+    let seen = RefCell::new(Vec::new());
+    let mut bench = Simulated::new(|planned: &Planned<'_>| {
+        seen.borrow_mut().push((planned.slot.block, planned.slot.treatment.clone(), planned.spec.load.seed));
+        Ok(Simulation::of(100.0))
+    });
+    let ran = run(&plan(), &specs(), GroupId(1), &mut bench, &words).unwrap();
+    assert!(matches!(ran.ended, Ended::Done));
+    assert_eq!(bench.told.first().map(String::as_str), Some("1 of 6, 170 s"));
+    drop(bench);
+    let seen = seen.into_inner();
+    assert_eq!(seen.len(), 18);
+    let mut first: Vec<String> = Vec::new();
+    for (number, block) in seen.chunks(3).enumerate() {
+        let mut names: Vec<&str> = block.iter().map(|(_, name, _)| name.as_str()).collect();
+        first.push(names[0].to_owned());
+        names.sort_unstable();
+        assert_eq!(names, ["A", "A'", "B"]);
+        assert!(block.iter().all(|(of, _, seed)| *of == number as u32 && *seed == 1 + number as u64));
+    }
+    assert_eq!(first.iter().filter(|name| *name == "B").count(), 2, "{first:?}");
+}
+
+#[test]
+fn a_void_run_is_replaced_within_its_block_until_the_budget_is_used_up() {
+    let mut plan = plan();
+    plan.replace = 1;
+    let of = |void: &'static [u32]| {
+        let mut bench = Simulated::new(move |planned: &Planned<'_>| {
+            let run = Simulation::of(100.0 + f64::from(planned.slot.place % 3));
+            Ok(if void.contains(&planned.slot.place) { run.void("steal") } else { run })
+        });
+        run(&plan, &specs(), GroupId(1), &mut bench, &words).unwrap()
+    };
+    let ran = of(&[4]);
+    assert!(matches!(ran.ended, Ended::Done));
+    assert_eq!((ran.rows[4].slot.block, ran.rows[5].slot.block), (1, 1));
+    assert_eq!(ran.rows[4].slot.treatment, ran.rows[5].slot.treatment);
+    let summary = Summary::of(&plan, &ran.rows);
+    assert_eq!((summary.complete, summary.void.len(), summary.too_many_void), (6, 1, false));
+
+    let ran = of(&[4, 8]);
+    assert!(matches!(ran.ended, Ended::TooManyVoid));
+    let summary = Summary::of(&plan, &ran.rows);
+    assert!(summary.too_many_void && summary.complete == 2 && !summary.is_complete());
+}
+
+#[test]
+fn a_pilot_says_how_many_blocks_there_are() {
+    let plan = Plan { effect: Some(0.03), ..plan() };
+    let mut bench = Simulated::new(|planned: &Planned<'_>| {
+        // ± 3 % in no step with the sides.
+        let noise = if (planned.slot.place * planned.slot.place) % 5 < 2 { 1.03 } else { 0.97 };
+        Ok(Simulation::of(100.0 * noise))
+    });
+    let ran = run(&plan, &specs(), GroupId(1), &mut bench, &words).unwrap();
+    let summary = Summary::of(&plan, &ran.rows);
+    let planning = summary.course.planning.clone().unwrap();
+    assert!(planning.blocks > 12 && summary.complete == planning.blocks, "{planning:?}");
+    assert!(planning.pilot > 6, "planned again at the planned end: {planning:?}");
+    assert_eq!(ran.rows.len(), 3 * planning.blocks as usize);
+    let told = bench.told.iter().filter(|told| told.contains("blocks")).count();
+    assert!(told >= 1, "{:?}", bench.told);
+    assert_eq!(bench.told[0], "1 of 6?, 170 s");
+}
+
+#[test]
+fn a_clear_difference_ends_it_at_a_look_and_no_other_does() {
+    let plan = Plan { blocks: 20, stop_early: true, ..plan() };
+    let of = |slower: f64| {
+        let mut bench = Simulated::new(move |planned: &Planned<'_>| {
+            let noise = 1.0 + 0.01 * f64::from((planned.slot.place * 7) % 5) - 0.02;
+            let planted = if planned.slot.treatment == "B" { 1.0 - slower } else { 1.0 };
+            Ok(Simulation::of(100.0 * noise * planted))
+        });
+        let ran = run(&plan, &specs(), GroupId(1), &mut bench, &words).unwrap();
+        (Summary::of(&plan, &ran.rows), bench.told)
+    };
+    let (clear, told) = of(0.1);
+    assert!(clear.stopped_early && clear.is_complete() && clear.complete == 10);
+    assert!(clear.comparisons[0].confidence > 0.99, "{:?}", clear.comparisons);
+    assert_eq!((told[0].as_str(), told.last().unwrap().as_str()), ("looks: 3", "look at 10: true"));
+    let (none, _) = of(0.0);
+    assert!(!none.stopped_early && none.complete == 20);
+}

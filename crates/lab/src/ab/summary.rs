@@ -1,0 +1,293 @@
+//! What a comparison came to.
+
+use kelvin_stats::compare::{self, Change, Sides, Verdict, compare};
+use kelvin_stats::holm;
+use kelvin_stats::student::{Ratio, paired_ratio};
+use serde::Serialize;
+
+use super::blocks::{Block, complete, sides, values};
+use super::course::{Course, clear, detectable};
+use super::order::order;
+use super::{Plan, Treatment};
+use crate::repeat::{Named, Row, half_width, named};
+
+/// Figures beside the judged one. Which of CPU figures is known depends on where the database runs.
+const BESIDE: [&str; 9] =
+    ["nopm", "tps", "p50", "p95", "p99", "server-cpu", "cpu", "server-instructions", "wal"];
+
+/// What a comparison came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Summary {
+    /// The figure that is judged.
+    pub figure: Named,
+    /// Names of what ran in each block.
+    pub treatments: Vec<String>,
+    /// Every block that was begun.
+    pub blocks: Vec<BlockLine>,
+    /// Blocks in which everything counts.
+    pub complete: u32,
+    /// Runs that do not count.
+    pub void: Vec<VoidRun>,
+    /// Whether more of them were void than may be replaced.
+    pub too_many_void: bool,
+    /// How many blocks there were to be, and why.
+    pub course: Course,
+    /// Whether a look ended it before its last block.
+    pub stopped_early: bool,
+    /// What A differs from itself by; none without a control, or with fewer than two blocks.
+    pub control: Option<Control>,
+    /// Each side against A.
+    pub comparisons: Vec<Compared>,
+    /// Other figures; p adjusted for their number.
+    pub exploratory: Vec<Explored>,
+    /// The smallest effect that so many blocks find with the power that was asked for, as a share.
+    pub detectable: Option<f64>,
+    /// Transactions that failed for good in runs that count.
+    pub failed: u64,
+}
+
+/// A block.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct BlockLine {
+    /// Its number, from 1.
+    pub block: u32,
+    /// The treatments in the order in which they ran.
+    pub order: Vec<String>,
+    /// The figure by treatment; none where no run counts.
+    pub values: Vec<Option<f64>>,
+    /// The runs by treatment.
+    pub runs: Vec<Option<i64>>,
+    /// Each side over A; none unless the block is complete.
+    pub ratios: Vec<Option<f64>>,
+}
+
+/// A run that does not count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct VoidRun {
+    /// The run.
+    pub run: i64,
+    /// What ran.
+    pub treatment: String,
+    /// The block, from 1.
+    pub block: u32,
+    /// Why.
+    pub why: String,
+}
+
+/// A against itself.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Control {
+    /// A'/A.
+    pub ratio: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Half of the interval's width: effects below it are not told from nothing.
+    pub floor: f64,
+}
+
+/// A side against A.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Compared {
+    /// "B", "C", …
+    pub side: String,
+    /// The side over A.
+    pub ratio: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// The interval's confidence: 95 %; more with several sides, and where a look may end the comparison.
+    pub confidence: f64,
+    /// The exact sign-flip p.
+    pub p: f64,
+    /// Hodges and Lehmann's estimate of the ratio.
+    pub hodges_lehmann: f64,
+    /// Relative changes up to this are noise: the smallest that matters, or the control's floor.
+    pub noise: f64,
+    /// What may be said.
+    #[serde(serialize_with = "as_word")]
+    pub verdict: Verdict,
+}
+
+/// Another figure of a side against A.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Explored {
+    /// "B", "C", …
+    pub side: String,
+    /// Which figure.
+    pub figure: Named,
+    /// Its geometric mean over the blocks, of A.
+    pub a: f64,
+    /// Of the side.
+    pub b: f64,
+    /// The side over A.
+    pub ratio: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// The exact sign-flip p.
+    pub p: f64,
+    /// The same, adjusted for the number of figures and sides (Holm).
+    pub adjusted: f64,
+}
+
+/// The verdict as a word.
+pub fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::NotTestable => "not-testable",
+        Verdict::NoChange => "no-change",
+        Verdict::WithinNoise => "within-noise",
+        Verdict::Changed => "changed",
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn as_word<S: serde::Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(word(*verdict))
+}
+
+impl Summary {
+    /// Of the runs of a group.
+    pub fn of(plan: &Plan, rows: &[Row]) -> Self {
+        let found = complete(plan, rows);
+        let course = Course::of(plan, &found);
+        let blocks = found.len() as u32;
+        let alpha = course.alpha(plan, blocks);
+        let look = course.look(blocks).filter(|_| blocks < course.blocks);
+        let of_figure = values(&found, plan.figure.as_deref()).unwrap_or_default();
+        let control = control(plan, &of_figure);
+        let floor = control.map_or(plan.noise, |control| control.floor.max(plan.noise));
+        let comparisons = (1..plan.sides.len()).filter_map(|side| {
+            let (a, b) = sides(plan, &of_figure, side)?;
+            let change = compare(Sides::Paired { a: &a, b: &b }, floor, 1.0 - alpha)?;
+            Some(Compared::of(&plan.sides[side].name, &change, floor, 1.0 - alpha))
+        });
+        let void: Vec<VoidRun> = rows.iter().filter_map(VoidRun::of).collect();
+        Self {
+            figure: named(rows, plan.figure.as_deref()),
+            treatments: plan.treatments().into_iter().map(|one| one.name).collect(),
+            blocks: lines(plan, rows),
+            complete: blocks,
+            too_many_void: void.len() as u32 > plan.replace,
+            void,
+            stopped_early: look.is_some_and(|look| clear(plan, &found, look.nominal)),
+            control,
+            comparisons: comparisons.collect(),
+            exploratory: explore(plan, &found),
+            detectable: detectable(plan, &found, alpha),
+            failed: rows.iter().filter(|row| row.counts()).map(|row| row.failed).sum(),
+            course,
+        }
+    }
+
+    /// Whether every block that was to be run is there.
+    pub fn is_complete(&self) -> bool {
+        self.stopped_early || self.complete >= self.course.blocks
+    }
+}
+
+impl Compared {
+    fn of(side: &str, change: &Change, noise: f64, confidence: f64) -> Self {
+        let Ratio { ratio, low, high } = change.ratio;
+        let compare::Change { p, hodges_lehmann, verdict, .. } = change;
+        Self {
+            side: side.to_owned(),
+            ratio,
+            low,
+            high,
+            confidence,
+            p: *p,
+            hodges_lehmann: *hodges_lehmann,
+            noise,
+            verdict: *verdict,
+        }
+    }
+}
+
+impl VoidRun {
+    fn of(row: &Row) -> Option<Self> {
+        let why = row.void.clone()?;
+        Some(Self { run: row.run.0, treatment: row.slot.treatment.clone(), block: row.slot.block + 1, why })
+    }
+}
+
+fn control(plan: &Plan, values: &[Vec<f64>]) -> Option<Control> {
+    let (a, again) = (values.first()?, values.get(1).filter(|_| plan.control)?);
+    let Ratio { ratio, low, high } = paired_ratio(a, again, 0.95)?;
+    Some(Control { ratio, low, high, floor: half_width(low, high) })
+}
+
+fn lines(plan: &Plan, rows: &[Row]) -> Vec<BlockLine> {
+    let treatments = plan.treatments();
+    let last = rows.iter().map(|row| row.slot.block).max();
+    let line = |block: u32| {
+        let of = |one: &Treatment| {
+            let here = |row: &&Row| row.slot.block == block && row.slot.treatment == one.name && row.counts();
+            rows.iter().find(here)
+        };
+        let runs: Vec<Option<&Row>> = treatments.iter().map(of).collect();
+        let values: Vec<Option<f64>> =
+            runs.iter().map(|run| run.and_then(|run| run.value(plan.figure.as_deref()))).collect();
+        let each: Option<Vec<Vec<f64>>> =
+            values.iter().map(|value| value.filter(|value| *value > 0.0).map(|value| vec![value])).collect();
+        let ratio = |side: usize| {
+            let (a, b) = sides(plan, each.as_ref()?, side)?;
+            Some(b.first()? / a.first()?)
+        };
+        let order = order(plan.seed, treatments.len(), block);
+        BlockLine {
+            block: block + 1,
+            order: order.into_iter().filter_map(|i| Some(treatments.get(i)?.name.clone())).collect(),
+            ratios: (1..plan.sides.len()).map(ratio).collect(),
+            runs: runs.iter().map(|run| run.map(|run| run.run.0)).collect(),
+            values,
+        }
+    };
+    last.map_or_else(Vec::new, |last| (0..=last).map(line).collect())
+}
+
+/// Every other figure that all blocks have.
+fn explore(plan: &Plan, blocks: &[Block<'_>]) -> Vec<Explored> {
+    let Some(first) = blocks.first().and_then(|block| block.runs.first()) else { return Vec::new() };
+    let judged = first.figure(plan.figure.as_deref()).map(|figure| figure.id.clone());
+    let mut found = Vec::new();
+    for id in BESIDE.iter().filter(|id| judged.as_deref() != Some(**id)) {
+        let (Some(values), Some(figure)) = (values(blocks, Some(id)), first.figure(Some(id))) else {
+            continue;
+        };
+        for side in 1..plan.sides.len() {
+            let Some((a, b)) = sides(plan, &values, side) else { continue };
+            let Some(change) = compare(Sides::Paired { a: &a, b: &b }, 0.0, 0.95) else { continue };
+            let mean =
+                |values: &[f64]| (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp();
+            found.push(Explored {
+                side: plan.sides[side].name.clone(),
+                figure: figure.into(),
+                a: mean(&a),
+                b: mean(&b),
+                ratio: change.ratio.ratio,
+                low: change.ratio.low,
+                high: change.ratio.high,
+                p: change.p,
+                adjusted: f64::NAN,
+            });
+        }
+    }
+    let adjusted = holm::adjust(&found.iter().map(|one| one.p).collect::<Vec<_>>());
+    for (one, adjusted) in found.iter_mut().zip(adjusted) {
+        one.adjusted = adjusted;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+use kelvin_store::{RunId, Slot};
+
+use super::*;
+use crate::Spec;
+use crate::ab::order::order;
+use crate::repeat::Steady;
+use crate::simulated::figure;
+use crate::simulated::studies::plan;
+use crate::spec::WorkloadName;
+
+/// Runs as the plan orders them; `of` gives the value of a treatment in a block.
+fn rows(plan: &Plan, blocks: u32, of: impl Fn(u32, &str) -> f64) -> Vec<Row> {
+    let treatments = plan.treatments();
+    let mut rows = Vec::new();
+    for block in 0..blocks {
+        for index in order(plan.seed, treatments.len(), block) {
+            let treatment = treatments[index].name.clone();
+            let value = of(block, &treatment);
+            rows.push(Row {
+                run: RunId(rows.len() as i64 + 1),
+                slot: Slot { place: rows.len() as u32, block, treatment },
+                void: None,
+                figures: vec![figure("tps", value), figure("p50", 9.0 / value), figure("p99", 30.0 / value)],
+                steady: Steady::Unknown,
+                failed: 0,
+            });
+        }
+    }
+    rows
+}
+
+/// A level of the block, a little noise, and an effect of B.
+fn value(effect: f64) -> impl Fn(u32, &str) -> f64 {
+    move |block, treatment| {
+        let noise = [0.3, -0.2, 0.1, -0.4, 0.2, 0.0, -0.1][(block as usize * 3 + treatment.len() * 2) % 7];
+        let planted = if treatment == "B" { 1.0 + effect } else { 1.0 };
+        f64::from(900 + 40 * block) * planted * (1.0 + noise / 100.0)
+    }
+}
+
+#[test]
+fn a_difference_beyond_noise_and_floor_is_a_change() {
+    let plan = plan();
+    let summary = Summary::of(&plan, &rows(&plan, 6, value(-0.05)));
+    let found = &summary.comparisons[0];
+    assert_eq!(found.verdict, Verdict::Changed);
+    assert!(found.low < 0.95 && 0.95 < found.high && found.high < 1.0, "{found:?}");
+    // 2 of 2⁶ sign patterns are as far from 1.
+    assert_eq!(found.p, 2.0 / 64.0);
+    assert_eq!(found.noise, plan.noise);
+    let control = summary.control.unwrap();
+    assert!(control.low < 1.0 && 1.0 < control.high && control.floor < 0.01, "{control:?}");
+    assert_eq!((summary.complete, summary.is_complete(), summary.void.len()), (6, true, 0));
+    assert!(summary.detectable.unwrap() < 0.02);
+    // Both other figures say the same, each p twice as large for there being two.
+    let others: Vec<(&str, f64)> =
+        summary.exploratory.iter().map(|e| (e.figure.id.as_str(), e.adjusted)).collect();
+    assert_eq!(others, [("p50", 4.0 / 64.0), ("p99", 4.0 / 64.0)]);
+}
+
+#[test]
+fn what_is_below_the_control_s_floor_is_within_noise_and_nothing_is_no_change() {
+    let plan = plan();
+    let verdict = |rows: &[Row]| Summary::of(&plan, rows).comparisons[0].verdict;
+    assert_eq!(verdict(&rows(&plan, 6, value(0.006))), Verdict::WithinNoise);
+    assert_eq!(verdict(&rows(&plan, 6, value(0.0))), Verdict::NoChange);
+    assert_eq!(verdict(&rows(&plan, 3, value(-0.05))), Verdict::NotTestable);
+    // A and A' 8 % apart, now this way and now that: 3 % cannot be resolved, although B has them in every block.
+    let torn = |block: u32, treatment: &str| {
+        let apart = if block.is_multiple_of(2) { 1.04 } else { 1.0 / 1.04 };
+        match treatment {
+            "A" => 1000.0 * apart,
+            "A'" => 1000.0 / apart,
+            _ => 970.0 + f64::from(block % 3),
+        }
+    };
+    let summary = Summary::of(&plan, &rows(&plan, 6, torn));
+    assert_eq!(summary.comparisons[0].verdict, Verdict::WithinNoise);
+    assert!(summary.comparisons[0].noise > 0.08, "{:?}", summary.comparisons);
+    assert!(Summary::of(&plan, &[]).comparisons.is_empty());
+}
+
+#[test]
+fn a_block_that_lacks_a_run_is_shown_and_not_counted() {
+    let plan = plan();
+    let mut all = rows(&plan, 6, value(-0.05));
+    all[4].void = Some("steal".into());
+    let summary = Summary::of(&plan, &all);
+    assert_eq!((summary.complete, summary.blocks.len(), summary.is_complete()), (5, 6, false));
+    let line = &summary.blocks[1];
+    assert_eq!(line.values.iter().filter(|value| value.is_none()).count(), 1);
+    assert_eq!(line.ratios, [None]);
+    assert_eq!((summary.void[0].run, summary.void[0].why.as_str()), (5, "steal"));
+}
+
+#[test]
+fn three_sides_share_the_error_between_them() {
+    let spec = Spec::new(WorkloadName::TprocC);
+    let sides = ["a.toml", "b.toml", "c.toml"].map(|file| (file.to_owned(), spec.clone()));
+    let plan = Plan { control: false, ..Plan::of(&sides) };
+    let summary = Summary::of(&plan, &rows(&plan, 6, value(-0.05)));
+    let verdicts: Vec<(&str, Verdict)> =
+        summary.comparisons.iter().map(|one| (one.side.as_str(), one.verdict)).collect();
+    assert_eq!(verdicts, [("B", Verdict::Changed), ("C", Verdict::NoChange)]);
+    assert!(summary.comparisons.iter().all(|one| (one.confidence - 0.975).abs() < 1e-12));
+    assert!(summary.control.is_none() && summary.exploratory.len() == 4);
+}

@@ -1,0 +1,211 @@
+//! Makes the runs, replaces those that do not count, and ends when the plan says so.
+
+use std::time::Duration;
+
+use kelvin_store::{GroupId, Slot};
+
+use super::spread::needed;
+use super::summary::known;
+use super::{Plan, Row, Spread};
+use crate::bench::in_block;
+use crate::{Bench, BenchError, Measured, Planned, Spec};
+
+/// What happens while runs are made, for the person who waits.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// A run has ended.
+    Ran {
+        /// The run.
+        row: &'a Row,
+        /// Runs that count so far.
+        counted: u32,
+        /// Runs that are to count, as far as that can be told.
+        of: u32,
+        /// How long the rest takes.
+        left: Duration,
+    },
+    /// A run could not be made, or ended early.
+    Failed {
+        /// Why.
+        error: String,
+    },
+}
+
+/// How the repetitions ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// As planned.
+    Done,
+    /// More runs were void than may be replaced.
+    TooManyVoid,
+    /// Somebody asked to stop.
+    Interrupted,
+    /// Runs could not be made.
+    Failed(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Runs that were made.
+#[derive(Debug)]
+pub struct Ran {
+    /// All of them, those that do not count included.
+    pub rows: Vec<Row>,
+    /// How it ended.
+    pub ended: Ended,
+}
+
+/// Repeats the run. `words` says what happens to the person who waits.
+///
+/// # Errors
+/// When not even the first run could be made.
+pub fn run(
+    plan: &Plan,
+    spec: &Spec,
+    group: GroupId,
+    bench: &mut impl Bench,
+    words: &dyn Fn(&Progress<'_>) -> String,
+) -> Result<Ran, BenchError> {
+    let mut attempts = Attempts::new(bench, group, plan.replace);
+    let mut ended = Ended::Done;
+    while let Some(of) = wanted(plan, &attempts.rows) {
+        let block = counted(&attempts.rows);
+        let spec = in_block(spec, block);
+        match attempts.measure(&spec, block, "")? {
+            Attempt::Row => {
+                let (counted, left) = (counted(&attempts.rows), wanted(plan, &attempts.rows));
+                let missing = left.map_or(0, |of| of.saturating_sub(counted));
+                attempts.tell(|row, pace| {
+                    words(&Progress::Ran { row, counted, of: left.unwrap_or(of), left: pace.of(missing) })
+                });
+            }
+            Attempt::Failed(error) => attempts.bench.tell(&words(&Progress::Failed { error })),
+            Attempt::Ended(how) => {
+                ended = how;
+                break;
+            }
+        }
+    }
+    Ok(Ran { rows: attempts.rows, ended })
+}
+
+fn counted(rows: &[Row]) -> u32 {
+    rows.iter().filter(|row| row.counts()).count() as u32
+}
+
+/// How many runs are to count in all; none when there are enough.
+fn wanted(plan: &Plan, rows: &[Row]) -> Option<u32> {
+    let have = counted(rows);
+    if have < plan.runs {
+        return Some(plan.runs);
+    }
+    if !plan.until || have >= plan.most {
+        return None;
+    }
+    let values = known(rows, plan.figure.as_deref());
+    let close = Spread::of(&values, plan.confidence()).and_then(|spread| spread.half_width);
+    if close.is_some_and(|half_width| half_width <= plan.precision) {
+        return None;
+    }
+    // An estimate, which the next run corrects.
+    Some(
+        needed(&values, plan.precision, plan.confidence())
+            .map_or(plan.most, |n| n.clamp(have + 1, plan.most)),
+    )
+}
+
+/// What one attempt at a run came to.
+pub(crate) enum Attempt {
+    /// A run, the last of the rows. Whether it counts stands there.
+    Row,
+    /// No run, and there is another attempt.
+    Failed(String),
+    /// No run, and no other attempt.
+    Ended(Ended),
+}
+
+/// Attempts at runs, with what may be replaced.
+pub(crate) struct Attempts<'a, B: Bench> {
+    pub(crate) bench: &'a mut B,
+    pub(crate) rows: Vec<Row>,
+    group: GroupId,
+    replace: u32,
+    lost: u32,
+    place: u32,
+    pace: Pace,
+}
+
+impl<'a, B: Bench> Attempts<'a, B> {
+    pub(crate) fn new(bench: &'a mut B, group: GroupId, replace: u32) -> Self {
+        Self { bench, rows: Vec::new(), group, replace, lost: 0, place: 0, pace: Pace::default() }
+    }
+
+    /// Makes one run.
+    pub(crate) fn measure(
+        &mut self,
+        spec: &Spec,
+        block: u32,
+        treatment: &str,
+    ) -> Result<Attempt, BenchError> {
+        if self.bench.stopped() {
+            return Ok(Attempt::Ended(Ended::Interrupted));
+        }
+        if self.lost > self.replace {
+            return Ok(Attempt::Ended(Ended::TooManyVoid));
+        }
+        let slot = Slot { place: self.place, block, treatment: treatment.into() };
+        self.place += 1;
+        match self.bench.measure(&Planned { spec, group: self.group, slot: &slot, metrics: &[] }) {
+            Ok(measured) => {
+                self.lost += u32::from(!measured.counts());
+                self.pace.took(&measured);
+                self.rows.push(Row::of(&measured, &slot));
+                Ok(Attempt::Row)
+            }
+            Err(BenchError::Interrupted) => Ok(Attempt::Ended(Ended::Interrupted)),
+            // What fails at once fails for a reason that another attempt does not remove.
+            Err(error) if self.rows.is_empty() => Err(error),
+            Err(BenchError::Failed(error)) => {
+                self.lost += 1;
+                if self.lost > self.replace {
+                    return Ok(Attempt::Ended(Ended::Failed(error)));
+                }
+                Ok(Attempt::Failed(error.to_string()))
+            }
+        }
+    }
+
+    /// The time that so many runs take.
+    pub(crate) fn pace(&self, runs: u32) -> Duration {
+        self.pace.of(runs)
+    }
+
+    /// Says something of the last run.
+    pub(crate) fn tell(&mut self, words: impl FnOnce(&Row, &Pace) -> String) {
+        if let Some(row) = self.rows.last() {
+            let text = words(row, &self.pace);
+            self.bench.tell(&text);
+        }
+    }
+}
+
+/// How long a run takes.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    runs: u32,
+    seconds: f64,
+}
+
+impl Pace {
+    fn took(&mut self, measured: &Measured) {
+        self.runs += 1;
+        self.seconds += measured.seconds;
+    }
+
+    /// The time that so many runs take.
+    pub(crate) fn of(&self, runs: u32) -> Duration {
+        let seconds = self.seconds / f64::from(self.runs.max(1)) * f64::from(runs);
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+use std::cell::Cell;
+
+use kelvin_stats::bootstrap::Resampler;
+use kelvin_store::GroupId;
+
+use super::*;
+use crate::repeat::Summary;
+use crate::simulated::{Simulated, Simulation};
+use crate::spec::WorkloadName;
+
+fn spec() -> Spec {
+    Spec::new(WorkloadName::TprocC)
+}
+
+/// Runs on a bench whose n-th run comes to what `of` says.
+fn made(plan: &Plan, of: impl Fn(u32) -> Simulation) -> (Ran, Vec<u64>) {
+    let seeds = std::cell::RefCell::new(Vec::new());
+    let count = Cell::new(0);
+    let mut bench = Simulated::new(|planned: &Planned<'_>| {
+        seeds.borrow_mut().push(planned.spec.load.seed);
+        assert_eq!(planned.slot.place, count.get());
+        count.set(count.get() + 1);
+        Ok(of(count.get() - 1))
+    });
+    let ran = run(plan, &spec(), GroupId(1), &mut bench, &|_| String::new()).unwrap();
+    drop(bench);
+    (ran, seeds.into_inner())
+}
+
+#[test]
+fn a_void_run_is_kept_and_replaced_with_the_same_seed() {
+    let (ran, seeds) = made(&Plan::fixed(&spec(), 6), |n| {
+        let run = Simulation::of(100.0);
+        if n == 2 { run.void("steal") } else { run }
+    });
+    assert!(matches!(ran.ended, Ended::Done));
+    assert_eq!(ran.rows.len(), 7);
+    assert_eq!(seeds, [1, 2, 3, 3, 4, 5, 6]);
+    assert_eq!(ran.rows[2].void.as_deref(), Some("steal"));
+}
+
+#[test]
+fn more_void_runs_than_may_be_end_it() {
+    let mut plan = Plan::fixed(&spec(), 6);
+    plan.replace = 2;
+    let (ran, _) =
+        made(&plan, |n| if n >= 2 { Simulation::of(1.0).void("steal") } else { Simulation::of(1.0) });
+    assert!(matches!(ran.ended, Ended::TooManyVoid));
+    assert_eq!(ran.rows.len(), 5);
+}
+
+#[test]
+fn the_rule_ends_it_as_soon_as_the_interval_is_narrow_and_never_before_six() {
+    let plan = Plan::until(&spec(), 6, 30, 0.01);
+    // ± 0.1 %: six suffice. ± 1.5 %: more are needed. ± 20 %: not even thirty do.
+    let of = |size: f64| {
+        made(&plan, move |n| Simulation::of(100.0 + if n.is_multiple_of(2) { size } else { -size })).0
+    };
+    assert_eq!(of(0.1).rows.len(), 6);
+    let some = of(1.5).rows;
+    assert!((10..=20).contains(&some.len()), "{}", some.len());
+    assert!(Summary::of(&plan, &some).answer.correct);
+    assert!(!Summary::of(&plan, &some[..some.len() - 1]).answer.correct, "it would have ended before");
+    assert_eq!(of(20.0).rows.len(), 30);
+}
+
+#[test]
+fn somebody_who_stops_keeps_what_there_is() {
+    let mut bench = Simulated::new(|_: &Planned<'_>| Ok(Simulation::of(100.0)));
+    bench.stop_after = Some(3);
+    let words = |progress: &Progress<'_>| match progress {
+        Progress::Ran { counted, of, left, .. } => format!("{counted} of {of}, {} s left", left.as_secs()),
+        Progress::Failed { error } => error.clone(),
+    };
+    let ran = run(&Plan::fixed(&spec(), 6), &spec(), GroupId(1), &mut bench, &words).unwrap();
+    assert!(matches!(ran.ended, Ended::Interrupted));
+    assert_eq!(ran.rows.len(), 3);
+    assert_eq!(bench.told, ["1 of 6, 50 s left", "2 of 6, 40 s left", "3 of 6, 30 s left"]);
+}
+
+#[test]
+fn a_run_that_cannot_be_made_counts_as_void_unless_it_is_the_first() {
+    let count = Cell::new(0);
+    let attempt = |fails: fn(u32) -> bool| {
+        count.set(0);
+        let mut bench = Simulated::new(|_: &Planned<'_>| {
+            count.set(count.get() + 1);
+            if fails(count.get()) {
+                Err(BenchError::Failed("no server".into()))
+            } else {
+                Ok(Simulation::of(1.0))
+            }
+        });
+        run(&Plan::fixed(&spec(), 6), &spec(), GroupId(1), &mut bench, &|_| String::new())
+    };
+    assert!(matches!(attempt(|n| n == 1), Err(BenchError::Failed(_))));
+    let ran = attempt(|n| n == 3).unwrap();
+    assert!(matches!(ran.ended, Ended::Done));
+    assert_eq!((ran.rows.len(), count.get()), (6, 7));
+    let ran = attempt(|n| n >= 3).unwrap();
+    assert!(matches!(ran.ended, Ended::Failed(_)));
+    assert_eq!((ran.rows.len(), count.get()), (2, 5));
+}
+
+#[test]
+fn a_stopped_interval_covers_what_it_says() {
+    for (sd, seed) in [(0.008, 1), (0.015, 2), (0.02, 3)] {
+        let plan = Plan::until(&spec(), 6, 30, 0.01);
+        let mut random = Resampler::new(seed);
+        let (mut said_yes, mut wrong) = (0_u32, 0_u32);
+        for _ in 0..400 {
+            let draws: Vec<f64> = (0..30).map(|_| (sd * random.normal()).exp()).collect();
+            let rows = made(&plan, |n| Simulation::of(draws[n as usize])).0.rows;
+            let values = known(&rows, None);
+            let spread = Spread::of(&values, plan.confidence()).unwrap();
+            if spread.half_width.unwrap() <= plan.precision {
+                said_yes += 1;
+                let (low, high) = spread.interval.unwrap();
+                wrong += u32::from(low > 1.0 || high < 1.0);
+            }
+        }
+        // 5 % of 400 are 20; two standard errors more are 29.
+        assert!(said_yes > 350 && wrong <= 29, "sd {sd}: {wrong} of {said_yes} wrong");
+    }
+}

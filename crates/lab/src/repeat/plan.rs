@@ -1,0 +1,78 @@
+//! How often a run is repeated.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Spec;
+
+/// What is asked of repeated runs. It stands in their group, and says with the runs everything that the summary needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Plan {
+    /// The specification, as TOML.
+    pub spec: String,
+    /// Runs that count which are made in any case.
+    pub runs: u32,
+    /// Runs that count which are made at most; `runs` where the number is fixed.
+    pub most: u32,
+    /// The half-width of the 95 % interval, as a share of the mean, at which the answer is yes.
+    pub precision: f64,
+    /// Whether that ends the repetitions.
+    pub until: bool,
+    /// Void runs that are replaced.
+    pub replace: u32,
+    /// The figure that is judged; none for the first of the key figures.
+    pub figure: Option<String>,
+}
+
+impl Plan {
+    /// Runs below which there is no answer yes: with five, the widest order-statistic interval of the median covers
+    /// 93.75 %, with six 96.9 %.
+    pub const FEWEST: u32 = 6;
+    /// Runs at most, where an interval ends the repetitions and nobody says how many.
+    pub const MOST: u32 = 30;
+    /// The precision of an answer where nobody asks for one: what field reports take for the same.
+    pub const PRECISION: f64 = 0.02;
+
+    /// So many runs.
+    pub fn fixed(spec: &Spec, runs: u32) -> Self {
+        Self {
+            spec: spec.to_toml(),
+            runs,
+            most: runs,
+            precision: Self::PRECISION,
+            until: false,
+            replace: Self::replacements(runs),
+            figure: judged(spec),
+        }
+    }
+
+    /// As many runs as it takes, from `runs` to `most`.
+    pub fn until(spec: &Spec, runs: u32, most: u32, precision: f64) -> Self {
+        Self {
+            runs,
+            most: most.max(runs),
+            precision,
+            until: true,
+            replace: Self::replacements(most),
+            ..Self::fixed(spec, runs)
+        }
+    }
+
+    /// The confidence of the interval that is judged. An interval that is looked at after every run, and ends the
+    /// repetitions when it happens to be narrow, covers the truth less often than it says: 93 % for 95 % with the scatter
+    /// twice the bound. One of 97 % covers it in 95 % then (`a_stopped_interval_covers_what_it_says` counts it).
+    pub fn confidence(&self) -> f64 {
+        if self.until { 0.97 } else { 0.95 }
+    }
+
+    /// A third of the runs, and at least one.
+    pub fn replacements(runs: u32) -> u32 {
+        runs.div_ceil(3)
+    }
+}
+
+/// The figure by which runs are judged when nobody names one: the throughput of a closed loop; of an open loop, whose
+/// throughput was asked for, the 99th percentile of the response times.
+pub(crate) fn judged(spec: &Spec) -> Option<String> {
+    spec.load.is_open_loop().then(|| "p99".to_owned())
+}

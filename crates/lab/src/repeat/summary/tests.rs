@@ -1,0 +1,94 @@
+use kelvin_store::{RunId, Slot};
+
+use super::*;
+use crate::Spec;
+use crate::simulated::figure;
+use crate::spec::WorkloadName;
+
+fn plan() -> Plan {
+    Plan::fixed(&Spec::new(WorkloadName::TprocC), 6)
+}
+
+fn rows(values: &[f64]) -> Vec<Row> {
+    let row = |(place, value): (usize, &f64)| Row {
+        run: RunId(place as i64 + 11),
+        slot: Slot { place: place as u32, block: place as u32, treatment: String::new() },
+        void: None,
+        figures: vec![figure("tps", *value), figure("cpu", 5000.0 / value), figure("p99", 3.0)],
+        steady: Steady::Yes,
+        failed: 0,
+    };
+    values.iter().enumerate().map(row).collect()
+}
+
+const QUIET: [f64; 6] = [100.0, 101.0, 99.5, 100.5, 99.0, 100.2];
+
+#[test]
+fn enough_runs_that_agree_are_correct() {
+    let summary = Summary::of(&plan(), &rows(&QUIET));
+    assert!(summary.answer.correct, "{:?}", summary.answer);
+    assert_eq!((summary.counted, summary.void, summary.answer.more), (6, 0, None));
+    assert_eq!(summary.figure.id, "tps");
+    // The server's CPU is not known here, so the process's stands in its place.
+    assert_eq!(summary.beside.iter().map(|(named, _)| named.id.as_str()).collect::<Vec<_>>(), ["cpu"]);
+    assert_eq!(summary.steady.steady, 6);
+}
+
+#[test]
+fn too_few_runs_or_too_wide_an_interval_say_how_many_more() {
+    let few = Summary::of(&plan(), &rows(&QUIET[..3])).answer;
+    assert_eq!((few.correct, few.more), (false, Some(3)));
+    assert_eq!(few.missing, [Missing::Runs]);
+    assert_eq!(Summary::of(&plan(), &rows(&QUIET[..1])).answer.more, Some(5));
+    assert_eq!(Summary::of(&plan(), &[]).answer.more, Some(6));
+
+    let wide = [100.0, 108.0, 94.0, 103.0, 92.0, 101.0];
+    let answer = Summary::of(&plan(), &rows(&wide)).answer;
+    assert_eq!(answer.missing, [Missing::Precision]);
+    let more = answer.more.unwrap() as usize;
+    // With so many more of the same scatter, the answer is yes; with one fewer it is not yet.
+    let again = |n: usize| Summary::of(&plan(), &rows(&wide.repeat(n)));
+    assert!((6 * 4..6 * 8).contains(&(6 + more)), "{more}");
+    assert!(again((6 + more).div_ceil(6) + 1).answer.correct);
+}
+
+#[test]
+fn a_drift_is_no_matter_of_more_runs() {
+    let falling = [100.0, 97.1, 94.9, 92.0, 88.9, 86.1, 83.0, 80.2];
+    let mut plan = plan();
+    plan.precision = 0.1;
+    let summary = Summary::of(&plan, &rows(&falling));
+    assert!(summary.drift.unwrap().matters, "{:?}", summary.drift);
+    assert_eq!((summary.answer.missing.as_slice(), summary.answer.more), (&[Missing::NoDrift][..], None));
+    // One that is smaller than what is asked for moves the mean by less.
+    plan.precision = 0.5;
+    assert!(Summary::of(&plan, &rows(&falling)).answer.correct);
+}
+
+#[test]
+fn void_runs_are_shown_and_do_not_count() {
+    let mut all = rows(&[100.0, 40.0, 101.0, 99.5, 100.5, 99.0, 100.2]);
+    all[1].void = Some("steal".into());
+    all[3].steady = Steady::No("Throughput fell by 12 %".into());
+    let mut plan = plan();
+    plan.replace = 1;
+    let summary = Summary::of(&plan, &all);
+    assert!(summary.answer.correct && summary.spread.clone().unwrap().mean > 99.0);
+    assert_eq!(summary.runs[1].void.as_deref(), Some("steal"));
+    assert_eq!(summary.steady.not_steady, [(14, "Throughput fell by 12 %".to_owned())]);
+    plan.replace = 0;
+    assert_eq!(Summary::of(&plan, &all).answer.missing, [Missing::Valid]);
+}
+
+#[test]
+fn a_figure_that_is_missing_or_zero_is_no_yes() {
+    let mut all = rows(&QUIET);
+    all[5].figures[0].value = None;
+    assert_eq!(Summary::of(&plan(), &all).answer.missing, [Missing::Figure]);
+    assert_eq!(Summary::of(&plan(), &rows(&[0.0; 6])).answer.missing, [Missing::Figure]);
+    let mut by_p99 = plan();
+    by_p99.figure = Some("p99".into());
+    assert_eq!(Summary::of(&by_p99, &rows(&QUIET)).figure.id, "p99");
+    by_p99.figure = Some("wal".into());
+    assert_eq!(Summary::of(&by_p99, &rows(&QUIET)).answer.missing, [Missing::Figure]);
+}

@@ -217,7 +217,7 @@ fn what_else_differs_is_red_and_findings_of_a_side_are_told() {
     report.findings = common::observed::judged(template()).findings;
     let a = [run(&report, 1, 10_000.0, 5.0, None), run(&template(), 2, 10_010.0, 5.0, None)];
     let mut other = template();
-    other.spec_toml = other.spec_toml.replace("8", "16").replace("5 s", "60 s");
+    other.spec_toml = other.spec_toml.replace('8', "16").replace("5 s", "60 s");
     let b = [run(&other, 3, 12_000.0, 5.0, None)];
     let found = compared(&a, &b);
     let plain = compare::render(&found, Options::default());

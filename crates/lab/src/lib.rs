@@ -1,8 +1,8 @@
 //! Plans and runs: what to run ([`spec`]), the virtual users and the measured window ([`driver`]), and the
 //! run as a whole ([`run`]). Everything that happens comes out as [`kelvin_measure::Event`]s.
 
-pub mod analysis;
 pub mod ab;
+pub mod analysis;
 pub mod arrivals;
 pub mod bench;
 pub mod conditions;
@@ -11,8 +11,8 @@ pub mod environment;
 pub mod factor;
 pub mod find_max;
 pub mod observation;
-pub mod reset;
 pub mod repeat;
+pub mod reset;
 pub mod run;
 mod series;
 pub mod simulated;

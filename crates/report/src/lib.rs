@@ -6,9 +6,9 @@
 
 pub mod compare;
 pub mod csv;
+pub mod figure;
 pub mod gate;
 pub mod history;
-pub mod figure;
 pub mod html;
 pub mod json;
 mod model;

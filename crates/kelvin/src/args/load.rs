@@ -12,8 +12,8 @@ use kelvin_lab::spec::{Build, Span, TargetName, Users};
 use super::history::HistoryPlaceArgs;
 use super::observation::ObservationArgs;
 use super::pace::PaceArgs;
-use super::reset::ResetArgs;
 use super::repeat::RepeatArgs;
+use super::reset::ResetArgs;
 use super::set;
 
 /// The database.
@@ -53,6 +53,8 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     reset: ResetArgs,
+
+    #[command(flatten)]
     pub(super) repeat: RepeatArgs,
 
     /// Decides every random value of the run [default: 1]

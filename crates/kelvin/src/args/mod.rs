@@ -11,11 +11,11 @@ mod observe;
 mod pace;
 mod parse;
 mod pgbench;
-mod reset;
 mod repeat;
+mod reset;
 mod script;
-mod snapshot;
 mod server;
+mod snapshot;
 mod squeeze;
 mod study;
 mod study_analysis;
@@ -34,8 +34,8 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryPlace};
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
-pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};
 pub(crate) use server::{ProfileArgs, ServerCommand};
+pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};
 pub(crate) use squeeze::SqueezeArgs;
 pub(crate) use study::{
     FolderArgs, ForkArgs, ListArgs, NewArgs, PlanArgs, RecoverArgs, StudyCommand, StudyFolder, StudyRunArgs,

@@ -1,14 +1,13 @@
 //! `kelvin ab`: specifications in turn.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhow::Result;
 use kelvin_diagnose::Better;
 use kelvin_lab::ab::{self, BlockLine, Compared, Control, Explored, Look, Plan, Planning, Progress, Summary};
 use kelvin_lab::repeat::{Named, rows};
-use kelvin_report::Report;
 use kelvin_report::figure::significant;
+use kelvin_report::{Report, compare};
 use kelvin_stats::compare::Verdict;
 use kelvin_store::{GroupKind, NewGroup, RunId, Store, StoredGroup};
 use serde_json::{Value, json};
@@ -135,7 +134,7 @@ pub(super) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = groups::of_what(store, group)?;
-    let colour = super::show::options().colour;
+    let colour = super::show::options(false).colour;
     Ok(format!(
         "\ngroup {}{name}: A/B, {what}, {began}\n\n{}",
         group.id,
@@ -164,7 +163,7 @@ fn verdict_name(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What differs between a side's first run and A's.
+/// What differs between the runs of a side and A's.
 #[derive(Debug, serde::Serialize)]
 struct Difference {
     side: String,
@@ -175,36 +174,32 @@ struct Difference {
     b: String,
 }
 
-/// What differs between the first runs of A and of each side: what the specifications say, and what they do not. What
-/// differs between runs of A too varies by itself, and is no difference of the sides.
+/// What differs between the runs of A and those of each side: what the specifications say, and what they do not and may
+/// matter.
 fn differences(store: &Store, plan: &Plan, summary: &Summary) -> Result<Vec<Difference>> {
     let treatments = plan.treatments();
-    let of = |side: usize| -> Vec<RunId> {
+    let of = |side: usize| -> Result<Vec<Report>> {
         let column = treatments.iter().position(|one| one.side == side);
         let run = |block: &BlockLine| block.runs.get(column?).copied().flatten();
-        summary.blocks.iter().filter_map(run).map(RunId).collect()
+        let runs = summary.blocks.iter().filter_map(run);
+        Ok(runs.map(|run| Report::load(store, RunId(run))).collect::<kelvin_report::Result<_>>()?)
     };
-    let runs = of(0);
-    let Some(first) = runs.first().map(|run| Report::load(store, *run)).transpose()? else {
-        return Ok(Vec::new());
-    };
-    let against = |run: Option<&RunId>| -> Result<Vec<(String, String, String)>> {
-        let Some(run) = run else { return Ok(Vec::new()) };
-        let other = Report::load(store, *run)?;
-        // Where nothing can be compared, nobody has asked for the ratio here.
-        Ok(kelvin_report::compare::compare(&[&first], &[&other])
-            .map_or(Vec::new(), |found| found.differences))
-    };
-    let again = [against(runs.get(1))?, against(runs.last().filter(|last| runs.first() != Some(last)))?];
-    let by_itself: BTreeSet<String> = again.into_iter().flatten().map(|(name, ..)| name).collect();
+    let base = of(0)?;
     let mut found = Vec::new();
     for (side, named) in plan.sides.iter().enumerate().skip(1) {
-        for (what, a, b) in against(of(side).first())? {
-            let intended = what.starts_with("spec ");
-            if intended || !by_itself.contains(&what) {
-                let what = what.strip_prefix("spec ").map_or(what.clone(), ToOwned::to_owned);
-                found.push(Difference { side: named.name.clone(), intended, what, a, b });
-            }
+        let other = of(side)?;
+        let (base, other): (Vec<&Report>, Vec<&Report>) = (base.iter().collect(), other.iter().collect());
+        // Where nothing can be compared, nobody has asked for the ratio here.
+        let differs = compare::compare(&base, &other).map_or(Vec::new(), |found| found.differences);
+        for one in differs.iter().filter(|one| one.matters) {
+            let spec = one.name.strip_prefix("spec ");
+            found.push(Difference {
+                side: named.name.clone(),
+                intended: spec.is_some(),
+                what: spec.unwrap_or(&one.name).to_owned(),
+                a: compare::Difference::words(&one.a),
+                b: compare::Difference::words(&one.b),
+            });
         }
     }
     Ok(found)

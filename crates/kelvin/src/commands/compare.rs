@@ -32,7 +32,7 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Code> {
             if index > 0 {
                 out::line("")?;
             }
-            out::write(&render(&found, super::show::options()))?;
+            out::write(&render(&found, super::show::options(false)))?;
         }
         if let Some(file) = &args.html {
             out::file(file, &html(&found)?, global.quiet)?;

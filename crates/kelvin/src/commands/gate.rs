@@ -49,7 +49,7 @@ pub(crate) fn gate(args: &GateArgs, global: &Global) -> Result<Code> {
             if args.json {
                 out::line(&serde_json::to_string(&judged)?)?;
             } else {
-                out::write(&gate::text(&judged, super::show::options()))?;
+                out::write(&gate::text(&judged, super::show::options(false)))?;
             }
         }
     }

@@ -29,7 +29,7 @@ pub(crate) fn history(args: &HistoryArgs, global: &Global) -> Result<Code> {
     if args.json {
         out::line(&serde_json::to_string(&found)?)?;
     } else {
-        out::write(&history::text(&found, super::show::options()))?;
+        out::write(&history::text(&found, super::show::options(false)))?;
     }
     if let Some(file) = &args.html {
         out::file(file, &history::html(&found, &|run| link(&path, file, run))?, global.quiet)?;

@@ -15,7 +15,6 @@ use serde::Serialize;
 
 use crate::figure::{bounds, coefficient, ms, percent, rate, seconds, users, whole};
 use observed::SeenCharts;
-pub(crate) use plot::escaped;
 
 use crate::text::{
     CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, UNANSWERED, change, elasticity_interval, explained,

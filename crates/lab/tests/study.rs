@@ -345,6 +345,22 @@ fn void_runs_are_kept_replaced_at_their_blocks_end_and_end_with_the_budget() {
 }
 
 #[test]
+fn a_replacement_that_was_interrupted_is_one_of_the_budget() {
+    let place = directory();
+    let path = place.path().join("ledger.jsonl");
+    // Four runs, so two replacements; both cells of the first block are void once.
+    let study = study(&[2], 2, false);
+    let void = ["f0=1", "f0=2"].map(|name| ((0, name.to_owned()), 1)).into_iter().collect();
+    let world = World { void, ..World::default() };
+    // The third run is the first replacement.
+    let interrupting = World { interrupt: Some(3), ..world.clone() };
+    assert_eq!(session(&study, &path, &interrupting).0.unwrap(), Ended::Interrupted);
+    let (ended, state) = session(&study, &path, &world);
+    assert_eq!(ended.unwrap(), Ended::Complete);
+    assert_eq!((state.counted_runs(), state.replaced()), (4, 2));
+}
+
+#[test]
 fn three_failures_in_a_row_end_the_session_and_keep_what_there_is() {
     let place = directory();
     let path = place.path().join("ledger.jsonl");

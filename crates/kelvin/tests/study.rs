@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use support::{Place, Server, text, wait_until};
 
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_mins(2);
 
 fn ledger(folder: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.join("ledger.jsonl")).unwrap_or_default();

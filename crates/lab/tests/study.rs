@@ -13,7 +13,7 @@ use kelvin_lab::bench::{Bench, BenchError, Measured, Planned};
 use kelvin_lab::conditions::{Cell, Conditions};
 use kelvin_lab::spec::Spec;
 use kelvin_lab::study::{
-    Ended, Entry, Event, Execution, Facts, Ledger, Lock, Opening, Plan, State, Study, StudyError,
+    Deviation, Ended, Entry, Event, Execution, Facts, Ledger, Lock, Opening, Plan, State, Study, StudyError,
     Surroundings, begin, execute,
 };
 use kelvin_store::{GroupId, RunId};
@@ -345,6 +345,22 @@ fn void_runs_are_kept_replaced_at_their_blocks_end_and_end_with_the_budget() {
 }
 
 #[test]
+fn a_replacement_that_was_interrupted_is_one_of_the_budget() {
+    let place = directory();
+    let path = place.path().join("ledger.jsonl");
+    // Four runs, so two replacements; both cells of the first block are void once.
+    let study = study(&[2], 2, false);
+    let void = ["f0=1", "f0=2"].map(|name| ((0, name.to_owned()), 1)).into_iter().collect();
+    let world = World { void, ..World::default() };
+    // The third run is the first replacement.
+    let interrupting = World { interrupt: Some(3), ..world.clone() };
+    assert_eq!(session(&study, &path, &interrupting).0.unwrap(), Ended::Interrupted);
+    let (ended, state) = session(&study, &path, &world);
+    assert_eq!(ended.unwrap(), Ended::Complete);
+    assert_eq!((state.counted_runs(), state.replaced()), (4, 2));
+}
+
+#[test]
 fn three_failures_in_a_row_end_the_session_and_keep_what_there_is() {
     let place = directory();
     let path = place.path().join("ledger.jsonl");
@@ -386,7 +402,7 @@ fn what_changes_after_the_lock_or_between_sessions_is_a_deviation() {
     assert_eq!(Lock::of(&locked, "9", 3).unwrap().sha256, lock.sha256, "of what is fixed, and nothing else");
 
     let changed = study(&[3], 4, false);
-    let told: Vec<String> = lock.deviations(&changed).unwrap().iter().map(|one| one.describe()).collect();
+    let told: Vec<String> = lock.deviations(&changed).unwrap().iter().map(Deviation::describe).collect();
     assert_eq!(told, ["study.toml design.blocks: 6 → 4", "study.toml factor.f0.levels: [1,2] → [1,2,3]"]);
     let mut forged = lock.clone();
     forged.parts.insert("question".into(), "another".into());
@@ -405,7 +421,7 @@ fn what_changes_after_the_lock_or_between_sessions_is_a_deviation() {
             group: GroupId(1),
         };
         let new = begin(&mut ledger, &mut state, &opening).unwrap();
-        new.iter().map(|one| one.describe()).collect::<Vec<_>>()
+        new.iter().map(Deviation::describe).collect::<Vec<_>>()
     };
     assert_eq!(begin("6.1"), told);
     assert_eq!(begin("6.1"), Vec::<String>::new(), "told once");

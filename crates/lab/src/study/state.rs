@@ -94,7 +94,9 @@ impl State {
         for (index, &run) in plan.runs.iter().enumerate() {
             state.places.insert((run.block, plan.treatment(run).name.clone()), index);
         }
-        entries.iter().for_each(|entry| state.absorb(entry));
+        for entry in entries {
+            state.absorb(entry);
+        }
         state
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use support::{Place, Server, text, wait_until};
 
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_mins(2);
 
 fn ledger(folder: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.join("ledger.jsonl")).unwrap_or_default();
@@ -46,6 +46,8 @@ fn two_factors(place: &Place) -> std::path::PathBuf {
         .replace("control = true ", "control = false ")
         .replace("ramp-up = \"5s\"", "ramp-up = \"0s\"")
         .replace("duration = \"20s\"", "duration = \"1s\"")
+        // Other tests at the same moment would make every run void.
+        .replace("[run.load]\n", "[run.observe]\nenabled = false\n\n[run.load]\n")
         .replace("target = \"sqlite\"", &format!("target = \"sqlite:{database}\""))
         .replace(
             "[design]\n",
@@ -146,8 +148,9 @@ fn a_crash_of_the_server_is_logged_and_the_setting_put_back() {
          [hypothesis]\nstatement = \"s\"\nmechanism = \"m\"\nfactor = \"buffers\"\nfrom = \"16MB\"\nto = \"24MB\"\n\
          predicts = [{ metric = \"tps\", direction = \"same\" }]\n\
          [[factor]]\nname = \"buffers\"\nlevels = [\"16MB\", \"24MB\"]\nsetting = \"shared_buffers\"\n\
-         [design]\nkind = \"ab\"\nblocks = 1\n\
+         [design]\nkind = \"ab\"\nblocks = 1\nreplacements = 6\n\
          [run]\nworkload = \"pgbench\"\ntarget = \"postgres\"\n[run.load]\nramp-up = \"0s\"\nduration = \"3s\"\n\
+         [run.observe]\nenabled = false\n\
          [run.pgbench]\nscale = 1\n",
     );
     let folder = place.directory().to_owned();

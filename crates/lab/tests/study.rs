@@ -13,7 +13,7 @@ use kelvin_lab::bench::{Bench, BenchError, Measured, Planned};
 use kelvin_lab::conditions::{Cell, Conditions};
 use kelvin_lab::spec::Spec;
 use kelvin_lab::study::{
-    Ended, Entry, Event, Execution, Facts, Ledger, Lock, Opening, Plan, State, Study, StudyError,
+    Deviation, Ended, Entry, Event, Execution, Facts, Ledger, Lock, Opening, Plan, State, Study, StudyError,
     Surroundings, begin, execute,
 };
 use kelvin_store::{GroupId, RunId};
@@ -233,7 +233,7 @@ proptest! {
         prop_assert_eq!(again.unwrap(), ended.unwrap());
         prop_assert_eq!(table(&study, &after), table(&study, &state));
         prop_assert_eq!(after.void.len(), state.void.len());
-        prop_assert_eq!(after.replaced <= Plan::of(&study).replacements, true);
+        prop_assert_eq!(after.replaced() <= Plan::of(&study).replacements, true);
     }
 
     /// A request to stop in any run, and a bench that panics.
@@ -315,7 +315,7 @@ fn void_runs_are_kept_replaced_at_their_blocks_end_and_end_with_the_budget() {
     let void = BTreeMap::from([((0, base.clone()), 1), ((1, base.clone()), 9)]);
     let (ended, state) = session(&study, &path, &World { void, ..World::default() });
     assert_eq!(ended.unwrap(), Ended::Missing(1));
-    assert_eq!((state.counted_runs(), state.void.len(), state.replaced), (7, 3, 2));
+    assert_eq!((state.counted_runs(), state.void.len(), state.replaced()), (7, 3, 2));
     let blocks: Vec<u32> = Ledger::read(&path)
         .unwrap()
         .iter()
@@ -386,7 +386,7 @@ fn what_changes_after_the_lock_or_between_sessions_is_a_deviation() {
     assert_eq!(Lock::of(&locked, "9", 3).unwrap().sha256, lock.sha256, "of what is fixed, and nothing else");
 
     let changed = study(&[3], 4, false);
-    let told: Vec<String> = lock.deviations(&changed).unwrap().iter().map(|one| one.describe()).collect();
+    let told: Vec<String> = lock.deviations(&changed).unwrap().iter().map(Deviation::describe).collect();
     assert_eq!(told, ["study.toml design.blocks: 6 → 4", "study.toml factor.f0.levels: [1,2] → [1,2,3]"]);
     let mut forged = lock.clone();
     forged.parts.insert("question".into(), "another".into());
@@ -405,7 +405,7 @@ fn what_changes_after_the_lock_or_between_sessions_is_a_deviation() {
             group: GroupId(1),
         };
         let new = begin(&mut ledger, &mut state, &opening).unwrap();
-        new.iter().map(|one| one.describe()).collect::<Vec<_>>()
+        new.iter().map(Deviation::describe).collect::<Vec<_>>()
     };
     assert_eq!(begin("6.1"), told);
     assert_eq!(begin("6.1"), Vec::<String>::new(), "told once");

@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn seven_factors_in_eight_runs() {
-        // The saturated design of Box, Hunter and Hunter (Statistics for Experimenters, 1978, table 12.5): D=AB, E=AC,
+        // The saturated design of Box, Hunter and Hunter (Statistics for Experimenters, 1978, chapter 12): D=AB, E=AC,
         // F=BC, G=ABC, of resolution III; each main effect is mixed with three interactions of two.
         let found = Fraction::new(7, &["D=AB", "E=AC", "F=BC", "G=ABC"]).unwrap();
         assert_eq!((found.runs().len(), found.resolution(), found.base()), (8, 3, &[0, 1, 2][..]));

@@ -25,7 +25,7 @@ const ROUNDING: f64 = 1e-12;
 /// The two-sided p of "the differences lie around 0", by flipping their signs: the part of all 2ⁿ choices of signs for
 /// which the sum is at least as far from 0 as the one measured. Exact for up to 30 differences, beyond that from
 /// 49,999 choices drawn with a fixed seed, counting the one measured (Davison and Hinkley, Bootstrap Methods and their
-/// Application, 1997, equation 4.11). None without differences, or with one that is not finite.
+/// Application, 1997, chapter 4). None without differences, or with one that is not finite.
 ///
 /// ```
 /// // All six of one sign: only 2 of the 64 choices are as extreme.

@@ -128,7 +128,7 @@ impl Execution<'_> {
                     if failures >= MOST_FAILURES {
                         return Err(StudyError::Failing { failures, last });
                     }
-                    if let Some(ended) = self.revive(surroundings, last)? {
+                    if let Some(ended) = self.revive(surroundings, &last)? {
                         return Ok(ended);
                     }
                 }
@@ -198,7 +198,7 @@ impl Execution<'_> {
     fn revive(
         &mut self,
         surroundings: &mut dyn Surroundings,
-        last: String,
+        last: &str,
     ) -> Result<Option<Ended>, StudyError> {
         match surroundings.revive() {
             Ok(()) => {}

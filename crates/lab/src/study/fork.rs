@@ -31,12 +31,11 @@ pub fn fork(from: &Folder, to: &Path, name: &str) -> Result<(Folder, Study), Stu
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let link = quoted(&format!("{} ({})", parent.name, absolute(from.path()).display()));
     let mut edits = vec![(places.name.span(), quoted(name))];
-    match &places.parent {
-        Some(old) => edits.push((old.span(), link)),
-        None => {
-            let end = places.name.span().end;
-            edits.push((end..end, format!("\nparent = {link}")));
-        }
+    if let Some(old) = &places.parent {
+        edits.push((old.span(), link));
+    } else {
+        let end = places.name.span().end;
+        edits.push((end..end, format!("\nparent = {link}")));
     }
     // From the end, so that the places before stay where they are; of two at one place the later first.
     edits.sort_by_key(|(span, _)| std::cmp::Reverse((span.start, span.end)));

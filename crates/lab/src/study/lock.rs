@@ -175,5 +175,6 @@ fn flatten(into: &mut BTreeMap<String, Value>, path: String, value: Value) {
 fn hash(parts: &BTreeMap<String, Value>) -> Result<String, StudyError> {
     let text = serde_json::to_string(parts)
         .map_err(|error| StudyError::Refused(format!("the study cannot be written as JSON: {error}")))?;
-    Ok(Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16));
+    Ok(Sha256::digest(text.as_bytes()).iter().flat_map(digits).flatten().collect())
 }

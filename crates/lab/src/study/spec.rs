@@ -192,7 +192,7 @@ fn read_run(run: &Spanned<toml::Value>, source: Source<'_>, directory: &Path) ->
             ));
         }
     };
-    bench::suits(&spec).map_err(|why| refuse(why))?;
+    bench::suits(&spec).map_err(refuse)?;
     Ok(spec)
 }
 

@@ -25,8 +25,9 @@ pub struct State {
     pub deviations: Vec<Deviation>,
     /// Measured runs of treatments that the plan does not have any more.
     pub strays: Vec<(Attempt, Results)>,
-    /// Runs made in the place of others.
-    pub replaced: u32,
+    /// The places of runs in whose place another was begun. One that was begun twice, the first having been interrupted, is
+    /// one of the budget.
+    replaced: BTreeSet<u32>,
     /// The last session.
     pub session: Option<Session>,
     /// Whether the last word is that nothing is left to run.
@@ -93,7 +94,9 @@ impl State {
         for (index, &run) in plan.runs.iter().enumerate() {
             state.places.insert((run.block, plan.treatment(run).name.clone()), index);
         }
-        entries.iter().for_each(|entry| state.absorb(entry));
+        for entry in entries {
+            state.absorb(entry);
+        }
         state
     }
 
@@ -127,7 +130,9 @@ impl State {
                 self.tried(attempt);
                 self.failed.push((attempt.clone(), why.clone()));
             }
-            Event::Replaced { .. } => self.replaced += 1,
+            Event::Replaced { of, .. } => {
+                self.replaced.insert(*of);
+            }
             Event::Interrupted { .. } => {}
             Event::Finished { .. } => self.finished = true,
         }
@@ -196,15 +201,22 @@ impl State {
 
     /// Replacements that are left.
     pub fn replacements_left(&self, budget: u32) -> u32 {
-        budget.saturating_sub(self.replaced)
+        budget.saturating_sub(self.replaced())
+    }
+
+    /// Runs made in the place of others.
+    pub fn replaced(&self) -> u32 {
+        self.replaced.len() as u32
     }
 
     /// What comes next: within the first block that has something left, what was not tried yet, in the plan's order; then
     /// what was tried in vain; nothing when nothing is left that may be run. So a block stays together in time, and an interrupted run is the next one.
     pub(super) fn next(&self, plan: &Plan, budget: u32) -> Option<Next> {
         let budget_left = self.replacements_left(budget) > 0;
+        let paid = |slot: &Slot| slot.last.is_some_and(|last| self.replaced.contains(&last));
         let open = |slot: &Slot| {
-            slot.counted.is_none() && (slot.tries == 0 || (budget_left && slot.tries < MOST_TRIES))
+            slot.counted.is_none()
+                && (slot.tries == 0 || ((budget_left || paid(slot)) && slot.tries < MOST_TRIES))
         };
         let candidates = plan.runs.iter().zip(&self.slots).enumerate().filter(|(_, (_, slot))| open(slot));
         let next = candidates.min_by_key(|(index, (run, slot))| (run.block, slot.tries, *index));

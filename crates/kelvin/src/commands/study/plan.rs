@@ -201,6 +201,6 @@ fn outcome(situation: &Situation, planned: usize) -> String {
         (Some(value), 0) => value,
         (Some(value), tries) => format!("{value} (try {})", tries + 1),
         (None, 0) => String::new(),
-        (None, tries) => format!("void ×{tries}"),
+        (None, tries) => format!("tried ×{tries}"),
     }
 }

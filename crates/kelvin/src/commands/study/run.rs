@@ -23,7 +23,7 @@ use crate::open::{self, Purpose};
 use crate::{out, place, signal};
 
 /// A server that crashed may have much to recover; after this long it is not coming back.
-const COMES_BACK: Duration = Duration::from_secs(300);
+const COMES_BACK: Duration = Duration::from_mins(5);
 
 /// Makes the runs that are left.
 pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {

@@ -1,6 +1,5 @@
 //! What a person sees of a study, in full.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use kelvin_diagnose::KeyFigure;
@@ -102,14 +101,10 @@ fn a_plan_under_way_and_what_is_shown_of_it() {
 
 #[test]
 fn a_fraction_shows_its_aliases() {
-    let factors: BTreeMap<usize, &str> =
-        BTreeMap::from([(3, "vm.swappiness"), (4, "vm.dirty_ratio"), (5, "vm.overcommit_ratio")]);
-    let more: String = factors
-        .iter()
-        .map(|(index, key)| {
-            format!("[[factor]]\nname = \"f{index}\"\nlevels = [10, 60]\nkernel = \"{key}\"\n\n")
-        })
-        .collect();
+    let mut more = String::new();
+    for (name, key) in [("f3", "vm.swappiness"), ("f4", "vm.dirty_ratio"), ("f5", "vm.overcommit_ratio")] {
+        more.push_str(&format!("[[factor]]\nname = \"{name}\"\nlevels = [10, 60]\nkernel = \"{key}\"\n\n"));
+    }
     let design = "kind = \"fractional\"\ngenerators = [\"D=AB\", \"E=AC\", \"F=BC\"]";
     let text =
         example().replace("kind = \"factorial\"", design).replace("[design]", &format!("{more}[design]"));

@@ -15,7 +15,7 @@ fn with(from: &str, to: &str) -> Result<Study, String> {
 
 #[test]
 fn what_is_wrong_is_refused_with_its_place() {
-    let huge: String = (0..2000).map(|level| format!("{level},")).collect();
+    let huge = (0..2000).map(|level| level.to_string()).collect::<Vec<_>>().join(",");
     let mut seen = String::new();
     for (from, to) in [
         ("blocks = 6", "block = 6"),
@@ -55,9 +55,9 @@ fn what_is_wrong_is_refused_with_its_place() {
     ] {
         let error = with(from, to).unwrap_err();
         assert!(!error.contains("hush"), "{error}");
-        let shown: String =
-            error.lines().map(|line| format!("{}\n", line.chars().take(150).collect::<String>())).collect();
-        seen.push_str(&format!("## {}\n{shown}\n", to.chars().take(60).collect::<String>().trim()));
+        let cut = |line: &str| line.chars().take(150).collect::<String>();
+        let shown = error.lines().map(cut).collect::<Vec<_>>().join("\n");
+        seen.push_str(&format!("## {}\n{shown}\n\n", to.chars().take(60).collect::<String>().trim()));
     }
     insta::assert_snapshot!(seen);
 }
@@ -67,15 +67,14 @@ fn factorial(factors: usize, levels: usize, kind: &str) -> Result<Study, String>
     let begin = text.find("# The first level of each").unwrap();
     let end = text.find("[design]").unwrap();
     let levels: Vec<String> = (0..levels).map(|level| format!("\"{level}\"")).collect();
-    let each: String = (0..factors)
-        .map(|index| {
-            let name = if index == 0 { "commit".into() } else { format!("f{index}") };
-            format!(
-                "[[factor]]\nname = \"{name}\"\nlevels = [{}]\nkernel = \"vm.f{index}\"\n",
-                levels.join(", ")
-            )
-        })
-        .collect();
+    let mut each = String::new();
+    for index in 0..factors {
+        let name = if index == 0 { "commit".into() } else { format!("f{index}") };
+        let levels = levels.join(", ");
+        each.push_str(&format!(
+            "[[factor]]\nname = \"{name}\"\nlevels = [{levels}]\nkernel = \"vm.f{index}\"\n"
+        ));
+    }
     text.replace_range(begin..end, &each);
     let text = text.replace("kind = \"factorial\"", kind);
     parse(&text.replace("from = \"on\"", "from = \"0\"").replace("to = \"off\"", "to = \"1\""))

@@ -1,7 +1,7 @@
 //! Everything that stands on a study's page.
 
 use kelvin_lab::analysis::{self, Analysis};
-use kelvin_lab::study::{Entry, Event, Lock, Plan, State, Study, notebook};
+use kelvin_lab::study::{Deviation, Entry, Event, Lock, Plan, State, Study, notebook};
 use serde::Serialize;
 
 use super::notes;
@@ -128,7 +128,7 @@ impl Dossier {
             .session
             .as_ref()
             .map(|session| session.facts.iter().map(|(name, value)| (name.clone(), value.clone())).collect());
-        let mut deviations: Vec<String> = state.deviations.iter().map(|d| d.describe()).collect();
+        let mut deviations: Vec<String> = state.deviations.iter().map(Deviation::describe).collect();
         // Changed since the last session, too.
         for one in lock.and_then(|lock| lock.deviations(study).ok()).unwrap_or_default() {
             let words = one.describe();

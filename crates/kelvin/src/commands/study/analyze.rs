@@ -96,7 +96,7 @@ fn more(store: &Store, group: i64, entries: &[Entry], global: &Global) -> BTreeM
                 found.insert(run.0, stored);
             }
             Ok(None) => {
-                tell(global, &format!("run {run} of {} is not of this study", store.path().display()))
+                tell(global, &format!("run {run} of {} is not of this study", store.path().display()));
             }
             Err(error) => tell(global, &format!("run {run} adds nothing beside the ledger: {error}")),
         }

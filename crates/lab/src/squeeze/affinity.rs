@@ -160,6 +160,7 @@ mod tests {
             // One CPU, of which nothing can be taken away: then that is what is said.
             assert_eq!(sched_getaffinity(None).unwrap().count(), 1);
             parent.kill().unwrap();
+            parent.wait().unwrap();
             return;
         };
         let (left, total) = (affinity.left(), affinity.total());

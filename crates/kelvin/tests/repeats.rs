@@ -167,3 +167,17 @@ fn what_cannot_be_repeated_or_compared_is_refused() {
     }
     insta::assert_snapshot!(seen);
 }
+
+#[test]
+fn the_help_of_comparisons_teaches_them() {
+    let place = Place::new();
+    let mut seen = String::new();
+    for line in ["ab --help", "groups --help"] {
+        let args: Vec<&str> = line.split(' ').collect();
+        let output = place.command(&args).env("COLUMNS", "100").output().unwrap();
+        let shown = text(&output.stdout);
+        assert!(shown.lines().all(|line| line.chars().count() <= 100), "{line}\n{shown}");
+        seen.push_str(&format!("## kelvin {line}\n{shown}\n"));
+    }
+    insta::assert_snapshot!(seen);
+}

@@ -12,7 +12,8 @@ use super::options::Options;
 use super::server::{Bench, build};
 use super::{interrupt, median as middle};
 
-const NAMES: [&str; 5] = ["false-alarms", "power", "real-false-alarms", "real-power", "record"];
+const NAMES: [&str; 6] =
+    ["false-alarms", "power", "real-false-alarms", "real-power", "real-power-cpu", "record"];
 
 /// The record of real runs' noise.
 const RECORD: &str = "bench/lab/noise.csv";
@@ -46,7 +47,8 @@ pub(crate) fn lab(options: &Options) -> Result<()> {
             "false-alarms" => simulated(&["false-alarms", RECORD, STUDIES])?,
             "power" => simulated(&["power", RECORD, STUDIES, &PERCENT.to_string(), POWER])?,
             "real-false-alarms" => real_false_alarms(options)?,
-            "real-power" => real_power(options)?,
+            "real-power" => real_power(options, &[])?,
+            "real-power-cpu" => real_power(options, &["--figure", "cpu"])?,
             _ => record(options)?,
         }
         if row != "record" {
@@ -148,7 +150,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn take(&mut self, study: usize, summary: Option<&Value>, lower: bool) {
+    fn take(&mut self, study: usize, summary: Option<&Value>, lower: Option<bool>) {
         let Some(summary) = summary else {
             self.void += 1;
             println!("study {study}: too many void runs; not judged");
@@ -156,7 +158,8 @@ impl Counted {
         };
         let found = &summary["comparisons"][0];
         let number = |name: &str| found[name].as_f64().unwrap_or(f64::NAN);
-        let changed = found["verdict"] == "changed" && (!lower || number("ratio") < 1.0);
+        let right = |ratio: f64| lower.is_none_or(|lower| (ratio < 1.0) == lower);
+        let changed = found["verdict"] == "changed" && right(number("ratio"));
         self.judged += 1;
         self.changed += usize::from(changed);
         let column = |index: usize| -> Vec<f64> {
@@ -165,7 +168,7 @@ impl Counted {
         };
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let three = mean(&column(2)) / mean(&column(0));
-        self.three += usize::from((three - 1.0).abs() > 0.01 && (!lower || three < 1.0));
+        self.three += usize::from((three - 1.0).abs() > 0.01 && right(three));
         self.blocks.push(summary["complete"].as_f64().unwrap_or(f64::NAN));
         println!(
             "study {study}: {} ({:.4}, {:.4} to {:.4}; floor {:.2} %; {} blocks); three runs of each: {three:.4}",
@@ -184,7 +187,7 @@ fn real_false_alarms(options: &Options) -> Result<()> {
     let sides = Sides::new(options)?;
     let mut counted = Counted::default();
     for study in 1..=options.rounds {
-        counted.take(study, sides.compare(study, &[])?.as_ref(), false);
+        counted.take(study, sides.compare(study, &[])?.as_ref(), None);
     }
     let Counted { judged, changed, void, three, .. } = counted;
     let allowed = 0.05 * judged as f64 + 2.0 * (0.05 * 0.95 * judged as f64).sqrt();
@@ -195,21 +198,24 @@ fn real_false_alarms(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Real studies of a slowdown of 3 %, planned by the tool.
-fn real_power(options: &Options) -> Result<()> {
+/// Real studies of a slowdown of 3 %, planned by the tool; `judged` names another figure than the throughput.
+fn real_power(options: &Options, judged: &[&str]) -> Result<()> {
     let sides = Sides::new(options)?;
     let steps = calibrate(&sides, options)?;
     sides.write(&sides.b, steps, options)?;
     let mut counted = Counted::default();
     let effect = format!("{PERCENT}%");
+    let flags = [&["--effect", &effect, "--power", POWER], judged].concat();
+    // More CPU for a transaction is the same as a lower throughput.
+    let lower = judged.is_empty();
     // Half as many as of A against A: each is several times as long.
     for study in 1..=options.rounds.div_ceil(2) {
-        counted.take(study, sides.compare(study, &["--effect", &effect, "--power", POWER])?.as_ref(), true);
+        counted.take(study, sides.compare(study, &flags)?.as_ref(), Some(lower));
     }
     let Counted { judged, changed, void, three, blocks } = counted;
     println!(
         "\n{changed} of {judged} studies find the {PERCENT} % ({void} were void); blocks planned: median {:.0}; means of \
-         three are more than 1 % lower in {three}",
+         three are more than 1 % slower in {three}",
         median(&blocks).unwrap_or(f64::NAN)
     );
     Ok(())

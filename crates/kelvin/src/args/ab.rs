@@ -19,7 +19,7 @@ use super::workload::refuse_shell;
     (--no-control leaves it out). The result is the ratio B/A with its 95 % interval and an exact p, and one of three \
     verdicts: no change, within noise, changed. The files are run specifications, as --print-spec writes them.\n\n\
     Examples:\n  kelvin run tproc-c --target postgres -w 10 --print-spec > a.toml\n  \
-    sed 's/calls = .*/calls = \"pipelined\"/' a.toml > b.toml\n  \
+    kelvin run a.toml --calls pipelined --print-spec > b.toml\n  \
     kelvin ab a.toml b.toml                             6 blocks\n  \
     kelvin ab a.toml b.toml --effect 3% --power 0.9     as many blocks as it takes to find 3 %\n  \
     kelvin ab a.toml b.toml --blocks 20 --stop-early    20 blocks, or fewer when it is clear before\n  \

@@ -221,7 +221,7 @@ fn what_else_differs_is_red_and_findings_of_a_side_are_told() {
     let b = [run(&other, 3, 12_000.0, 5.0, None)];
     let found = compared(&a, &b);
     let plain = compare::render(&found, Options::default());
-    let coloured = compare::render(&found, Options { colour: true });
+    let coloured = compare::render(&found, Options { colour: true, all: false });
     assert_eq!(found.own[0].runs, [1]);
     assert!(plain.contains("red    A, 1 of 2 runs (1):"), "{plain}");
     let names: Vec<&str> = found.differences.iter().map(|d| d.name.as_str()).collect();

@@ -75,7 +75,11 @@ fn several(dir: &std::path::Path) {
     let asked = history::Asked { newest: 200, ..Default::default() };
     let found = history::load(&store, &asked, &mut |_, _| {}).unwrap();
     std::fs::write(dir.join("history.html"), history::html(&found, &|_| None).unwrap()).unwrap();
-    std::fs::write(dir.join("history.txt"), history::text(&found, text::Options { colour: true })).unwrap();
+    std::fs::write(
+        dir.join("history.txt"),
+        history::text(&found, text::Options { colour: true, all: false }),
+    )
+    .unwrap();
     let runs = |from: i64| {
         (from..from + 6).map(|run| Run::load(&store, RunId(run), &[]).unwrap()).collect::<Vec<_>>()
     };
@@ -83,5 +87,9 @@ fn several(dir: &std::path::Path) {
     let (a, b) = (Side::new("3..8", &a, Vec::new()), Side::new("20..25", &b, Vec::new()));
     let found = compare::sides(&a, &b, compare::NOISE).unwrap();
     std::fs::write(dir.join("compare.html"), compare::html(&found).unwrap()).unwrap();
-    std::fs::write(dir.join("compare.txt"), compare::render(&found, text::Options { colour: true })).unwrap();
+    std::fs::write(
+        dir.join("compare.txt"),
+        compare::render(&found, text::Options { colour: true, all: false }),
+    )
+    .unwrap();
 }

@@ -68,7 +68,7 @@ fn a_change_is_told_with_all_that_speaks_for_and_against_it() {
 fn what_is_not_shown_is_not_claimed() {
     let mut text = String::new();
     let mut add = |plan: &Plan, rows: &[Row]| {
-        text.push_str(&page(plan, &Summary::of(plan, rows), &[], "none: …", false))
+        text.push_str(&page(plan, &Summary::of(plan, rows), &[], "none: …", false));
     };
     let two = plan(&["a.toml", "b.toml"]);
     add(&two, &rows(&two, 6, 0.0));

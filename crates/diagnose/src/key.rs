@@ -33,6 +33,20 @@ pub struct KeyFigure {
     pub value: Option<f64>,
 }
 
+/// Ids of the key figures that every workload has beside its headline, in the order of [`key_figures`].
+pub const KEY_FIGURES: [&str; 10] = [
+    "transactions",
+    "mean",
+    "p50",
+    "p95",
+    "p99",
+    "client-cpu",
+    "server-cpu",
+    "cpu",
+    "server-instructions",
+    "wal",
+];
+
 /// The key figures of a point: its headline first, then
 ///
 /// | id | figure | unit |

@@ -25,7 +25,9 @@ fn repeated_runs_are_summed_up_the_same_way_at_any_time() {
     let run = ["run", "script", "own.sql", "--target", "sqlite:own.db", "--users", "1", "--no-observe"];
     let often = ["--ramp-up", "0s", "--duration", "1s", "--repeat", "2", "--label", "twice"];
     let shown = place.expect(0, &[&run[..], &often[..]].concat());
-    for part in ["group 1 \"twice\"", "tps", "order", "statistically correct: no, "] {
+    for part in
+        ["group 1 \"twice\"", "tps", "order", "reset   none: ", "--reset auto", "statistically correct: no, "]
+    {
         assert!(shown.contains(part), "no {part} in\n{shown}");
     }
     let again = place.expect(0, &["groups", "1"]);
@@ -41,7 +43,7 @@ fn repeated_runs_are_summed_up_the_same_way_at_any_time() {
         (place.report("1")["seed"].clone(), place.report("2")["seed"].clone()),
         ("1".into(), "2".into())
     );
-    assert_eq!(json["plan"]["runs"], 2);
+    assert_eq!((&json["plan"]["runs"], &json["reset"]), (&2.into(), &"none".into()));
 
     // A rule that cannot be met by then: events and one line of summary, and the exit code says that it is not.
     let until = ["--transactions", "50", "--until", "ci<0.01%", "--max-runs", "7", "--json"];
@@ -140,11 +142,12 @@ fn what_cannot_be_repeated_or_compared_is_refused() {
         "run tproc-c --until ci<1",
         "run tproc-c --until cv<1%",
         "run tproc-c --repeat 3 --users 1,2",
-        "run tproc-c --replace 3",
+        "run tproc-c --replacements 3",
         "run tproc-c --max-runs 9",
         "run tproc-c --until ci<1% --max-runs 4",
         "run tproc-c --repeat 3 --tui",
-        "run tproc-c --repeat 3 --figure speed",
+        "run tproc-c --repeat 3 --measure speed",
+        "run tproc-c --repeat 3 --measure tps",
         "squeeze tproc-c --repeat 3",
         "ab a.toml",
         "ab a.toml a.toml",

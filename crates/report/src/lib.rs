@@ -11,6 +11,7 @@ pub mod gate;
 pub mod history;
 pub mod html;
 pub mod json;
+mod markdown;
 mod model;
 pub mod study;
 pub mod text;

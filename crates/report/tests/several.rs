@@ -334,6 +334,14 @@ fn the_runs_of_a_group_are_one_entry_without_those_that_are_void() {
 }
 
 #[test]
+fn the_key_figures_of_a_run_have_the_ids_that_are_asked_for() {
+    let branch = Branch::new();
+    let loaded = Run::load(&branch.store, branch.run(SHORT, None), &[]).unwrap();
+    let ids: Vec<&str> = loaded.key[&0].iter().map(|figure| figure.id.as_str()).collect();
+    assert_eq!((ids[0], &ids[1..]), ("nopm", &kelvin_diagnose::KEY_FIGURES[..]));
+}
+
+#[test]
 fn what_a_history_does_not_have_is_said() {
     let branch = Branch::new();
     let asked = |branch: Option<&str>, testbed: Option<&str>, measure: Option<&str>| history::Asked {

@@ -42,6 +42,18 @@ pub enum Verdict {
     Changed,
 }
 
+impl Verdict {
+    /// As every command and report calls it. "No change" alone would be a claim: see [`equivalent`].
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NotTestable => "not testable",
+            Self::NoChange => "no change shown",
+            Self::WithinNoise => "within noise",
+            Self::Changed => "changed",
+        }
+    }
+}
+
 /// B against A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {

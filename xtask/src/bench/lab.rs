@@ -48,7 +48,7 @@ pub(crate) fn lab(options: &Options) -> Result<()> {
             "power" => simulated(&["power", RECORD, STUDIES, &PERCENT.to_string(), POWER])?,
             "real-false-alarms" => real_false_alarms(options)?,
             "real-power" => real_power(options, &[])?,
-            "real-power-cpu" => real_power(options, &["--figure", "cpu"])?,
+            "real-power-cpu" => real_power(options, &["--measure", "cpu"])?,
             _ => record(options)?,
         }
         if row != "record" {

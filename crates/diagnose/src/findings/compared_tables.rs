@@ -73,7 +73,7 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
             format!("The two sides have tables or indexes of other sizes before the load: {}", one.what),
             sizes.into_iter().map(|(_, fact)| fact).collect(),
             "10 % between the medians of the sides, of relations of 1 MiB and more",
-            "Reset the data before every run: a side that works on more, or on bloated tables, is slower for that.",
+            "Reset the data before every run (--reset auto): a side that works on more, or on bloated tables, is slower for that.",
         ));
     }
     found

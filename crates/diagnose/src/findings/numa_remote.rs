@@ -11,7 +11,7 @@ pub(super) const ABOUT: About = About {
 
 /// Share of remote allocations, and the fullest node against the mean (METHOD B6).
 const REMOTE: f64 = 0.2;
-const SKEW: f64 = 1.3;
+pub(super) const SKEW: f64 = 1.3;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| at(evidence, point.point)).collect()

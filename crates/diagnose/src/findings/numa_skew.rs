@@ -3,14 +3,13 @@
 //! Short-lived connections between the lasting ones can do it: a server that deals its connections out to nodes in turn
 //! then gives every lasting one to the same node.
 
+use super::numa_remote::SKEW;
 use super::{About, words};
 use crate::{Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "numa-skew", question: "Is the work spread over the nodes' CPUs?", look };
 
-/// The busiest node against the mean (METHOD B6).
-const SKEW: f64 = 1.3;
 /// With less to do on the busiest node there is nothing to spread: a few users fit on one.
 const BUSY: f64 = 0.6;
 

@@ -21,13 +21,14 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| at(evidence, point.point)).collect()
 }
 
-/// Bytes of memory that the database may use, and of what: the host's, or less where its control group has less.
+/// Bytes of memory that the database may use, and of what: the host's, or less where kelvin's own control group has less, which
+/// a server on the same host is taken to share.
 fn memory(evidence: &Evidence) -> Option<(f64, &'static str)> {
     let host = buffers_too_small::memory(evidence)?;
     let limits = evidence.names("host.cgroup.", ".memory.limit");
     let limit = limits.filter_map(|name| evidence.newest(name)).fold(f64::INFINITY, f64::min);
     Some(if limit > 0.0 && limit < host {
-        (limit, "memory that the control group allows")
+        (limit, "memory that kelvin's control group allows")
     } else {
         (host, "memory of the host")
     })
@@ -90,6 +91,25 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             ),
             "Ramp up for longer, or read the tables in before the window (pg_prewarm), unless a cold start is what was meant.",
         ),
+        // Enough pages were missed to matter, and who answered them is not known, or the device answered fewer than half.
+        (false, false)
+            if reads >= FEW && missed >= MISSED && delivered.is_none_or(|_| missed * stored >= MISSED) =>
+        {
+            (
+                Severity::Note,
+                format!(
+                    "The database ({}) is larger than the memory ({}), and {} of the pages were asked of the kernel: {}",
+                    words::size(database),
+                    words::size(memory),
+                    words::percent(missed),
+                    delivered.map_or_else(
+                        || "whether its cache or the storage answered is not known".to_owned(),
+                        |_| format!("the storage answered {} of these", words::percent(stored))
+                    )
+                ),
+                "Say the sizes beside the figure: it may be the storage's too, and holds for this part of the data.",
+            )
+        }
         (false, false) => (
             Severity::Note,
             format!(
@@ -151,6 +171,25 @@ mod tests {
     #[test]
     fn a_small_working_set_of_a_large_database_is_a_note() {
         assert_eq!(found(run(16.0, 99_990.0, 10.0, 80.0)).unwrap().0, Severity::Note);
+    }
+
+    #[test]
+    fn what_works_on_more_than_is_known_is_not_said_to_fit() {
+        let unseen = Staged::new()
+            .place("data", "vdb")
+            .metric("host.memory.total", 4.0 * GB)
+            .metric("postgres.blocks.hit", 80_000.0)
+            .metric("postgres.blocks.read", 20_000.0)
+            .relations(When::After, Vec::new(), (16.0 * GB) as u64);
+        let (severity, title) = found(unseen).unwrap();
+        assert!(severity == Severity::Note && title.contains("is not known"), "{title}");
+        let (severity, title) = found(run(16.0, 80_000.0, 20_000.0, 48_000.0)).unwrap();
+        assert!(
+            severity == Severity::Note && title.contains("the storage answered 30 % of these"),
+            "{title}"
+        );
+        let (_, title) = found(run(16.0, 80_000.0, 20_000.0, 80.0)).unwrap();
+        assert!(title.contains("what the load works on fits"), "the page cache answered: {title}");
     }
 
     #[test]

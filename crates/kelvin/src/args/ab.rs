@@ -8,7 +8,7 @@ use clap::Args;
 use kelvin_lab::ab::Plan;
 use kelvin_lab::{Spec, bench};
 
-use super::repeat::FIGURES;
+use super::repeat::{measures, refuse_other_headline};
 use super::workload::refuse_shell;
 
 /// `kelvin ab`.
@@ -17,13 +17,13 @@ use super::workload::refuse_shell;
     after_help = "Every block runs each side once, in an order that the seed decides and that is balanced over the \
     blocks, and A a second time: the control, which shows how far two runs of the same thing are apart here \
     (--no-control leaves it out). The result is the ratio B/A with its 95 % interval and an exact p, and one of three \
-    verdicts: no change, within noise, changed. The files are run specifications, as --print-spec writes them.\n\n\
+    verdicts: no change shown, within noise, changed. The files are run specifications, as --print-spec writes them.\n\n\
     Examples:\n  kelvin run tproc-c --target postgres -w 10 --print-spec > a.toml\n  \
     kelvin run a.toml --calls pipelined --print-spec > b.toml\n  \
     kelvin ab a.toml b.toml                             6 blocks\n  \
     kelvin ab a.toml b.toml --effect 3% --power 0.9     as many blocks as it takes to find 3 %\n  \
     kelvin ab a.toml b.toml --blocks 20 --stop-early    20 blocks, or fewer when it is clear before\n  \
-    kelvin ab a.toml b.toml c.toml --figure p99         three sides, judged by p99"
+    kelvin ab a.toml b.toml c.toml --measure p99        three sides, judged by p99"
 )]
 pub(crate) struct AbArgs {
     /// The specifications; the others are set against the first
@@ -63,13 +63,13 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     noise: Option<f64>,
 
-    /// The figure that is judged; all others are exploratory [default: the throughput; p99 with a rate]
-    #[arg(long, value_name = "FIGURE", value_parser = FIGURES)]
-    figure: Option<String>,
+    /// The measure that is judged; all others are exploratory [default: the throughput; p99 with a rate]
+    #[arg(long, value_name = "MEASURE", value_parser = measures())]
+    measure: Option<String>,
 
     /// Void runs that are replaced before it ends [default: a third of the runs]
     #[arg(long, value_name = "N")]
-    replace: Option<u32>,
+    replacements: Option<u32>,
 
     /// Decides the order of the runs [default: the seed of A]
     #[arg(long, value_name = "N")]
@@ -92,6 +92,9 @@ impl AbArgs {
     /// The sides and what is done with them.
     pub(crate) fn plan(&self) -> Result<(Plan, Vec<Spec>)> {
         let specs = self.specs()?;
+        for spec in &specs {
+            refuse_other_headline(self.measure.as_deref(), spec)?;
+        }
         let named: Vec<(String, Spec)> =
             self.files.iter().map(|file| file.display().to_string()).zip(specs.iter().cloned()).collect();
         let mut plan = Plan::of(&named);
@@ -111,10 +114,10 @@ impl AbArgs {
                 shown(self.effect.unwrap_or_default())
             );
         }
-        plan.figure = self.figure.clone().or(plan.figure);
+        plan.figure = self.measure.clone().or(plan.figure);
         plan.seed = self.seed.unwrap_or(plan.seed);
         let blocks = if self.effect.is_some() { plan.most } else { plan.blocks };
-        plan.replace = self.replace.unwrap_or_else(|| plan.replacements(blocks));
+        plan.replace = self.replacements.unwrap_or_else(|| plan.replacements(blocks));
         Ok((plan, specs))
     }
 

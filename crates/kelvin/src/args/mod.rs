@@ -166,10 +166,17 @@ pub(crate) struct RunsArgs {
 
 /// `kelvin groups`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "`kelvin run … --repeat`, `kelvin ab` and `kelvin study run` make groups. Other commands name them group:3, or \
+    group:3/B for one of their treatments.\n\n\
+    Examples:\n  kelvin groups                 all of them, with the answer in a few words\n  \
+    kelvin groups 3               what was printed when group 3 ended\n  \
+    kelvin compare group:3 group:5"
+)]
 pub(crate) struct GroupsArgs {
     /// The group to show: its number
     pub(crate) group: Option<i64>,
-    /// As JSON, one group a line
+    /// As JSON: one group a line, or the summary of the one
     #[arg(long)]
     pub(crate) json: bool,
 }

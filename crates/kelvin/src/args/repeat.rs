@@ -2,29 +2,32 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
+use clap::builder::PossibleValuesParser;
+use kelvin_diagnose::KEY_FIGURES;
 use kelvin_lab::repeat::{Plan, Until};
 use kelvin_lab::{Spec, bench};
 
-/// Figures by which runs can be judged.
-pub(super) const FIGURES: [&str; 12] = [
-    "nopm",
-    "tps",
-    "transactions",
-    "mean",
-    "p50",
-    "p95",
-    "p99",
-    "client-cpu",
-    "server-cpu",
-    "cpu",
-    "server-instructions",
-    "wal",
-];
+/// What runs can be judged by.
+pub(super) fn measures() -> PossibleValuesParser {
+    ["nopm", "tps"].into_iter().chain(KEY_FIGURES).into()
+}
+
+/// Refuses the headline of another workload, which would be missed after the last run only.
+pub(super) fn refuse_other_headline(measure: Option<&str>, spec: &Spec) -> Result<()> {
+    let headline = spec.workload.headline();
+    match measure {
+        Some(other @ ("nopm" | "tps")) if other != headline => {
+            bail!("--measure {other}: the headline of {} is {headline}", spec.workload.as_str())
+        }
+        _ => Ok(()),
+    }
+}
 
 /// How often a run is repeated.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RepeatArgs {
-    /// Run it so many times, and say whether the result is statistically correct: 2 to 1000
+    /// Run it so many times, and say whether the result is statistically correct: 2 to 1000. Each run begins with what the
+    /// one before left, unless --reset says otherwise
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000), help_heading = "Repetition")]
     repeat: Option<u32>,
 
@@ -40,20 +43,22 @@ pub(crate) struct RepeatArgs {
 
     /// Void runs that are replaced before it ends [default: a third of the runs]
     #[arg(long, value_name = "N", help_heading = "Repetition")]
-    replace: Option<u32>,
+    replacements: Option<u32>,
 
-    /// The figure by which repeated runs are judged [default: the throughput; p99 with a rate]
-    #[arg(long, value_name = "FIGURE", value_parser = FIGURES, hide_possible_values = true,
+    /// The measure by which repeated runs are judged, as in kelvin history [default: the throughput; p99 with a rate]
+    #[arg(long, value_name = "MEASURE", value_parser = measures(), hide_possible_values = true,
         help_heading = "Repetition")]
-    figure: Option<String>,
+    measure: Option<String>,
 }
 
 impl RepeatArgs {
     /// The plan; none when the run is made once.
     pub(super) fn plan(&self, spec: &Spec) -> Result<Option<Plan>> {
         if self.repeat.is_none() && self.until.is_none() {
-            if self.replace.is_some() || self.figure.is_some() {
-                bail!("--replace and --figure belong to repeated runs: say --repeat N, or --until 'ci<1%'");
+            if self.replacements.is_some() || self.measure.is_some() {
+                bail!(
+                    "--replacements and --measure belong to repeated runs: say --repeat N, or --until 'ci<1%'"
+                );
             }
             return Ok(None);
         }
@@ -71,8 +76,9 @@ impl RepeatArgs {
                 Plan::until(spec, runs, most, until.half_width())
             }
         };
-        plan.replace = self.replace.unwrap_or(plan.replace);
-        plan.figure = self.figure.clone().or(plan.figure);
+        refuse_other_headline(self.measure.as_deref(), spec)?;
+        plan.replace = self.replacements.unwrap_or(plan.replace);
+        plan.figure = self.measure.clone().or(plan.figure);
         Ok(Some(plan))
     }
 }

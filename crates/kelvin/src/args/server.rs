@@ -69,6 +69,9 @@ pub(crate) enum ServerCommand {
         allow_settings: bool,
     },
     /// Put back what `kelvin server apply` has changed
+    #[command(
+        after_help = "Examples:\n  kelvin server restore\n  kelvin server restore --target postgres://me@host/db"
+    )]
     Restore {
         /// The server [default: all that were changed]
         #[arg(long, value_name = "TARGET")]

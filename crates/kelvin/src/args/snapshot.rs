@@ -42,11 +42,13 @@ pub(crate) enum SnapshotCommand {
         target: SnapshotTarget,
     },
     /// List the snapshots of a database: their names, sizes, ages and what they hold
+    #[command(after_help = "Example:\n  kelvin snapshot list --target postgres")]
     List {
         #[command(flatten)]
         target: SnapshotTarget,
     },
     /// Remove a snapshot; the database stays as it is
+    #[command(after_help = "Example:\n  kelvin snapshot drop aged --target postgres")]
     Drop {
         /// Its name
         name: String,

@@ -19,7 +19,8 @@ use super::workload::TakesFile;
     subcommand_value_name = "WORKLOAD|FILE.toml",
     after_help = "A run during which one resource at a time has a share taken away, in slices of some seconds in random \
     order; how the throughput answers says what it waits for. An elasticity of 1 is a resource that all the work waits \
-    for, 0 one that it does not wait for. The server's CPU came out at 1.4 to 1.6 in three runs; why was not tested. The window is as long as the slices need: --duration has no say.\n\n\
+    for, 0 one that it does not wait for. The server's CPU can come out above 1 (docs/machine.md has \
+    figures). The window is as long as the slices need: --duration has no say.\n\n\
     It needs a database on this host that kelvin may move into a control group (root, as a rule), and puts everything \
     back however it ends. Where there are no control groups, the server's CPU is cut by CPU affinity, where a whole number \
     of CPUs comes near the cut (1 of 4 is 25 %), or else by stopping its processes for parts of every 20 ms, which its user \

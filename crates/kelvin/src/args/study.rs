@@ -15,6 +15,7 @@ pub(crate) enum StudyCommand {
     /// Show every run that a study will make, what is changed for it, the time left, and what it can find
     Plan(PlanArgs),
     /// Fix the hypothesis before the first run; what is changed later shows as a deviation
+    #[command(after_help = "Example:\n  kelvin study lock buffers    writes buffers/lock.json, once")]
     Lock(FolderArgs),
     /// Make the runs that are left; after a crash, a reboot or Ctrl-C the same command goes on
     Run(StudyRunArgs),
@@ -25,6 +26,7 @@ pub(crate) enum StudyCommand {
     /// List the studies that kelvin knows
     List(ListArgs),
     /// Show where a study stands: runs, void runs with their reasons, deviations
+    #[command(after_help = "Example:\n  kelvin study show buffers")]
     Show(FolderArgs),
     /// Begin the next study from this one: the same file, nothing fixed, nothing run, a link to this one
     Fork(ForkArgs),
@@ -65,6 +67,9 @@ pub(crate) struct NewArgs {
 
 /// `kelvin study plan`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  kelvin study plan buffers\n  kelvin study plan buffers --cv 3%    reckon with runs that scatter by 3 %"
+)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) study: StudyFolder,
@@ -80,7 +85,9 @@ pub(crate) struct PlanArgs {
     after_help = "A factor that is put on is put back, however this ends; after kill -9, by kelvin study recover or by \
     the next kelvin study run. A run that fails its checks is void: kept, told, and made again at the end of its block, as \
     long as there are replacements.\n\n\
-    Without kelvin study lock before the first run, what is found is exploratory."
+    Without kelvin study lock before the first run, what is found is exploratory.\n\n\
+    Examples:\n  kelvin study run buffers                    also to go on after Ctrl-C, a crash or a reboot\n  \
+    kelvin study run buffers --replacements 12  when the void runs have used up what the file allows"
 )]
 pub(crate) struct StudyRunArgs {
     #[command(flatten)]
@@ -98,6 +105,7 @@ pub(crate) struct StudyRunArgs {
 
 /// `kelvin study list`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  kelvin study list\n  kelvin study list ~/studies --json | jq .state")]
 pub(crate) struct ListArgs {
     /// Folders to look at too: studies, or folders that hold some
     #[arg(value_name = "DIR")]
@@ -109,6 +117,7 @@ pub(crate) struct ListArgs {
 
 /// `kelvin study fork`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  kelvin study fork buffers buffers-2")]
 pub(crate) struct ForkArgs {
     #[command(flatten)]
     pub(crate) study: StudyFolder,
@@ -119,6 +128,9 @@ pub(crate) struct ForkArgs {
 
 /// `kelvin study recover`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "`kelvin study run` does it, too, before its first run.\n\nExample:\n  kelvin study recover buffers"
+)]
 pub(crate) struct RecoverArgs {
     #[command(flatten)]
     pub(crate) study: StudyFolder,

@@ -5,17 +5,18 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use kelvin_diagnose::Better;
 use kelvin_lab::ab::{self, BlockLine, Compared, Control, Explored, Look, Plan, Planning, Progress, Summary};
+use kelvin_lab::analysis::words::{plain, probability};
 use kelvin_lab::repeat::{Named, rows};
+use kelvin_lab::spec::ResetHow;
 use kelvin_report::figure::significant;
+use kelvin_report::text::cut;
 use kelvin_report::{Report, compare};
 use kelvin_stats::compare::Verdict;
 use kelvin_store::{GroupKind, NewGroup, RunId, Store, StoredGroup};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::groups;
-use super::repeat::{
-    at_least, change, code, ended, failed, of_chance, of_run, percent, probability, time_left,
-};
+use super::repeat::{at_least, change, code, ended, failed, of_chance, of_run, percent, time_left};
 use crate::args::{AbArgs, Global};
 use crate::exit::Code;
 use crate::measure::StoreBench;
@@ -36,7 +37,13 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let runs = plan.blocks * plan.treatments().len() as u32;
     let pilot = if plan.effect.is_some() { "a pilot of " } else { "" };
     let load = specs.first().map_or(String::new(), |spec| at_least(spec, runs));
-    live.say(&format!("group {group}: {pilot}{} blocks, {runs} runs; {load}", plan.blocks));
+    let unreset = specs.iter().all(|spec| spec.reset.how == ResetHow::None);
+    let reset = if unreset {
+        format!("; the data are not reset between them ({HOW_TO_RESET})")
+    } else {
+        String::new()
+    };
+    live.say(&format!("group {group}: {pilot}{} blocks, {runs} runs; {load}{reset}", plan.blocks));
     let words = |progress: &Progress<'_>| told(progress, &plan);
     let mut bench = StoreBench::new(&store, &mut *live, &stop, None);
     let ran = ab::run(&plan, &specs, group, &mut bench, &words);
@@ -74,7 +81,7 @@ fn told(progress: &Progress<'_>, plan: &Plan) -> String {
             } else {
                 "it is not clear, and it goes on"
             };
-            format!("look after {blocks} blocks: {found} (p < {} was asked)", probability(*nominal))
+            format!("look after {blocks} blocks: {found} (p < {} was asked)", probability(Some(*nominal)))
         }
     }
 }
@@ -106,8 +113,10 @@ fn planned(plan: &Plan, planning: &Planning) -> String {
 }
 
 fn looks_words(looks: &[Look]) -> String {
-    let each: Vec<String> =
-        looks.iter().map(|look| format!("p < {} after {}", probability(look.nominal), look.blocks)).collect();
+    let each: Vec<String> = looks
+        .iter()
+        .map(|look| format!("p < {} after {}", probability(Some(look.nominal)), look.blocks))
+        .collect();
     format!(
         "it ends early only at these looks, whose bounds together spend the 5 % (O'Brien and Fleming's boundary, by Lan and \
          DeMets): {}",
@@ -120,8 +129,12 @@ pub(super) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
     let plan: Plan = groups::plan(group)?;
     let summary = Summary::of(&plan, &rows(store, group.id)?);
     let differs = differences(store, &plan, &summary)?;
+    let resets: Map<String, Value> = groups::resets(store, group)?
+        .into_iter()
+        .map(|(treatment, how)| (treatment, groups::word(how).into()))
+        .collect();
     Ok(json!({
-        "event": "ab", "group": group.id.0, "name": group.info.name, "plan": plan, "summary": summary,
+        "event": "ab", "group": group.id.0, "name": group.info.name, "plan": plan, "reset": resets, "summary": summary,
         "differences": differs,
     }))
 }
@@ -138,7 +151,13 @@ pub(super) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
     Ok(format!(
         "\ngroup {}{name}: A/B, {what}, {began}\n\n{}",
         group.id,
-        page(&plan, &summary, &differs, colour)
+        page(
+            &plan,
+            &summary,
+            &differs,
+            &groups::in_words(&groups::resets(store, group)?, HOW_TO_RESET),
+            colour
+        )
     ))
 }
 
@@ -148,19 +167,10 @@ pub(super) fn in_short(summary: &Summary) -> String {
         return "too few blocks".into();
     }
     let each = summary.comparisons.iter().map(|one| {
-        let verdict = verdict_name(one.verdict);
+        let verdict = one.verdict.words();
         format!("{}/A {:.3} ({:.3} to {:.3}): {verdict}", one.side, one.ratio, one.low, one.high)
     });
     each.collect::<Vec<_>>().join("; ")
-}
-
-fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::NotTestable => "not testable",
-        Verdict::NoChange => "no change",
-        Verdict::WithinNoise => "within noise",
-        Verdict::Changed => "changed",
-    }
 }
 
 /// What differs between the runs of a side and A's.
@@ -207,7 +217,10 @@ fn differences(store: &Store, plan: &Plan, summary: &Summary) -> Result<Vec<Diff
 
 const WIDTH: usize = 100;
 
-fn page(plan: &Plan, summary: &Summary, differs: &[Difference], colour: bool) -> String {
+/// How the runs of files are reset.
+const HOW_TO_RESET: &str = "[reset] how = \"auto\" in each file";
+
+fn page(plan: &Plan, summary: &Summary, differs: &[Difference], reset: &str, colour: bool) -> String {
     let mut text = String::new();
     for side in &plan.sides {
         let _ = writeln!(text, "{}: {}", side.name, side.source);
@@ -217,6 +230,7 @@ fn page(plan: &Plan, summary: &Summary, differs: &[Difference], colour: bool) ->
     table(&mut text, plan, summary);
     text.push('\n');
     on_the_way(&mut text, plan, summary);
+    say(&mut text, "reset    ", reset);
     of_control(&mut text, plan, summary);
     for one in &summary.comparisons {
         comparison(&mut text, one, plan);
@@ -232,7 +246,7 @@ fn page(plan: &Plan, summary: &Summary, differs: &[Difference], colour: bool) ->
     exploratory(&mut text, &summary.exploratory);
     text.push('\n');
     for one in &summary.comparisons {
-        say(&mut text, "", &format!("{}: {}", verdict_name(one.verdict), verdict(one, &summary.figure)));
+        say(&mut text, "", &format!("{}: {}", one.verdict.words(), verdict(one, &summary.figure)));
     }
     if summary.comparisons.is_empty() {
         say(&mut text, "", "not testable: fewer than two blocks are complete");
@@ -302,23 +316,14 @@ fn of_differences(text: &mut String, differs: &[Difference], colour: bool) {
         if !of.is_empty() {
             let _ = writeln!(text, "\n{red}{title}{plain}");
         }
+        // A script's text has many lines.
+        let line = |value: &str| cut(value, WIDTH - 8);
         for Difference { side, what, a, b, .. } in of {
-            let _ =
-                writeln!(text, "  {red}{what}{plain}\n    A: {}\n    {side}: {}", printable(a), printable(b));
+            let _ = writeln!(text, "  {red}{what}{plain}\n    A: {}\n    {side}: {}", line(a), line(b));
         }
     }
     if differs.is_empty() {
         let _ = writeln!(text, "\nnothing recorded differs between the sides");
-    }
-}
-
-/// A value as a line of at most the page's width: a script's text has many.
-fn printable(value: &str) -> String {
-    let line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if line.chars().count() <= WIDTH - 8 {
-        line
-    } else {
-        line.chars().take(WIDTH - 9).chain(['…']).collect()
     }
 }
 
@@ -375,16 +380,10 @@ fn comparison(text: &mut String, one: &Compared, plan: &Plan) {
     let words = format!(
         "{side}/A {ratio:.4}, {} interval {low:.4} to {high:.4} (t on logarithms of pairs{why}); {} (sign flips); \
          Hodges–Lehmann {hodges_lehmann:.4}",
-        confident(*confidence),
+        plain(*confidence),
         of_chance(*p)
     );
     say(text, "ratio    ", &words);
-}
-
-/// A confidence of many nines has its decimals.
-fn confident(confidence: f64) -> String {
-    let text = format!("{:.2}", 100.0 * confidence);
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn verdict(one: &Compared, figure: &Named) -> String {
@@ -438,8 +437,8 @@ fn exploratory(text: &mut String, explored: &[Explored]) {
             "  {name:<46} {:>12} {:>12} {ratio:>8.4}  {interval:<17} {:>7} {:>8}",
             significant(*a),
             significant(*b),
-            probability(*p),
-            probability(*adjusted)
+            probability(Some(*p)),
+            probability(Some(*adjusted))
         );
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use kelvin_lab::repeat::{Row, Steady};
-use kelvin_lab::{ab, repeat};
+use kelvin_lab::spec::ResetHow;
+use kelvin_lab::{Spec, ab, repeat};
 use kelvin_measure::event::Status;
 use kelvin_store::{GroupId, GroupKind, RunId, RunSummary, Store, StoredGroup};
 use serde::de::DeserializeOwned;
@@ -18,7 +19,7 @@ pub(crate) fn groups(args: &GroupsArgs, global: &Global) -> Result<Code> {
     let path = place::store(global.store.as_deref())?;
     if let Some(group) = args.group {
         let store = Store::open_read_only(&path)?;
-        return if args.json { json(&store, group) } else { show(&store, &group.to_string()) };
+        return show(&store, &group.to_string(), args.json);
     }
     let listed = if path.exists() { list(&Store::open_read_only(&path)?)? } else { Vec::new() };
     if args.json {
@@ -34,31 +35,60 @@ pub(crate) fn groups(args: &GroupsArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// Prints what was printed when the group ended.
-pub(super) fn show(store: &Store, group: &str) -> Result<Code> {
+/// Prints what was printed when the group ended, for people or for programs.
+pub(super) fn show(store: &Store, group: &str, json: bool) -> Result<Code> {
     let group = find(store, group)?;
-    let text = match group.info.kind {
-        GroupKind::Repeat => super::repeat::text(store, &group)?,
-        GroupKind::Ab => super::ab::text(store, &group)?,
-        GroupKind::Study => {
+    match (group.info.kind, json) {
+        (GroupKind::Repeat, false) => out::write(&super::repeat::text(store, &group)?)?,
+        (GroupKind::Repeat, true) => out::line(&super::repeat::json(store, &group)?.to_string())?,
+        (GroupKind::Ab, false) => out::write(&super::ab::text(store, &group)?)?,
+        (GroupKind::Ab, true) => out::line(&super::ab::json(store, &group)?.to_string())?,
+        (GroupKind::Study, _) => {
+            let name = group.info.name.as_deref().unwrap_or("DIR");
             bail!(
-                "group {} is a study's; see kelvin study show, or kelvin show for one of its runs",
+                "group {} is of the study \"{name}\": see kelvin study show and kelvin study analyze, or kelvin show for \
+                 one of its runs",
                 group.id
             )
         }
-    };
-    out::write(&text)?;
+    }
     Ok(Code::Success)
 }
 
-fn json(store: &Store, group: i64) -> Result<Code> {
-    let group = find(store, &group.to_string())?;
-    out::line(&match group.info.kind {
-        GroupKind::Repeat => super::repeat::json(store, &group)?.to_string(),
-        GroupKind::Ab => super::ab::json(store, &group)?.to_string(),
-        GroupKind::Study => bail!("group {} is a study's; see kelvin study", group.id),
-    })?;
-    Ok(Code::Success)
+/// How the data were brought back before the runs of each treatment, by the specification of its first run; none where that
+/// cannot be read.
+pub(super) fn resets(store: &Store, group: &StoredGroup) -> Result<Vec<(String, Option<ResetHow>)>> {
+    let mut found: Vec<(String, Option<ResetHow>)> = Vec::new();
+    for member in store.members(group.id)? {
+        let treatment = member.slot.treatment;
+        if found.iter().all(|(known, _)| *known != treatment) {
+            let written = store.load(member.run)?.info.spec_toml;
+            let how = Spec::parse(&written, "the stored specification").ok().map(|spec| spec.reset.how);
+            found.push((treatment, how));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the runs of a group began from the same data, in words; `how_to` says where a reset is asked for.
+pub(super) fn in_words(resets: &[(String, Option<ResetHow>)], how_to: &str) -> String {
+    let Some((_, first)) = resets.first() else { return "no run was made".into() };
+    if resets.iter().any(|(_, how)| how != first) {
+        let each = resets.iter().map(|(treatment, how)| format!("{treatment}: {}", word(*how)));
+        return format!(
+            "THE SIDES DO NOT BEGIN ALIKE ({}): ask for the same of all, {how_to}",
+            each.collect::<Vec<_>>().join(", ")
+        );
+    }
+    match first {
+        Some(how) => how.in_words(how_to),
+        None => "not known: the stored specification cannot be read".into(),
+    }
+}
+
+/// A reset's word in JSON.
+pub(super) fn word(how: Option<ResetHow>) -> &'static str {
+    how.map_or("unknown", ResetHow::word)
 }
 
 fn find(store: &Store, wanted: &str) -> Result<StoredGroup> {

@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use kelvin_lab::analysis::words::count;
 use kelvin_lab::repeat::{self, Answer, Drift, Ended, Missing, Named, Plan, Progress, Row, Spread, Summary};
+use kelvin_lab::spec::ResetHow;
+use kelvin_lab::study::duration;
 use kelvin_lab::{BenchError, Spec};
 use kelvin_report::figure::significant;
 use kelvin_store::{GroupKind, NewGroup, Store, StoredGroup};
@@ -83,6 +86,9 @@ pub(super) fn code(ended: Ended, trusted: bool, failed: u64) -> Code {
     }
 }
 
+/// How a repeated run is reset.
+const HOW_TO_RESET: &str = "--reset auto";
+
 fn planned(plan: &Plan, spec: &Spec, group: i64) -> String {
     let runs = if plan.until {
         format!(
@@ -94,7 +100,11 @@ fn planned(plan: &Plan, spec: &Spec, group: i64) -> String {
     } else {
         format!("{} runs", plan.runs)
     };
-    format!("group {group}: {runs}; {}", at_least(spec, plan.runs))
+    let reset = match spec.reset.how {
+        ResetHow::None => format!("; the data are not reset between them ({HOW_TO_RESET})"),
+        how => format!("; reset before each: {how}"),
+    };
+    format!("group {group}: {runs}; {}{reset}", at_least(spec, plan.runs))
 }
 
 /// "about 2 min for the load alone", from the specification.
@@ -103,7 +113,7 @@ pub(super) fn at_least(spec: &Spec, runs: u32) -> String {
         return "how long they take is known after the first".into();
     }
     let each = spec.load.ramp_up.duration() + spec.load.duration.duration();
-    format!("{} for the load alone", span(each * runs))
+    format!("about {} for the load alone", duration((each * runs).as_secs_f64()))
 }
 
 /// What is said while it goes on.
@@ -132,17 +142,7 @@ pub(super) fn failed(error: &str) -> String {
 }
 
 pub(super) fn time_left(left: Duration) -> String {
-    if left.is_zero() { String::new() } else { format!(" · about {} left", span(left)) }
-}
-
-/// "45 s", "12 min", "3 h 5 min".
-pub(super) fn span(time: Duration) -> String {
-    let seconds = time.as_secs_f64().ceil() as u64;
-    match seconds {
-        0..=119 => format!("{seconds} s"),
-        120..=7199 => format!("{} min", seconds.div_ceil(60)),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
+    if left.is_zero() { String::new() } else { format!(" · about {} left", duration(left.as_secs_f64())) }
 }
 
 /// A share as people read it: "0.85 %".
@@ -165,9 +165,10 @@ pub(super) fn change(share: f64) -> String {
 pub(super) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
     let plan: Plan = groups::plan(group)?;
     let summary = Summary::of(&plan, &repeat::rows(store, group.id)?);
-    Ok(
-        json!({ "event": "repeats", "group": group.id.0, "name": group.info.name, "plan": plan, "summary": summary }),
-    )
+    let reset = groups::resets(store, group)?.first().map(|(_, how)| groups::word(*how));
+    Ok(json!({
+        "event": "repeats", "group": group.id.0, "name": group.info.name, "plan": plan, "reset": reset, "summary": summary,
+    }))
 }
 
 /// The summary of a stored group.
@@ -177,7 +178,8 @@ pub(super) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = groups::of_what(store, group)?;
-    Ok(format!("\ngroup {}{name}: {what}, {began}\n\n{}", group.id, page(&plan, &summary)))
+    let reset = groups::in_words(&groups::resets(store, group)?, HOW_TO_RESET);
+    Ok(format!("\ngroup {}{name}: {what}, {began}\n\n{}", group.id, page(&plan, &summary, &reset)))
 }
 
 /// The answer in a few words.
@@ -193,7 +195,7 @@ pub(super) fn in_short(summary: &Summary) -> String {
     }
 }
 
-fn page(plan: &Plan, summary: &Summary) -> String {
+fn page(plan: &Plan, summary: &Summary, reset: &str) -> String {
     let mut text = String::new();
     table(&mut text, summary);
     if let Some(spread) = &summary.spread {
@@ -207,6 +209,7 @@ fn page(plan: &Plan, summary: &Summary) -> String {
         |lead: &str, words: &str| out::wrapped(&mut text, &format!("{lead}{words}"), 0, lead.len(), 100);
     say("order   ", &in_order(summary.drift.as_ref(), summary.counted));
     say("steady  ", &steady(summary));
+    say("reset   ", reset);
     if summary.void > 0 {
         let runs =
             if summary.void == 1 { "1 run does".to_owned() } else { format!("{} runs do", summary.void) };
@@ -247,7 +250,7 @@ fn table(text: &mut String, summary: &Summary) {
 
 fn of_spread(text: &mut String, figure: &Named, spread: &Spread) {
     let Spread { n, median, median_interval, mean, interval, confidence, half_width, cv } = spread;
-    let _ = writeln!(text, "\n{} ({}) over {}", figure.name, figure.unit, several(*n, "run"));
+    let _ = writeln!(text, "\n{} ({}) over {}", figure.name, figure.unit, count(*n, "run"));
     let range = |confidence: f64, low: f64, high: f64| {
         format!("{} interval {} to {}", percent(confidence), significant(low), significant(high))
     };
@@ -270,10 +273,7 @@ fn of_spread(text: &mut String, figure: &Named, spread: &Spread) {
 
 fn in_order(drift: Option<&Drift>, counted: usize) -> String {
     let Some(Drift { change, p, matters }) = drift else {
-        return format!(
-            "whether it drifts cannot be told from {}; 5 are the fewest",
-            several(counted, "run")
-        );
+        return format!("whether it drifts cannot be told from {}; 5 are the fewest", count(counted, "run"));
     };
     let found = format!(
         "{} from the first run to the last, {} (slope of a line fitted to the runs in their order)",
@@ -283,19 +283,9 @@ fn in_order(drift: Option<&Drift>, counted: usize) -> String {
     if *matters { format!("it drifts: {found}") } else { format!("no drift that matters: {found}") }
 }
 
-/// A probability with three decimals, as a table has it.
-pub(super) fn probability(p: f64) -> String {
-    if p < 0.001 { "< 0.001".into() } else { format!("{p:.3}") }
-}
-
-/// The same in a sentence: "p = 0.031".
+/// A probability in a sentence: "p = 0.031".
 pub(super) fn of_chance(p: f64) -> String {
     if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
-}
-
-/// "1 run", "3 runs".
-pub(super) fn several(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 fn steady(summary: &Summary) -> String {
@@ -306,7 +296,7 @@ fn steady(summary: &Summary) -> String {
     }
     if state.unknown > 0 {
         let are = if state.unknown == 1 { "is" } else { "are" };
-        parts.push(format!("{} {are} too short to tell (under 10 s)", several(state.unknown, "window")));
+        parts.push(format!("{} {are} too short to tell (under 10 s)", count(state.unknown, "window")));
     }
     for (run, how) in &state.not_steady {
         parts.push(format!("run {run} did not: {how}"));
@@ -350,12 +340,12 @@ fn answer(plan: &Plan, summary: &Summary) -> String {
             }
             Missing::NoDrift => {
                 "the figure drifts from run to run, so that it has no one mean: find what changes \
-                                 (a reset between runs, a longer ramp-up), more runs alone do not help"
+                                 (data that grow: --reset auto; a ramp-up that is too short), more runs alone do not help"
                     .into()
             }
             Missing::Valid => format!(
                 "{} void where {} may be: remove what voids them, as their reports say",
-                several(summary.void, "run"),
+                count(summary.void, "run"),
                 plan.replace
             ),
             Missing::Figure => format!("not every run has {}, or it is not above 0", summary.figure.name),

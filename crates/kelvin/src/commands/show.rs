@@ -16,7 +16,7 @@ use crate::place;
 pub(crate) fn show(args: &ShowArgs, global: &Global) -> Result<Code> {
     let store = Store::open_read_only(&place::store(global.store.as_deref())?)?;
     if let Some(group) = args.run.strip_prefix("group:") {
-        return super::groups::show(&store, group);
+        return super::groups::show(&store, group, false);
     }
     let report = Report::load(&store, store.find(&args.run)?)?;
     out::write(&kelvin_report::text::render(&report, options(args.all)))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_stats::compare::{Change, Sides, Verdict, compare};
+use kelvin_stats::compare::{Change, Sides, compare};
 use kelvin_stats::student;
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub struct Pairs {
     pub change: Estimate,
     /// The same without the assumption of a distribution (Hodges and Lehmann), as a part.
     pub hodges_lehmann: f64,
-    /// The answer: "changed", "within noise", "no change", "not testable".
+    /// The answer: "changed", "within noise", "no change shown", "not testable".
     pub verdict: &'static str,
     /// How it was found.
     pub method: &'static str,
@@ -57,12 +57,7 @@ pub(crate) fn pairs(input: &Input, metric: &str) -> Vec<Pairs> {
                     p: Some(p),
                 },
                 hodges_lehmann: hodges_lehmann - 1.0,
-                verdict: match verdict {
-                    Verdict::NotTestable => "not testable",
-                    Verdict::NoChange => "no change shown",
-                    Verdict::WithinNoise => "within noise",
-                    Verdict::Changed => "changed",
-                },
+                verdict: verdict.words(),
                 method,
             })
         })

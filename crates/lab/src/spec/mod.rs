@@ -107,6 +107,14 @@ impl WorkloadName {
     /// Every workload.
     pub const ALL: [Self; 3] = [Self::TprocC, Self::Pgbench, Self::Script];
 
+    /// The id of its headline figure.
+    pub fn headline(self) -> &'static str {
+        match self {
+            Self::TprocC => "nopm",
+            Self::Pgbench | Self::Script => "tps",
+        }
+    }
+
     /// Its name on the command line and in a file, where its table has the same.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -37,6 +37,18 @@ impl ResetHow {
             Self::Reload => "reload",
         }
     }
+
+    /// What it means for runs that follow each other; `how_to` says what to write where there is none.
+    pub fn in_words(self, how_to: &str) -> String {
+        match self {
+            Self::None => {
+                format!(
+                    "none: each run begins with what the one before left; {how_to} gives every run the same data"
+                )
+            }
+            how => format!("{how}: every run begins from the same data"),
+        }
+    }
 }
 
 impl fmt::Display for ResetHow {

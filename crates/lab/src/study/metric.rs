@@ -1,30 +1,15 @@
 //! The figures that a study may ask for.
 
-use crate::spec::{Spec, WorkloadName};
+use kelvin_diagnose::KEY_FIGURES;
 
-/// Ids of the key figures that every workload has, beside its headline.
-const KEY_FIGURES: [&str; 10] = [
-    "transactions",
-    "mean",
-    "p50",
-    "p95",
-    "p99",
-    "client-cpu",
-    "server-cpu",
-    "cpu",
-    "server-instructions",
-    "wal",
-];
+use crate::spec::Spec;
 
 /// Where the names of observed metrics begin; those of other hosts have an address and "/" before.
 const OBSERVED: [&str; 3] = ["host.", "postgres.", "sqlite."];
 
 /// The id of a workload's headline figure.
 pub(super) fn headline(spec: &Spec) -> &'static str {
-    match spec.workload {
-        WorkloadName::TprocC => "nopm",
-        WorkloadName::Pgbench | WorkloadName::Script => "tps",
-    }
+    spec.workload.headline()
 }
 
 /// Whether it is one of the key figures, and not an observed metric.

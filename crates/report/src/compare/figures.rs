@@ -8,7 +8,7 @@ use kelvin_stats::compare::{Change, FEWEST, Sides, compare};
 use kelvin_stats::holm;
 use serde::Serialize;
 
-use super::Verdict;
+use super::{Verdict, share};
 use crate::{LatencyRow, PointReport, Report};
 
 /// Confidence of the intervals.
@@ -275,12 +275,6 @@ fn too_few(a: usize, b: usize) -> String {
 pub(crate) fn percent(ratio: f64) -> String {
     let change = 100.0 * (ratio - 1.0);
     if change.abs() < 0.95 { format!("{change:+.2} %") } else { format!("{change:+.1} %") }
-}
-
-/// A share without a sign: "0.5 %", "3 %".
-pub(crate) fn share(part: f64) -> String {
-    let text = format!("{:.2}", part * 100.0);
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// A probability with as many digits as it deserves: "p = 0.0286".

@@ -19,7 +19,8 @@ use kelvin_stats::compare::Verdict as Answer;
 use serde::Serialize;
 
 pub(crate) use differences::{Facts, differences as between, facts};
-pub(crate) use figures::{ADVISED, chance, percent, share};
+pub(crate) use figures::{ADVISED, chance, percent};
+pub(crate) use kelvin_lab::analysis::words::plain as share;
 pub(crate) use own::list;
 
 use crate::{Error, Finding, PointReport, Report, Result};

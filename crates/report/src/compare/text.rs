@@ -220,7 +220,7 @@ fn ordinal(n: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::{chance, share};
+    use super::super::{chance, share};
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{Gate, Outcome};
 use crate::compare::{list, percent, share};
 use crate::figure::significant;
-use crate::text::printable;
+use crate::markdown::escaped;
 
 /// A heading, a table with a line for each measure, and what differs.
 pub fn render(gate: &Gate) -> String {
@@ -17,13 +17,13 @@ pub fn render(gate: &Gate) -> String {
     } else {
         "✅"
     };
-    let _ = writeln!(out, "### {mark} Kelvin gate {}\n", text(&gate.verdict()));
+    let _ = writeln!(out, "### {mark} Kelvin gate {}\n", escaped(&gate.verdict()));
     let _ = writeln!(
         out,
         "Base: {} (runs {}). Candidate: {} (runs {}).\n",
-        text(&gate.base),
+        escaped(&gate.base),
         list(&gate.base_runs),
-        text(&gate.candidate),
+        escaped(&gate.candidate),
         list(&gate.candidate_runs)
     );
     out.push_str("| measure | load | base | candidate | change | interval | allowed | outcome |\n");
@@ -41,9 +41,9 @@ pub fn render(gate: &Gate) -> String {
         let _ = writeln!(
             out,
             "| {} ({}) | {} | {} | {} | {change} | {interval} | {} | {mark} {} |",
-            text(&row.name),
-            text(&row.unit),
-            text(&row.load),
+            escaped(&row.name),
+            escaped(&row.unit),
+            escaped(&row.load),
             mean(&row.base),
             mean(&row.candidate),
             share(row.most),
@@ -51,13 +51,13 @@ pub fn render(gate: &Gate) -> String {
         );
     }
     for row in gate.rows.iter().filter(|row| row.outcome == Outcome::NotTestable) {
-        let _ = writeln!(out, "\n{}: {}.", text(&row.name), text(&row.words));
+        let _ = writeln!(out, "\n{}: {}.", escaped(&row.name), escaped(&row.words));
     }
     let list = |out: &mut String, title: &str, items: &[String]| {
         if !items.is_empty() {
             let _ = writeln!(out, "\n<details><summary>{title} ({})</summary>\n", items.len());
             for item in items {
-                let _ = writeln!(out, "- {}", text(item));
+                let _ = writeln!(out, "- {}", escaped(item));
             }
             out.push_str("\n</details>\n");
         }
@@ -73,22 +73,4 @@ fn mean(values: &[f64]) -> String {
         return "–".into();
     }
     significant((values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp())
-}
-
-/// Text that stays text: in a table a bar would end its cell, and markup would be obeyed.
-fn text(words: &str) -> String {
-    let mut out = String::new();
-    for c in printable(words).chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' | '#' | '@' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -1,7 +1,7 @@
 //! The gate for a terminal, 80 columns wide.
 
 use super::{Gate, Outcome};
-use crate::compare::list;
+use crate::compare::{list, share};
 use crate::text::{AMBER, BOLD, GREEN, Options, RED, broken, painted};
 
 /// Differences that are told; the comparison has all.
@@ -33,9 +33,8 @@ pub fn render(gate: &Gate, options: Options) -> String {
         lines(colour, broken(&lead, &format!("{} ({}), {}: {}", row.name, row.measure, row.load, row.words)));
     }
     if let Some(row) = gate.rows.first() {
-        let confidence = format!("{:.2}", row.confidence * 100.0);
-        let confidence = confidence.trim_end_matches('0').trim_end_matches('.');
-        lines("", broken("", &format!("in brackets: the {confidence} % interval of candidate over base")));
+        let confidence = share(row.confidence);
+        lines("", broken("", &format!("in brackets: the {confidence} interval of candidate over base")));
     }
     if !gate.differences.is_empty() {
         lines("", vec![String::new(), "what differs between base and candidate".into()]);

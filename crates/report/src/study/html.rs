@@ -60,7 +60,7 @@ pub fn render(of: &Dossier) -> Result<String> {
         found => Value::from(Serde(found)),
         phases => PHASES,
         notes => Value::from(Serde(notes)),
-        goal => goal(found).replace('\\', ""),
+        goal => goal(found),
         locked => locked(of),
         answer => found.verdict.answer.word(),
         correct => sentences::correct(found),

@@ -6,6 +6,7 @@ use super::grid::{self, Grid};
 use super::text::is_words;
 use super::{Dossier, PHASES, sentences};
 use crate::figure::{NONE, significant};
+use crate::markdown::escaped;
 
 /// The eight phases.
 pub fn render(of: &Dossier) -> String {
@@ -28,7 +29,7 @@ pub fn render(of: &Dossier) -> String {
                 page.facts("What the answer holds for", &of.universe);
                 page.facts("Machine and versions of the last session", &of.facts);
             }
-            1 => page.paragraph(&goal(found)),
+            1 => page.paragraph(&escaped(&goal(found))),
             2 => hypothesis(&mut page, of),
             3 => method(&mut page, of),
             4 => test(&mut page, of),
@@ -126,6 +127,7 @@ pub fn next(of: &Analysis) -> String {
     page.0
 }
 
+/// What decides, in a sentence.
 pub(super) fn goal(of: &Analysis) -> String {
     let way = match of.goal.better {
         kelvin_diagnose::Better::Higher => "higher",
@@ -133,7 +135,7 @@ pub(super) fn goal(of: &Analysis) -> String {
     };
     format!(
         "{} decides; {way} is better; the smallest effect that matters is {}.",
-        escaped(&of.primary.name),
+        of.primary.name,
         kelvin_lab::analysis::words::plain(of.goal.smallest)
     )
 }
@@ -232,23 +234,6 @@ fn conclusion(page: &mut Page, of: &Dossier) {
 pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// Text that no Markdown comes out of: what a person or a file says is not to make headings, tables or HTML.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in crate::text::printable(text).chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '&' => out.push_str("&amp;"),
-            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' => {
-                out.push('\\');
-                out.push(c);
-            }
-            _ => out.push(c),
-        }
-    }
-    out
 }
 
 struct Page(String);

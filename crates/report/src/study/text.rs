@@ -4,7 +4,7 @@ use kelvin_lab::analysis::Analysis;
 
 use super::grid::{self, Grid};
 use super::sentences;
-use crate::text::printable;
+use crate::text::{cut, printable};
 
 const WIDTH: usize = 100;
 
@@ -187,11 +187,4 @@ pub(super) fn is_words(grid: &Grid) -> bool {
     let number =
         |text: &String| text.chars().next().is_some_and(|c| c.is_ascii_digit() || "+-−–<".contains(c));
     !grid.rows.is_empty() && !grid.rows.iter().filter_map(|row| row.last()).any(number)
-}
-
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }

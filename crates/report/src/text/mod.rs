@@ -236,12 +236,13 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-fn cut(text: &str, most: usize) -> String {
-    let text = &printable(text);
+/// At most so many characters, none of which steers the terminal.
+pub fn cut(text: &str, most: usize) -> String {
+    let text = printable(text);
     if text.chars().count() <= most {
-        return text.to_owned();
+        return text;
     }
-    text.chars().take(most - 1).chain(['…']).collect()
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// Words broken at the page's width, the following lines indented under the first.

@@ -58,14 +58,18 @@ fn a_change_is_told_with_all_that_speaks_for_and_against_it() {
         difference(true, "load.users", "\"4\"", "\"8\""),
         difference(false, "database.settings.shared_buffers", "128MB (file)", "256MB (file)"),
     ];
-    insta::assert_snapshot!("ab_changed", page(&plan, &Summary::of(&plan, &all), &differs, false));
+    insta::assert_snapshot!(
+        "ab_changed",
+        page(&plan, &Summary::of(&plan, &all), &differs, "auto: every run begins from the same data", false)
+    );
 }
 
 #[test]
 fn what_is_not_shown_is_not_claimed() {
     let mut text = String::new();
-    let mut add =
-        |plan: &Plan, rows: &[Row]| text.push_str(&page(plan, &Summary::of(plan, rows), &[], false));
+    let mut add = |plan: &Plan, rows: &[Row]| {
+        text.push_str(&page(plan, &Summary::of(plan, rows), &[], "none: …", false));
+    };
     let two = plan(&["a.toml", "b.toml"]);
     add(&two, &rows(&two, 6, 0.0));
     add(&two, &rows(&two, 3, -0.05));

@@ -25,25 +25,29 @@ fn a_yes_has_everything_that_makes_it_one() {
     let mut all = rows(&VALUES[..7]);
     all[2].void =
         Some("Another machine's guests took 9.1 % of this one's processors while it was measured".into());
-    insta::assert_snapshot!("repeats_yes", page(&plan, &Summary::of(&plan, &all)));
+    insta::assert_snapshot!(
+        "repeats_yes",
+        page(&plan, &Summary::of(&plan, &all), "template: every run begins from the same data")
+    );
 }
 
 #[test]
 fn a_no_says_what_is_missing() {
     let spec = Spec::new(WorkloadName::Pgbench);
     let mut text = String::new();
+    let unreset = groups::in_words(&[(String::new(), Some(ResetHow::None))], HOW_TO_RESET);
     let few = Plan::fixed(&spec, 3);
-    text.push_str(&page(&few, &Summary::of(&few, &rows(&VALUES[..3]))));
+    text.push_str(&page(&few, &Summary::of(&few, &rows(&VALUES[..3])), &unreset));
     let until = Plan::until(&spec, 6, 30, 0.004);
-    text.push_str(&page(&until, &Summary::of(&until, &rows(&VALUES))));
+    text.push_str(&page(&until, &Summary::of(&until, &rows(&VALUES)), &unreset));
     let mut drifting = rows(&[12_000.0, 11_700.0, 11_350.0, 11_020.0, 10_650.0, 10_400.0]);
     drifting[1].steady = Steady::No("Throughput fell by 12 % within the window".into());
     drifting[3].failed = 4;
     drifting[5].steady = Steady::Unknown;
     let fixed = Plan { replace: 0, ..Plan::fixed(&spec, 6) };
-    text.push_str(&page(&fixed, &Summary::of(&fixed, &drifting)));
+    text.push_str(&page(&fixed, &Summary::of(&fixed, &drifting), &unreset));
     drifting[0].void = Some("it is interrupted".into());
-    text.push_str(&page(&fixed, &Summary::of(&fixed, &drifting[..2])));
+    text.push_str(&page(&fixed, &Summary::of(&fixed, &drifting[..2]), &unreset));
     insta::assert_snapshot!("repeats_no", text);
 }
 
@@ -56,10 +60,22 @@ fn the_list_says_it_in_a_few_words() {
 }
 
 #[test]
-fn spans_and_shares_read_well() {
-    let seconds = [0, 45, 119, 121, 7000, 7300].map(|s| span(Duration::from_secs(s)));
-    assert_eq!(seconds, ["0 s", "45 s", "119 s", "3 min", "117 min", "2 h 1 min"]);
+fn shares_read_well() {
     assert_eq!([0.01, 0.0085, 0.123, 2.99].map(percent), ["1 %", "0.85 %", "12 %", "299 %"]);
     assert_eq!([0.031, -0.031, 0.0].map(change), ["+3.1 %", "-3.1 %", "+0 %"]);
-    assert_eq!((probability(0.0004), probability(0.03125)), ("< 0.001".into(), "0.031".into()));
+    assert_eq!((of_chance(0.0004), of_chance(0.03125)), ("p < 0.001".into(), "p = 0.031".into()));
+}
+
+#[test]
+fn a_group_says_whether_its_runs_began_alike() {
+    let side = |name: &str, how| (name.to_owned(), how);
+    let words = |sides: &[(String, Option<ResetHow>)]| groups::in_words(sides, "WRITE THIS");
+    let auto = Some(ResetHow::Auto);
+    assert_eq!(words(&[side("A", auto), side("B", auto)]), "auto: every run begins from the same data");
+    let none = words(&[side("", Some(ResetHow::None))]);
+    assert!(none.starts_with("none: ") && none.contains("WRITE THIS"), "{none}");
+    let mixed = words(&[side("A", auto), side("B", Some(ResetHow::None)), side("A'", auto)]);
+    assert!(mixed.contains("(A: auto, B: none, A': auto)") && mixed.contains("WRITE THIS"), "{mixed}");
+    assert!(words(&[side("", None)]).starts_with("not known"));
+    assert_eq!(words(&[]), "no run was made");
 }

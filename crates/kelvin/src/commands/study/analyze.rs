@@ -25,7 +25,7 @@ pub(super) fn analyze(args: &AnalyzeArgs, global: &Global) -> Result<Code> {
         found.write(&folder)?;
     }
     if args.json {
-        out::line(&serde_json::to_string_pretty(&found.analysis)?)?;
+        out::line(&serde_json::to_string(&found.analysis)?)?;
     } else {
         out::write(&kelvin_report::study::text(&found.analysis))?;
     }

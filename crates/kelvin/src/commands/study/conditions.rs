@@ -11,11 +11,11 @@ use crate::args::StudyRunArgs;
 use crate::place;
 
 /// Ready to put on the first cell; nothing is changed yet.
-pub(super) fn of(situation: &Situation, args: &StudyRunArgs) -> Result<Applier> {
+pub(super) fn of(situation: &Situation, args: &StudyRunArgs, quiet: bool) -> Result<Applier> {
     let consent = Consent { commands: args.allow_commands, settings: args.allow_settings };
     let factors = situation.study.factors.clone();
-    let quiet = Applier::new(factors, &situation.folder.undo_path(), access()?, consent)?;
-    Ok(quiet.with_progress(|text| eprintln!("{text}")))
+    let applier = Applier::new(factors, &situation.folder.undo_path(), access()?, consent)?;
+    Ok(if quiet { applier } else { applier.with_progress(|text| eprintln!("{text}")) })
 }
 
 /// Puts back what the journal of a killed session names; says what.

@@ -1,6 +1,8 @@
 //! Text for a terminal, as plan and show have it in common.
 
+pub(super) use kelvin_lab::analysis::words::count as counted;
 use kelvin_lab::study::{Direction, Lock};
+pub(super) use kelvin_report::text::cut;
 
 use super::Situation;
 use crate::out::wrapped;
@@ -102,19 +104,6 @@ pub(super) fn table(text: &mut String, rows: &[Vec<String>], left: impl Fn(usize
         text.push_str(line.trim_end());
         text.push('\n');
     }
-}
-
-/// At most so many characters.
-pub(super) fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
-}
-
-/// "1 run", "2 runs".
-pub(super) fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A ratio in per cent with two figures: "1.7 %", "12 %".

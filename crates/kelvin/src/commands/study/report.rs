@@ -34,12 +34,12 @@ pub(super) fn report(args: &StudyReportArgs, global: &Global) -> Result<Code> {
     match &args.output {
         Some(file) if file == Path::new("-") => out::write(&study::markdown(&dossier))?,
         Some(file) if file.extension().is_some_and(|ending| ending == "md") => {
-            write(file, &study::markdown(&dossier), global)?;
+            out::file(file, &study::markdown(&dossier), global.quiet)?;
         }
-        Some(file) => write(file, &study::html(&dossier)?, global)?,
+        Some(file) => out::file(file, &study::html(&dossier)?, global.quiet)?,
         None => {
-            write(&folder.path().join("report.html"), &study::html(&dossier)?, global)?;
-            write(&folder.path().join("report.md"), &study::markdown(&dossier), global)?;
+            out::file(&folder.path().join("report.html"), &study::html(&dossier)?, global.quiet)?;
+            out::file(&folder.path().join("report.md"), &study::markdown(&dossier), global.quiet)?;
         }
     }
     Ok(Code::Success)
@@ -58,16 +58,8 @@ fn pages(found: &Found, folder: &Path, global: &Global) -> Result<()> {
         }
         let html = kelvin_report::html::render(&Report::load(store, run)?)?;
         let file: PathBuf = directory.join(format!("run-{run}.html"));
-        std::fs::write(&file, html).with_context(|| format!("cannot write {}", file.display()))?;
+        out::file(&file, &html, true)?;
     }
     tell(global, &format!("wrote the runs' pages to {}", directory.display()));
-    Ok(())
-}
-
-fn write(file: &Path, text: &str, global: &Global) -> Result<()> {
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
-    if !global.quiet {
-        eprintln!("wrote {}", file.display());
-    }
     Ok(())
 }

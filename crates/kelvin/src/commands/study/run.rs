@@ -61,7 +61,7 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
         live.say(&format!("deviation: {}", deviation.describe()));
     }
 
-    let mut conditions = conditions::of(&situation, args)?;
+    let mut conditions = conditions::of(&situation, args, global.quiet)?;
     let mut database = Database { spec: &situation.study.run, store: &store, stop: stop.clone() };
     let mut bench = StoreBench::new(&store, &mut *live, &stop, None);
     let execution = Execution {

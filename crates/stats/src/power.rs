@@ -10,6 +10,13 @@ use crate::noncentral::{self, mean_over_scale};
 use crate::normal;
 use crate::student::quantile;
 
+/// The probability with which whatever is planned is to find what it is planned for, where nobody says another: in nine of
+/// ten studies. The usual 0.8 loses every fifth study, after all of its runs were made.
+pub const POWER: f64 = 0.9;
+
+/// Effects beyond which nobody asks what can be found.
+const LARGEST: f64 = 10.0;
+
 /// Runs beyond which nobody would go.
 const MOST: u32 = 1_000_000;
 
@@ -77,6 +84,40 @@ pub fn changed_in_pairs(
     changed(effect, sd_of_log_ratio / f64::from(n).sqrt(), f64::from(n) - 1.0, noise, confidence)
 }
 
+/// The probability that the verdict on the effect is "changed" by a comparison of any design, when the difference of
+/// logarithms that it estimates has the standard error `error`, with `df` degrees of freedom.
+pub fn changed_with(error: f64, df: f64, effect: f64, noise: f64, confidence: f64) -> Option<f64> {
+    changed(effect, error, df, noise, confidence)
+}
+
+/// The first number from `least` on for which `found` gives a probability of at least `power`, where more find more. None
+/// when the power is not within (0, 1), `found` gives none, or a million do not suffice.
+pub fn fewest_from(least: u32, power: f64, found: impl Fn(u32) -> Option<f64>) -> Option<u32> {
+    if !(power > 0.0 && power < 1.0) {
+        return None;
+    }
+    first(least, |n| found(n).map(|found| found >= power))
+}
+
+/// The smallest effect, to a thousandth of itself, for which `found` gives a probability of at least `power`, where larger
+/// ones are found more often. None when not even a tenfold increase is.
+pub fn smallest_effect(power: f64, found: impl Fn(f64) -> Option<f64>) -> Option<f64> {
+    let enough = |effect: f64| found(effect).is_some_and(|probability| probability >= power);
+    let (mut low, mut high) = (1e-6, LARGEST);
+    if !enough(high) {
+        return None;
+    }
+    while high / low > 1.001 {
+        let middle = (low * high).sqrt();
+        if enough(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some(high)
+}
+
 /// Runs after which the interval of their mean is expected to be at most `half_width` of the mean to either side
 /// (0.01 = 1 %), when they scatter with the coefficient of variation `cv`: the first n with t·CV/√n ≤ w. At least two.
 /// None when the width is not above 0, the scatter is below 0, the confidence is not within (0, 1), or a million runs do
@@ -93,10 +134,7 @@ pub fn runs_for_interval(cv: f64, half_width: f64, confidence: f64) -> Option<u3
 }
 
 fn fewest(power: f64, found: impl Fn(u32) -> Option<f64>) -> Option<u32> {
-    if !(power > 0.0 && power < 1.0) {
-        return None;
-    }
-    first(FEWEST as u32, |n| found(n).map(|found| found >= power))
+    fewest_from(FEWEST as u32, power, found)
 }
 
 /// The first number from `least` on for which a condition that stays true once it is true holds.
@@ -255,6 +293,21 @@ mod tests {
             / 2000.0;
         let expected = changed_between(6, 0.015, -0.03, 0.02, 0.95).unwrap();
         assert!((changed - expected).abs() < 0.03, "{changed} {expected}");
+    }
+
+    #[test]
+    fn the_smallest_effect_is_the_one_that_so_many_pairs_are_planned_for() {
+        for noise in [0.0, 0.01] {
+            let smallest = smallest_effect(POWER, |e| changed_in_pairs(9, 0.02, e, noise, 0.95)).unwrap();
+            assert!(smallest > noise);
+            assert_eq!(pairs_beyond(0.02, 1.002 * smallest, noise, POWER, 0.95), Some(9));
+            assert!(pairs_beyond(0.02, smallest / 1.002, noise, POWER, 0.95) > Some(9));
+        }
+        // Without any scatter it is what matters; with too few pairs there is none.
+        let known = smallest_effect(POWER, |e| changed_in_pairs(6, 0.0, e, 0.01, 0.95)).unwrap();
+        assert!((known - 0.01).abs() < 1e-4, "{known}");
+        assert_eq!(smallest_effect(POWER, |_| None), None);
+        assert_eq!(changed_with(0.01, 8.0, 0.03, 0.01, 0.95), changed_in_pairs(9, 0.03, 0.03, 0.01, 0.95));
     }
 
     #[test]

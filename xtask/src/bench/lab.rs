@@ -117,7 +117,7 @@ impl Sides {
         Ok(1.0 / pace.context("the report has no throughput")?)
     }
 
-    /// Compares, and returns the summary; none when too many runs were void.
+    /// Compares, and returns the summary; none when too many runs were void, or it took too long.
     fn compare(&self, seed: usize, flags: &[&str]) -> Result<Option<Value>> {
         interrupt::check()?;
         let mut command = Command::new("timeout");
@@ -132,7 +132,8 @@ impl Sides {
         let last = last.lines().last().unwrap_or_default();
         match output.status.code() {
             Some(0 | 3) => Ok(Some(serde_json::from_str::<Value>(last)?["summary"].clone())),
-            Some(1) => Ok(None),
+            // `timeout` says 124 when it ended the study, whatever that said.
+            Some(1 | 124) => Ok(None),
             _ => bail!("kelvin ab: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)),
         }
     }
@@ -153,7 +154,7 @@ impl Counted {
     fn take(&mut self, study: usize, summary: Option<&Value>, lower: Option<bool>) {
         let Some(summary) = summary else {
             self.void += 1;
-            println!("study {study}: too many void runs; not judged");
+            println!("study {study}: too many void runs, or longer than {LONGEST} s; not judged");
             return;
         };
         let found = &summary["comparisons"][0];

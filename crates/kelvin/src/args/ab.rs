@@ -21,7 +21,7 @@ use super::workload::refuse_shell;
     Examples:\n  kelvin run tproc-c --target postgres -w 10 --print-spec > a.toml\n  \
     kelvin run a.toml --calls pipelined --print-spec > b.toml\n  \
     kelvin ab a.toml b.toml                             6 blocks\n  \
-    kelvin ab a.toml b.toml --effect 3% --power 0.9     as many blocks as it takes to find 3 %\n  \
+    kelvin ab a.toml b.toml --effect 3%                 as many blocks as it takes to find 3 %\n  \
     kelvin ab a.toml b.toml --blocks 20 --stop-early    20 blocks, or fewer when it is clear before\n  \
     kelvin ab a.toml b.toml c.toml --measure p99        three sides, judged by p99"
 )]
@@ -39,7 +39,7 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     effect: Option<f64>,
 
-    /// With --effect: the probability with which it is to be found, 0.5 to 0.99 [default: 0.8]
+    /// With --effect: the probability with which it is to be found, 0.5 to 0.99 [default: 0.9]
     #[arg(long, value_name = "P", value_parser = probability, requires = "effect")]
     power: Option<f64>,
 
@@ -188,7 +188,7 @@ fn shown(share: f64) -> String {
 fn probability(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(p) if (0.5..=0.99).contains(&p) => Ok(p),
-        _ => Err(format!("\"{text}\" is no power; write a number from 0.5 to 0.99, such as 0.8")),
+        _ => Err(format!("\"{text}\" is no power; write a number from 0.5 to 0.99, such as 0.9")),
     }
 }
 

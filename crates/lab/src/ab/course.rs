@@ -125,9 +125,9 @@ fn mean(values: &[f64]) -> f64 {
 /// Blocks in which the effect is found with the power that the plan asks for.
 ///
 /// The larger of two numbers: what the noncentral t distribution gives if the scatter were known to be `sd`, for a verdict
-/// that says so in spite of the noise; and Stein's
-/// (Annals of Mathematical Statistics 16, 1945), which allows for the pilot not knowing it well: (t₁ + t₂)²·(sd/δ)² with
-/// both quantiles at its degrees of freedom. The scatter is that of a ratio of two single runs also where A runs
+/// that says so in spite of the noise ν; and Stein's
+/// (Annals of Mathematical Statistics 16, 1945), which allows for the pilot not knowing it well: (t₁ + t₂)²·(sd/δ)², and
+/// t₂²·(sd/(δ − ν))² for an estimate beyond the noise, with both quantiles at its degrees of freedom. The scatter is that of a ratio of two single runs also where A runs
 /// twice: an effect must lie above the control's floor too, which has it.
 fn needed(plan: &Plan, sd: f64, freedom: u32, effect: f64) -> Option<u32> {
     if sd == 0.0 {
@@ -136,18 +136,27 @@ fn needed(plan: &Plan, sd: f64, freedom: u32, effect: f64) -> Option<u32> {
     let confidence = 1.0 - plan.alpha();
     let known = power::pairs_beyond(sd, effect, plan.noise, plan.power, confidence)?;
     let t = |p: f64| quantile(p, f64::from(freedom));
-    let stein = ((t(f64::midpoint(1.0, confidence))? + t(plan.power)?) * sd / effect.ln_1p()).powi(2).ceil();
+    let (alpha, beta, effect) = (t(f64::midpoint(1.0, confidence))?, t(plan.power)?, effect.ln_1p());
+    let runs = |quantile: f64, distance: f64| (quantile * sd / distance).powi(2).ceil();
+    let stein = runs(alpha + beta, effect).max(runs(beta, effect - plan.noise.ln_1p()));
     (stein < 1e6).then(|| known.max(stein as u32))
 }
 
-/// The smallest relative effect that so many blocks find with the power that the plan asks for.
-pub(crate) fn detectable(plan: &Plan, blocks: &[Block<'_>], alpha: f64) -> Option<f64> {
-    let (sd, freedom) = scatter(plan, blocks)?;
-    let t = |p: f64| quantile(p, f64::from(freedom));
-    Some(((t(1.0 - alpha / 2.0)? + t(plan.power)?) * sd / (blocks.len() as f64).sqrt()).exp_m1())
+/// The smallest relative effect that so many blocks call changed with the power that the plan asks for, when what is
+/// below `noise` is not; none where they are too few for any verdict.
+pub(crate) fn detectable(plan: &Plan, blocks: &[Block<'_>], alpha: f64, noise: f64) -> Option<f64> {
+    let n = blocks.len() as u32;
+    if n < Plan::FEWEST {
+        return None;
+    }
+    let (sd, _) = scatter(plan, blocks)?;
+    // Over the mean of two runs of A, a ratio scatters by √(3/2) of a run and not by √2.
+    let sd = if plan.control { sd * 0.75_f64.sqrt() } else { sd };
+    power::smallest_effect(plan.power, |effect| power::changed_in_pairs(n, sd, effect, noise, 1.0 - alpha))
 }
 
-/// After half, after three quarters, and after all blocks; none before six.
+/// After half, after three quarters, and after all blocks; none before six. A look before the half could have a level so
+/// small that no interval has the confidence.
 fn looks(plan: &Plan, total: u32) -> Vec<Look> {
     let first = Plan::BLOCKS.max(if plan.effect.is_some() { plan.blocks } else { 0 });
     let mut at = vec![total.div_ceil(2), (3 * total).div_ceil(4), total];

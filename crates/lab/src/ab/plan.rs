@@ -62,7 +62,7 @@ impl Plan {
     /// Blocks at most, where their number follows from a pilot and nobody says.
     pub const MOST: u32 = 60;
     /// The probability with which an effect is to be found when nobody says.
-    pub const POWER: f64 = 0.8;
+    pub const POWER: f64 = kelvin_stats::power::POWER;
     /// The smallest change that matters when nobody says, as criterion has it.
     pub const NOISE: f64 = 0.01;
     /// More sides have no letters, and nobody has the time.

@@ -41,7 +41,8 @@ pub struct Summary {
     pub comparisons: Vec<Compared>,
     /// Other figures; p adjusted for their number.
     pub exploratory: Vec<Explored>,
-    /// The smallest effect that so many blocks find with the power that was asked for, as a share.
+    /// The smallest effect that so many blocks call changed with the power that was asked for, as a share; none where
+    /// they are too few.
     pub detectable: Option<f64>,
     /// Transactions that failed for good in runs that count.
     pub failed: u64,
@@ -105,7 +106,8 @@ pub struct Compared {
     pub high: f64,
     /// The interval's confidence: 95 %; more with several sides, and where a look may end the comparison.
     pub confidence: f64,
-    /// The exact sign-flip p.
+    /// The sign-flip p: exact where logarithms scatter as far up as down, which matters with a control, whose block's A
+    /// is a mean of two.
     pub p: f64,
     /// Hodges and Lehmann's estimate of the ratio.
     pub hodges_lehmann: f64,
@@ -183,7 +185,7 @@ impl Summary {
             control,
             comparisons: comparisons.collect(),
             exploratory: explore(plan, &found),
-            detectable: detectable(plan, &found, alpha),
+            detectable: detectable(plan, &found, alpha, floor),
             failed: rows.iter().filter(|row| row.counts()).map(|row| row.failed).sum(),
             course,
         }

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use kelvin_stats::{power, student};
+use kelvin_stats::power::{self, POWER};
+use kelvin_stats::student;
 
 use super::contrast::between;
 use super::fit::{Estimate, Fit};
@@ -14,8 +15,6 @@ use super::{Input, control};
 /// Runs a side below which nothing is concluded, and the degrees of freedom of four pairs.
 const FLOOR: usize = 4;
 const FREEDOM: usize = 3;
-/// The probability with which an effect of the smallest size that matters is to be found.
-const POWER: f64 = 0.8;
 /// Blocks beyond which more of them are no plan.
 const MOST_BLOCKS: u32 = 500;
 
@@ -141,8 +140,9 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
         );
     };
     let floor = control::floor(input, &input.goal.metric).unwrap_or(0.0);
-    let least = claim.least.unwrap_or(smallest).max(floor);
-    let margin = if claim.direction == Direction::Same { least } else { smallest.max(floor) };
+    let claimed = claim.least.unwrap_or(smallest);
+    let least = claimed.max(floor);
+    let margin = if claim.direction == Direction::Same { claimed } else { smallest };
     let found = values.relative(fit.contrast(&weights));
     let shown = effect(&found, input.confidence);
     let toward = if claim.direction == Direction::Down { found.negated() } else { found };
@@ -150,13 +150,25 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
     let testable = fit.freedom >= FREEDOM && sides >= FLOOR;
     let more = || {
         let deviation = values.part(fit.deviation_in_block(&weights)?);
-        let bounds = if claim.direction == Direction::Same { [-least, least] } else { [0.0, least] };
-        more_blocks(deviation, fit.blocks.len() as u32, &toward, bounds, input.confidence)
+        let bounds = if claim.direction == Direction::Same { [-claimed, claimed] } else { [0.0, claimed] };
+        let have = fit.blocks.len() as u32;
+        let more = more_blocks(deviation, have, &toward, bounds, input.confidence)?;
+        // The floor falls with the root of the blocks.
+        let for_floor = f64::from(have) * ((floor.ln_1p() / claimed.ln_1p()).powi(2) - 1.0);
+        Some(more.max(for_floor.max(0.0).ceil() as u32)).filter(|more| *more <= MOST_BLOCKS)
     };
     let (answer, sentence, more_blocks) = match (found.low.zip(found.high), toward.low.zip(toward.high)) {
         (Some((low, high)), Some(toward_ends)) if testable => {
             let within = low > -margin && high < margin;
-            let (answer, sentence) = judge(claim, toward.value, toward_ends, least, within, margin, &shown);
+            let (answer, sentence) = if floor > claimed && toward.value.abs() <= floor {
+                let floor = plain(floor);
+                let why = format!(
+                    "inconclusive: {shown} is not resolvable here, where the control's floor is {floor}"
+                );
+                (Answer::Inconclusive, why)
+            } else {
+                judge(claim, toward.value, toward_ends, claimed, within, margin, &shown)
+            };
             let more = if answer == Answer::Inconclusive { more() } else { None };
             (answer, sentence, more)
         }
@@ -189,7 +201,7 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
         claim: Some(words(input, claim)),
         effect: Some(found),
         least,
-        equivalent: equivalent && testable,
+        equivalent: equivalent && testable && floor <= margin,
         sentence,
         more_blocks,
     }
@@ -263,11 +275,19 @@ pub(crate) fn exception(input: &Input) -> Option<String> {
     if others.is_empty() || matches!(input.design, Kind::Fraction { .. }) {
         return None;
     }
-    let against = fit.cells.iter().filter_map(|cell| {
-        let at: Vec<(usize, usize)> = others.iter().map(|factor| (*factor, cell[*factor])).collect();
+    let at = |cell: &Vec<usize>| -> Vec<(usize, usize)> {
+        others.iter().map(|factor| (*factor, cell[*factor])).collect()
+    };
+    let mut places: Vec<_> = fit.cells.iter().map(at).collect();
+    places.sort_unstable();
+    places.dedup();
+    // All places together may go the other way by chance as seldom as one (Bonferroni).
+    let chance = (1.0 - input.confidence) / places.len() as f64;
+    let against = places.into_iter().filter_map(|at| {
         let side = |levels: &[(usize, usize)]| [levels, &at].concat();
         let here = fit.contrast(&between(input, &fit, &side(&claim.from), &side(&claim.to))?);
-        (here.is_not_zero() && (here.value > 0.0) != (mean.value > 0.0)).then_some((at, here))
+        let beyond_chance = here.p.is_some_and(|p| p < chance);
+        (beyond_chance && (here.value > 0.0) != (mean.value > 0.0)).then_some((at, here))
     });
     let (at, here) = against.max_by(|a, b| a.1.value.abs().total_cmp(&b.1.value.abs()))?;
     Some(format!(
@@ -360,8 +380,9 @@ fn runs_a_side(fit: &Fit, weights: &[f64]) -> usize {
     side(true).min(side(false))
 }
 
-/// Blocks beside those that there are after which the effect would be told, with the error that was found: as many as find
-/// an effect as large as the second of `bounds` with a power of 80 %; and where that many are there already, as many as would part the estimate
+/// Blocks beside those that there are after which the effect would be told, with the error that was found: as many as tell
+/// an effect as large as the second of `bounds` from none with [`POWER`] (of "the same", as many as rule it out on both
+/// sides, each of which fails half as often); and where that many are there already, as many as would part the estimate
 /// from those of the bounds that its interval holds.
 fn more_blocks(
     deviation: f64,
@@ -370,7 +391,8 @@ fn more_blocks(
     bounds: [f64; 2],
     confidence: f64,
 ) -> Option<u32> {
-    let planned = power::pairs(deviation, bounds[1], POWER, confidence)?;
+    let wanted = if bounds[0] < 0.0 { f64::midpoint(1.0, POWER) } else { POWER };
+    let planned = power::pairs(deviation, bounds[1], wanted, confidence)?;
     if planned > have {
         return Some(planned - have).filter(|more| *more <= MOST_BLOCKS);
     }

@@ -14,7 +14,7 @@ pub struct Plan {
     pub runs: u32,
     /// Runs that count which are made at most; `runs` where the number is fixed.
     pub most: u32,
-    /// The half-width of the 95 % interval, as a share of the mean, at which the answer is yes.
+    /// The half-width of the interval at [`Plan::confidence`], as a share of the mean, at which the answer is yes.
     pub precision: f64,
     /// Whether that ends the repetitions.
     pub until: bool,

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The half-width of the 95 % interval of the mean over runs, as a share of the mean, that is to be reached.
+/// The half-width of the interval of the mean over runs, as a share of the mean, that is to be reached: of the one that
+/// covers the truth in 95 % of the cases when it is what ends the runs ([`Plan::confidence`](super::Plan::confidence)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Until(f64);
 

@@ -1,15 +1,19 @@
-//! What a plan can find: the effect that it resolves, and the blocks that the smallest effect that matters takes.
+//! What a plan can find, by the rules of the verdict ([`crate::analysis`]): the effect that it would call supported, and
+//! the blocks in which the smallest effect that matters is told from none.
+//!
+//! These are two numbers, and no plan makes them one: the estimate has to reach what is claimed, and of an effect of
+//! exactly that size it does so in half of the studies, however many runs there are.
 
-use kelvin_stats::power;
+use kelvin_stats::compare::FEWEST;
+use kelvin_stats::power::{self, POWER};
+use kelvin_stats::student;
 
-use super::{Plan, State, Study};
+use super::{Direction, Plan, State, Study};
 
-/// Probability with which an effect of the size in question is to be found.
-pub(super) const POWER: f64 = 0.8;
-/// Of the test's interval.
-pub(super) const CONFIDENCE: f64 = 0.95;
-/// Effects beyond which nobody asks what can be resolved.
-const LARGEST: f64 = 10.0;
+/// Of the verdict's interval.
+const CONFIDENCE: f64 = 0.95;
+/// Degrees of freedom of the error below which nothing is concluded.
+const FREEDOM: u32 = 3;
 
 /// What the hypothesis's comparison, from one level to the other, can find.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,41 +22,80 @@ pub struct Power {
     pub cv: f64,
     /// Runs that stand behind each of the two levels.
     pub runs_a_level: u32,
-    /// The smallest effect that is found with [`Power::probability`]; none when there are too few runs for any test.
+    /// The smallest effect that is called supported with [`Power::probability`]; of a hypothesis that says "the same",
+    /// the smallest difference that is ruled out with it where there is none. None when there are too few runs for any
+    /// verdict.
     pub resolves: Option<f64>,
-    /// Blocks that the smallest effect that matters takes; none when no number does.
+    /// Blocks in which the smallest effect that matters is told from none with that probability; of "the same", in which
+    /// it is ruled out. None when no number does.
     pub blocks_needed: Option<u32>,
 }
 
 impl Power {
-    /// Reckons with this variation from run to run (standard deviation ÷ mean).
-    ///
-    /// Two cells are compared within their blocks, as pairs; the levels of a factor among several over all cells, as
-    /// independent runs: on the safe side, since what blocks have in common is counted as scatter.
+    /// Reckons with this variation from run to run (standard deviation ÷ mean). All of it counts as scatter, also what
+    /// the runs of a block share, which the analysis takes out: on the safe side.
     pub fn of(study: &Study, plan: &Plan, cv: f64) -> Self {
-        let a_block = runs_a_block(study, plan);
-        let runs_a_level = a_block * study.design.blocks;
-        let paired = plan.cells.len() == 2;
-        let sd_of_log_ratio = (2.0 * cv.powi(2).ln_1p()).sqrt();
-        let found = |effect: f64| {
-            if paired {
-                power::found_in_pairs(study.design.blocks, sd_of_log_ratio, effect, CONFIDENCE)
-            } else {
-                power::found_between(runs_a_level, cv, effect, CONFIDENCE)
-            }
+        let comparison = Comparison {
+            variance: cv.powi(2).ln_1p(),
+            a_block: runs_a_block(study, plan),
+            cells: plan.cells.len() as u32,
         };
+        let blocks = study.design.blocks;
         let matters = study.goal.smallest_effect.ratio();
-        let blocks_needed = if paired {
-            power::pairs(sd_of_log_ratio, matters, POWER, CONFIDENCE)
-        } else {
-            power::runs_a_side(cv, matters, POWER, CONFIDENCE).map(|runs| runs.div_ceil(a_block.max(1)))
+        let claim = study.hypothesis.predicts.iter().find(|one| one.metric == study.goal.metric);
+        let least = claim.and_then(|claim| claim.by).map_or(matters, super::Share::ratio);
+        // Both ends of the interval must lie within the margin: each fails half as often.
+        let same = claim.is_some_and(|claim| claim.direction == Direction::Same);
+        let wanted = if same { f64::midpoint(1.0, POWER) } else { POWER };
+        let floor = |blocks: u32| if study.design.control { comparison.floor(blocks) } else { 0.0 };
+        let ruled_out = |blocks: u32, margin: f64| {
+            if margin < floor(blocks) { Some(0.0) } else { comparison.found(blocks, margin, 0.0) }
         };
-        Self { cv, runs_a_level, resolves: smallest(found), blocks_needed }
+        let noise = least.max(floor(blocks));
+        Self {
+            cv,
+            runs_a_level: comparison.a_block * blocks,
+            resolves: power::smallest_effect(wanted, |effect| {
+                if same { ruled_out(blocks, effect) } else { comparison.found(blocks, effect, noise) }
+            }),
+            blocks_needed: power::fewest_from(1, wanted, |blocks| {
+                if same { ruled_out(blocks, least) } else { comparison.found(blocks, matters, 0.0) }
+            }),
+        }
     }
 
     /// The probability with which an effect is to be found.
     pub const fn probability() -> f64 {
         POWER
+    }
+}
+
+/// The comparison of two levels of a factor over all cells.
+struct Comparison {
+    /// Of the logarithm of one run.
+    variance: f64,
+    /// Runs of a block at each of the two levels.
+    a_block: u32,
+    cells: u32,
+}
+
+impl Comparison {
+    /// The probability of an interval without 0 and an estimate beyond the noise; 0 where the analysis concludes nothing,
+    /// for lack of runs or of degrees of freedom.
+    fn found(&self, blocks: u32, effect: f64, noise: f64) -> Option<f64> {
+        let runs = self.a_block.saturating_mul(blocks);
+        let freedom = self.cells.saturating_sub(1).saturating_mul(blocks.saturating_sub(1));
+        if runs < FEWEST as u32 || freedom < FREEDOM {
+            return Some(0.0);
+        }
+        let error = (2.0 * self.variance / f64::from(runs)).sqrt();
+        power::changed_with(error, f64::from(freedom), effect, noise, CONFIDENCE)
+    }
+
+    /// Half the interval of the control, as far as it can be foreseen: the verdict calls nothing below it an effect.
+    fn floor(&self, blocks: u32) -> f64 {
+        let t = student::quantile(f64::midpoint(1.0, CONFIDENCE), f64::from(blocks) - 1.0);
+        t.map_or(0.0, |t| (t * (2.0 * self.variance / f64::from(blocks)).sqrt()).exp_m1())
     }
 }
 
@@ -66,24 +109,6 @@ fn runs_a_block(study: &Study, plan: &Plan) -> u32 {
         plan.cells.iter().filter(|cell| cell.0.iter().any(is_there)).count() as u32
     };
     at(&study.hypothesis.from).min(at(&study.hypothesis.to))
-}
-
-/// The smallest effect that is found often enough, to a thousandth of itself.
-fn smallest(found: impl Fn(f64) -> Option<f64>) -> Option<f64> {
-    let enough = |effect: f64| found(effect).is_some_and(|probability| probability >= POWER);
-    let (mut low, mut high) = (1e-6, LARGEST);
-    if !enough(high) {
-        return None;
-    }
-    while high / low > 1.001 {
-        let middle = (low * high).sqrt();
-        if enough(middle) {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    Some(high)
 }
 
 /// The variation from run to run within cells, pooled over them, of the goal's metric in the runs that count: a

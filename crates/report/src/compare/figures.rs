@@ -229,10 +229,7 @@ pub(super) fn judge(figure: &ComparedFigure, noise: f64, sides: (usize, usize)) 
         return (Verdict::NotTestable, too_few(a, b));
     }
     let Some(change) = figure.change(noise, CONFIDENCE) else {
-        return (
-            Verdict::NotTestable,
-            "not testable: the runs do not vary at all or a figure is missing".into(),
-        );
+        return (Verdict::NotTestable, format!("not testable: {name} is missing in a run, or not above 0"));
     };
     let range = format!("95 %: {} to {}", percent(change.ratio.low), percent(change.ratio.high));
     let chance = chance(change.p);

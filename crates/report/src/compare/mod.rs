@@ -142,6 +142,7 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
     let pairs = loads::pairs(&reports_a, &reports_b);
     let mut warnings: Vec<String> = a.told.iter().chain(&b.told).cloned().collect();
     warnings.extend(reports_a.iter().chain(&reports_b).flat_map(|report| own::warnings(report)));
+    warnings.extend(a.runs.iter().chain(&b.runs).filter_map(|run| own::void(run)));
     let mut points: Vec<ComparedPoint> = Vec::new();
     for pair in &pairs.of {
         let (point, told) = compared(first, a, b, &pairs, *pair, noise);

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use kelvin_measure::event::Status;
 
+use super::Run;
 use crate::{Report, Severity};
 
 /// A red finding of runs of one side.
@@ -59,6 +60,14 @@ pub(super) fn red(side: &'static str, runs: &[&Report]) -> Vec<OwnFinding> {
     }
     found.sort_by_key(|own| std::cmp::Reverse(own.runs.len()));
     found
+}
+
+/// That a run is among the figures although it must not be; what its state and its validity say stands in [`warnings`].
+pub(super) fn void(run: &Run) -> Option<String> {
+    let Report { run: number, status, valid, .. } = &run.report;
+    let said = *status != Status::Complete || *valid == Some(false);
+    (!said && !run.void.is_empty())
+        .then(|| format!("run {number} is void and is in the figures all the same: {}", run.void.join("; ")))
 }
 
 /// What a reader of a run's figures has to know of it.

@@ -20,6 +20,7 @@ mod text;
 
 use kelvin_diagnose::Better;
 use kelvin_stats::compare::FEWEST;
+use kelvin_stats::power::{self, POWER};
 use kelvin_stats::student;
 use serde::Serialize;
 
@@ -254,11 +255,7 @@ fn outcome(
         return (Outcome::NotTestable, None, format!("{} is not known of every run", figure.name));
     }
     let Some(change) = figure.change(0.0, confidence) else {
-        return (
-            Outcome::NotTestable,
-            None,
-            format!("{} does not vary at all, or is not above 0", figure.name),
-        );
+        return (Outcome::NotTestable, None, format!("{} is not above 0 in every run", figure.name));
     };
     let (ratio, low, high) = (change.ratio.ratio, change.ratio.low, change.ratio.high);
     let (bound, beyond, within) = match better {
@@ -287,8 +284,9 @@ pub(crate) fn signed(better: Better, most: f64) -> String {
     }
 }
 
-/// Runs a side with which the interval would end before the bound, if estimate and spread stay what they are. None
-/// where the estimate lies at the bound, or too many are needed.
+/// Runs a side with which the interval ends before the bound with a probability of [`POWER`], if estimate and spread are
+/// what they seem to be: with those that just do, it does in half of the cases. None where the estimate lies at the bound,
+/// or too many are needed.
 fn needed(figure: &ComparedFigure, bound: f64, confidence: f64) -> Option<usize> {
     let ln = |values: &[f64]| values.iter().map(|v| v.ln()).collect::<Vec<f64>>();
     let (a, b) = (ln(&figure.a_values), ln(&figure.b_values));
@@ -300,10 +298,12 @@ fn needed(figure: &ComparedFigure, bound: f64, confidence: f64) -> Option<usize>
         let (a, b) = (student::describe(&a)?, student::describe(&b)?);
         (b.mean - a.mean, a.sd?.powi(2) + b.sd?.powi(2))
     };
-    let distance = (mean - bound.ln()).abs();
-    (figure.fewest() + 1..=MOST).find(|runs| {
-        let degrees = if figure.paired { runs - 1 } else { 2 * (runs - 1) };
-        student::quantile(f64::midpoint(1.0, confidence), degrees as f64)
-            .is_some_and(|t| t * (spread / *runs as f64).sqrt() < distance)
-    })
+    let distance = (mean - bound.ln()).abs().exp_m1();
+    let runs = if figure.paired {
+        power::pairs(spread.sqrt(), distance, POWER, confidence)?
+    } else {
+        // The coefficient of variation of either side, of logarithms that scatter by half of the sum of both.
+        power::runs_a_side((spread / 2.0).exp_m1().sqrt(), distance, POWER, confidence)?
+    };
+    Some((runs as usize).max(figure.fewest() + 1)).filter(|runs| *runs <= MOST)
 }

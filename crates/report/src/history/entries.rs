@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelvin_diagnose::{Evidence, KeyFigure};
+use kelvin_measure::event::Status;
 use kelvin_store::{Member, RunId, Store, StoredRun};
 
 use super::{Entry, History};
@@ -120,8 +121,22 @@ pub fn load(store: &Store, asked: &Asked, progress: &mut dyn FnMut(usize, usize)
             None => format!("no run of branch {} counts: {}", history.branch, history.told.join("; ")),
         }));
     }
+    history.told.extend(unlike(&history.entries));
     history.find_changes();
     Ok(history)
+}
+
+/// What is to be known where entries stand for very different numbers of runs: the median of six scatters by half of what
+/// a single run does, and the t test between two levels takes all entries for alike.
+fn unlike(entries: &[Entry]) -> Option<String> {
+    let runs = || entries.iter().map(|entry| entry.runs.len());
+    let (fewest, most) = (runs().min()?, runs().max()?);
+    (most > 2 * fewest).then(|| {
+        format!(
+            "entries are of {fewest} to {most} runs: those of few runs scatter more, and a change that stands on them is \
+             less sure than its p says"
+        )
+    })
 }
 
 /// Branch and testbed.
@@ -182,11 +197,14 @@ fn bundles(store: &Store, runs: &[RunId]) -> Result<Vec<Bundle>> {
     Ok(bundles)
 }
 
-/// Why a run does not count: as its group has it, else as the gate of validity says.
+/// Why a run does not count: as its group has it, else as the gate of validity says. A kelvin that was killed could not
+/// say that its group's last run does not count.
 fn void(store: &Store, run: &StoredRun, evidence: &Evidence) -> Result<Vec<String>> {
     Ok(match store.membership(run.id)? {
-        Some(member) => member.void.into_iter().collect(),
-        None => kelvin_diagnose::void(run, evidence, point(run)),
+        Some(member) if member.void.is_some() || run.status == Status::Complete => {
+            member.void.into_iter().collect()
+        }
+        _ => kelvin_diagnose::void(run, evidence, point(run)),
     })
 }
 

@@ -93,6 +93,9 @@ pub struct History {
 impl History {
     /// Finds the change points of the entries.
     pub(crate) fn find_changes(&mut self) {
+        if self.too_short() {
+            return;
+        }
         let values: Vec<f64> = self.entries.iter().map(|entry| entry.value).collect();
         let found = change_points::find(&values, &Options::default());
         self.changes = found
@@ -141,7 +144,7 @@ impl History {
     }
 }
 
-/// Entries below which no change point can pass the test: four a side, as in a comparison of runs.
+/// Entries below which no change point is looked for: four a side, as in a comparison of runs.
 const FEWEST: usize = 8;
 
 impl Change {

@@ -1,7 +1,7 @@
 //! `kelvin study plan`: every run before it is made.
 
 use anyhow::Result;
-use kelvin_lab::study::{DesignKind, PlannedRun, Power, duration, pooled_variation, restarts};
+use kelvin_lab::study::{DesignKind, Direction, PlannedRun, Power, duration, pooled_variation, restarts};
 
 use super::page::{WIDTH, counted, cut, head, paragraph, percent, table};
 use super::{Situation, find};
@@ -107,30 +107,38 @@ fn power(situation: &Situation, asked: Option<f64>) -> String {
         (None, _) => (study.design.assumed_cv.ratio(), "assumed".to_owned()),
     };
     let power = Power::of(study, plan, cv);
+    let claim = study.hypothesis.predicts.iter().find(|one| one.metric == study.goal.metric);
+    let same = claim.filter(|claim| claim.direction == Direction::Same);
     let matters = study.goal.smallest_effect;
+    // Telling an effect from none is less than calling it supported, for which the estimate has to reach it.
+    let (what, supported, aim, named, told) = match same {
+        Some(claim) => {
+            let margin = claim.by.unwrap_or(matters);
+            ("a difference", "ruled out, where there is none,", margin, "the margin", "ruled out")
+        }
+        None => {
+            ("an effect", "called supported", matters, "the smallest effect that matters", "told from none")
+        }
+    };
     let resolves = match power.resolves {
         Some(effect) => format!(
-            "an effect of {} on {} is found with a probability of {:.0} %",
+            "{what} of {} on {} is {supported} with a probability of {:.0} %",
             percent(effect),
             study.goal.metric,
             Power::probability() * 100.0
         ),
         None => "no effect can be tested with so few runs".into(),
     };
+    let planned = study.design.blocks;
     let needed = match power.blocks_needed {
-        Some(blocks) if blocks <= study.design.blocks => {
-            format!(
-                "{matters} takes {}, and {} are planned",
-                counted(blocks as usize, "block"),
-                study.design.blocks
-            )
+        Some(blocks) if blocks <= planned => {
+            format!("{aim} is {told} in {}, and {planned} are planned", counted(blocks as usize, "block"))
         }
         Some(blocks) => format!(
-            "TOO FEW: {matters}, the smallest effect that matters, takes {}, and {} are planned",
-            counted(blocks as usize, "block"),
-            study.design.blocks
+            "TOO FEW: {aim}, {named}, is {told} in {}, and {planned} are planned",
+            counted(blocks as usize, "block")
         ),
-        None => format!("no number of runs finds {matters}"),
+        None => format!("{aim} is {told} by no number of runs"),
     };
     format!(
         "{} behind each level of {}; with {} variation from run to run ({from}) {resolves}; {needed}",

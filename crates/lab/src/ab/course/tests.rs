@@ -46,13 +46,17 @@ fn the_scatter_knows_neither_sides_nor_blocks() {
 
 #[test]
 fn the_planned_number_grows_with_the_scatter_and_stays_within_its_bounds() {
-    let plan = Plan { effect: Some(0.03), ..plan() };
+    let plan = Plan { effect: Some(0.03), power: 0.8, ..plan() };
     // Scatter 3 %, effect 3 %, power 0.8: with 10 degrees of freedom of the pilot (2.228 + 0.879)²·(0.03/0.02956)² = 9.9,
     // with 5 (2.571 + 0.920)²·1.03 = 12.6; if the scatter were known, 7.85 pairs by the normal distribution and 11 by t.
     assert_eq!(needed(&plan, 0.03, 10, 0.03), Some(11));
     assert_eq!(needed(&plan, 0.03, 5, 0.03), Some(13));
     assert!(needed(&plan, 0.06, 10, 0.03) > Some(38));
     assert_eq!(needed(&plan, 0.0, 10, 0.03), Some(Plan::FEWEST));
+    // Close to the noise of 1 % the estimate's way beyond it decides: power 0.95, 5 degrees of freedom:
+    // (2.015·0.03/(0.011929 − 0.00995))² = 933 where (4.586·0.03/0.011929)² = 134.
+    let close = needed(&Plan { power: 0.95, ..plan.clone() }, 0.03, 5, 0.012).unwrap();
+    assert!((930..=940).contains(&close), "{close}");
     let quiet = rows(&[[1.0, 1.0001, 0.97]; 6]);
     let course = Course::of(&plan, &complete(&plan, &quiet));
     assert_eq!((course.blocks, course.planning.clone().unwrap().pilot), (6, 6));
@@ -77,6 +81,11 @@ fn looks_spend_the_error_that_there_is() {
     assert!(nominal[0] < nominal[1] && nominal[1] < nominal[2] && nominal[2] < 0.05, "{nominal:?}");
     assert_eq!(course.alpha(&plan, 17), nominal[1]);
     assert_eq!(course.alpha(&plan, 3), nominal[0]);
+    // Whatever is planned, every look has an interval: with eight sides and a thousand blocks as well.
+    let mut many = Plan { blocks: 1000, ..plan.clone() };
+    many.sides = vec![plan.sides[0].clone(); Plan::SIDES];
+    let first = Course::of(&many, &[]).looks[0].nominal;
+    assert!(first > 1e-9 && first < 0.05 / 7.0, "{first}");
     // Six blocks leave no room for a look before the last.
     let few = Plan { blocks: 6, ..plan };
     assert_eq!(Course::of(&few, &[]).looks, []);

@@ -219,6 +219,13 @@ fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     assert_eq!(shown, ["7MB", "off", "32MB"]);
     assert_eq!((place.server_cpus(), cpus_of("self")), (vec![one.to_owned()], one.to_owned()));
     assert!(place.marker().exists());
+    // Another study would take what this one has set for what there was before, and leave it so.
+    let second = place.directory.path().join("second.journal");
+    let mut another = Applier::new(factors(place.directory.path()), &second, place.access(), ALL).unwrap();
+    let error = another.apply(&cell(WITHOUT_RESTART), &mut spec()).unwrap_err().to_string();
+    assert!(error.contains("another kelvin has changed settings"), "{error}");
+    drop(another);
+    assert_eq!(place.show("work_mem"), "7MB");
     let pid = place.instance().pid();
     applier.apply(&cell(OTHER), &mut changed).unwrap();
     assert_eq!(place.instance().pid(), pid, "what is on is left alone");

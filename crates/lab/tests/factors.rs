@@ -207,6 +207,7 @@ fn factors_are_put_on_hold_and_are_taken_off_however_it_ends() {
 
 fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     let mut applier = place.applier();
+    let commit = factors(place.directory.path()).drain(..1).collect();
     let mut changed = spec();
     let pid = place.instance().pid();
     applier.apply(&cell(BASE), &mut changed).unwrap();
@@ -221,8 +222,9 @@ fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     assert!(place.marker().exists());
     // Another study would take what this one has set for what there was before, and leave it so.
     let second = place.directory.path().join("second.journal");
-    let mut another = Applier::new(factors(place.directory.path()), &second, place.access(), ALL).unwrap();
-    let error = another.apply(&cell(WITHOUT_RESTART), &mut spec()).unwrap_err().to_string();
+    let mut another = Applier::new(commit, &second, place.access(), ALL).unwrap();
+    let level = Setting { factor: "commit".into(), level: "on".into() };
+    let error = another.apply(&Cell(vec![level]), &mut spec()).unwrap_err().to_string();
     assert!(error.contains("another kelvin has changed settings"), "{error}");
     drop(another);
     assert_eq!(place.show("work_mem"), "7MB");

@@ -203,7 +203,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
         let cpus = || rustix::thread::sched_getaffinity(pid(running())).unwrap();
         let all = cpus();
         let mut one = rustix::thread::CpuSet::new();
-        one.set((0..).find(|cpu| all.is_set(*cpu)).unwrap());
+        one.set((0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap());
         rustix::thread::sched_setaffinity(pid(running()), &one).unwrap();
         let (notes, _, built) = done(&engine, &place, &by(how), Build::Never).unwrap();
         assert_eq!(cpus(), one, "{how}");

@@ -4,9 +4,12 @@
 
 mod support;
 
+use std::time::Duration;
+
 use kelvin_database::Engine;
+use kelvin_database::managed::Manager;
 use kelvin_database::postgres::PostgresEngine;
-use support::{Place, Server, text};
+use support::{Place, Server, text, wait_until};
 
 /// Beside fsync, nothing that a small host could not have.
 const MINE: &str = "shared_buffers = 24MB\nfsync = off\n\n# sorts stay\n# in memory\nwork_mem = 6MB\n";
@@ -106,6 +109,18 @@ fn a_server_of_kelvins_own_keeps_its_profile() {
             "{err}"
         );
         assert!(expect(&["server", "status"]).contains("  profile  mine.conf\n"));
+        // What ALTER SYSTEM has set counts more than a profile, and is told where either is looked at.
+        let config = Manager::new(servers.path()).up(None, &mut |_| ()).unwrap().config();
+        let mut session = PostgresEngine::new(config).connect().unwrap();
+        session.run("ALTER SYSTEM SET work_mem = '9MB'").unwrap();
+        session.run("SELECT pg_reload_conf()").unwrap();
+        drop(session);
+        wait_until("it has read its files", Duration::from_secs(30), || {
+            expect(&["server", "diff"]).contains("9MB (ALTER SYSTEM)")
+        });
+        let (code, _, err) = run(&["server", "up", "--profile", "mine.conf"]);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(err.contains("ALTER SYSTEM RESET work_mem lets the profile count"), "{err}");
     }));
     expect(&["server", "down"]);
     outcome.unwrap();

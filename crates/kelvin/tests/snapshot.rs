@@ -49,10 +49,11 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
     let spec = place.expect(0, &[&run[..], &["--print-spec"]].concat());
     assert!(spec.contains("[reset]\nhow = \"auto\"\nsnapshot = \"first\"\n"), "{spec}");
 
-    place.expect(0, &["snapshot", "restore", "first", target]);
+    place.expect(0, &["snapshot", "restore", "first", target, "--yes"]);
     assert_eq!(rows("select count(*) from a"), 1);
     for (args, words) in [
         (["snapshot", "drop", "first", target], "say --yes"),
+        (["snapshot", "restore", "first", target], "would replace everything that"),
         (
             ["snapshot", "restore", "second", target],
             "there is no snapshot second of this database; there is first",
@@ -112,7 +113,7 @@ fn a_killed_save_leaves_no_snapshot_and_what_is_not_allowed_is_told() {
     assert_eq!(left.int(0, 0).unwrap(), 0, "what the killed save left was cleared away");
 
     engine.connect().unwrap().run("delete from a").unwrap();
-    place.expect(0, &[&["snapshot", "restore", "one"], &target[..]].concat());
+    place.expect(0, &[&["snapshot", "restore", "one", "--yes"], &target[..]].concat());
     assert_eq!(
         engine.connect().unwrap().query("select count(*) from a").unwrap().int(0, 0).unwrap(),
         500_000

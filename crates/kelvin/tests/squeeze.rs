@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -27,6 +27,13 @@ fn groups(process: u32) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// Whether the CPU of a group is bounded now.
+fn is_cut(group: &Path) -> bool {
+    let read = |file: &str| std::fs::read_to_string(group.join(file)).ok();
+    read("cpu.max").is_some_and(|bound| !bound.starts_with("max"))
+        || read("cpu.cfs_quota_us").is_some_and(|quota| quota.trim() != "-1")
 }
 
 fn group_of(process: u32) -> String {
@@ -118,7 +125,17 @@ fn a_server_goes_back_where_it_was_even_after_a_kill() {
     let before = group_of(server.instance.pid());
     for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
         let mut child = place
-            .command(&["squeeze", "tproc-c", "--target", &url, "--ramp-up", "0s", "--no-build"])
+            .command(&[
+                "squeeze",
+                "tproc-c",
+                "--target",
+                &url,
+                "--ramp-up",
+                "0s",
+                "--no-build",
+                "--slice",
+                "2s",
+            ])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -126,8 +143,9 @@ fn a_server_goes_back_where_it_was_even_after_a_kill() {
         let process = child.id();
         let moved = || group_of(server.instance.pid()).contains("kelvin-squeeze-");
         wait_until("the server is in its group", Duration::from_secs(30), moved);
-        // The pilot and some cuts.
-        std::thread::sleep(Duration::from_secs(10));
+        wait_until("its CPU is cut", Duration::from_mins(1), || {
+            groups(process).iter().any(|group| is_cut(group))
+        });
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         assert!(
             std::process::Command::new("kill")

@@ -47,7 +47,10 @@ fn two_factors(place: &Place) -> std::path::PathBuf {
         .replace("ramp-up = \"5s\"", "ramp-up = \"0s\"")
         .replace("duration = \"20s\"", "duration = \"1s\"")
         // Other tests at the same moment would make every run void.
-        .replace("[run.load]\n", "[run.observe]\nenabled = false\n\n[run.load]\n")
+        .replace(
+            "[run.load]\n",
+            "[run.observe]\nenabled = false\n\n[run.reset]\nhow = \"auto\"\nrest = \"0s\"\n\n[run.load]\n",
+        )
         .replace("target = \"sqlite\"", &format!("target = \"sqlite:{database}\""))
         .replace(
             "[design]\n",
@@ -134,6 +137,16 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
         store.query_row(&sql, [], |row| row.get(0)).unwrap()
     };
     assert_eq!(of("NULL"), 4);
+    // Every run that counts began from the same data.
+    let runs: Vec<String> = ledger(&folder)
+        .iter()
+        .filter(|line| line["event"] == "measured")
+        .map(|line| line["run"].to_string())
+        .collect();
+    for run in runs {
+        let shown = place.expect(0, &["show", &run]);
+        assert!(shown.contains("reset by files (SQLite is one file)"), "{shown}");
+    }
 }
 
 #[test]

@@ -207,6 +207,7 @@ fn factors_are_put_on_hold_and_are_taken_off_however_it_ends() {
 
 fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     let mut applier = place.applier();
+    let commit = factors(place.directory.path()).drain(..1).collect();
     let mut changed = spec();
     let pid = place.instance().pid();
     applier.apply(&cell(BASE), &mut changed).unwrap();
@@ -219,6 +220,14 @@ fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     assert_eq!(shown, ["7MB", "off", "32MB"]);
     assert_eq!((place.server_cpus(), cpus_of("self")), (vec![one.to_owned()], one.to_owned()));
     assert!(place.marker().exists());
+    // Another study would take what this one has set for what there was before, and leave it so.
+    let second = place.directory.path().join("second.journal");
+    let mut another = Applier::new(commit, &second, place.access(), ALL).unwrap();
+    let level = Setting { factor: "commit".into(), level: "on".into() };
+    let error = another.apply(&Cell(vec![level]), &mut spec()).unwrap_err().to_string();
+    assert!(error.contains("another kelvin has changed settings"), "{error}");
+    drop(another);
+    assert_eq!(place.show("work_mem"), "7MB");
     let pid = place.instance().pid();
     applier.apply(&cell(OTHER), &mut changed).unwrap();
     assert_eq!(place.instance().pid(), pid, "what is on is left alone");

@@ -8,7 +8,7 @@ mod transactions_support;
 
 use std::path::Path;
 
-use kelvin_database::managed::Manager;
+use kelvin_database::managed::{Manager, Profile};
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::snapshot::{Job, Way, new_name};
 use kelvin_database::sqlite::SqliteEngine;
@@ -105,13 +105,15 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     let loaded = tables(&engine);
     change(&engine);
     assert_ne!(tables(&engine), loaded);
-    let (_, _, built) = done(&engine, &place, &by(ResetHow::Auto), Build::Never).unwrap();
+    let error = done(&engine, &place, &by(ResetHow::Auto), Build::Never).unwrap_err().to_string();
+    assert!(error.contains("not the workload's (left_behind)") && has_left_behind(&engine), "{error}");
+    let (_, _, built) = done(&engine, &place, &by(ResetHow::Files), Build::Never).unwrap();
     assert_eq!((built, tables(&engine) == loaded, has_left_behind(&engine)), (0, true, false));
 
     // Somebody has it open: he is told, and keeps what he has.
     change(&engine);
     let other = engine.connect().unwrap();
-    let error = done(&engine, &place, &by(ResetHow::Auto), Build::Never).unwrap_err().to_string();
+    let error = done(&engine, &place, &by(ResetHow::Files), Build::Never).unwrap_err().to_string();
     assert!(error.contains("is in use by another session; nothing was changed"), "{error}");
     drop(other);
     assert!(has_left_behind(&engine));
@@ -127,7 +129,7 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     std::fs::write(&description, &text[..text.len() / 2]).unwrap();
     assert!(place.snapshots().unwrap().is_empty());
     std::fs::remove_file(&description).unwrap();
-    let (_, told, built) = done(&engine, &place, &by(ResetHow::Auto), Build::Auto).unwrap();
+    let (_, told, built) = done(&engine, &place, &by(ResetHow::Files), Build::Auto).unwrap();
     assert_eq!((built, tables(&engine) == loaded), (1, true));
     assert!(told.iter().any(|line| line.contains("they are built anew")), "{told:?}");
 
@@ -135,7 +137,7 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     let changed =
         std::fs::OpenOptions::new().append(true).open(snapshots.join(format!("{name}.db"))).unwrap();
     changed.set_len(1 << 20).unwrap();
-    let error = done(&engine, &place, &by(ResetHow::Auto), Build::Auto).unwrap_err().to_string();
+    let error = done(&engine, &place, &by(ResetHow::Files), Build::Auto).unwrap_err().to_string();
     assert!(error.contains("is not what was saved"), "{error}");
     let other = text.replace("1 warehouse", "2 warehouses").replace(&name, "other");
     std::fs::write(snapshots.join("other.toml"), other).unwrap();
@@ -167,12 +169,14 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let server = Managed(Manager::new(directory.path().join("servers")));
-    let instance = server.0.up(None, &mut |_| ()).unwrap();
+    let profile = Profile::parse("mine.conf", "work_mem = 6MB\nshared_buffers = 64MB\n").unwrap();
+    let instance = server.0.up_with_profile(None, &profile, &mut |_| ()).unwrap();
+    let major = instance.major();
     let config = instance.config();
     let engine = PostgresEngine::new(config.clone());
     let place = Place::Postgres {
         config: Box::new(config),
-        managed: Some((server.0.clone(), instance.major())),
+        managed: Some((server.0.clone(), major)),
         dumps: directory.path().join("dumps"),
     };
     let mut session = engine.connect().unwrap();
@@ -193,12 +197,28 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
             save(&engine, &place, how);
         }
         change(&engine);
+        // Whoever has bound the server finds it bound.
+        let pid = |process: u32| rustix::process::Pid::from_raw(i32::try_from(process).unwrap());
+        let running = || server.0.running(major).unwrap().pid();
+        let cpus = || rustix::thread::sched_getaffinity(pid(running())).unwrap();
+        let all = cpus();
+        let mut one = rustix::thread::CpuSet::new();
+        one.set((0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap());
+        rustix::thread::sched_setaffinity(pid(running()), &one).unwrap();
         let (notes, _, built) = done(&engine, &place, &by(how), Build::Never).unwrap();
+        assert_eq!(cpus(), one, "{how}");
+        rustix::thread::sched_setaffinity(pid(running()), &all).unwrap();
+        assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), all, "this process is where it was");
+        assert_eq!(server.0.profile(major).unwrap().name, "mine.conf");
         assert_eq!((built, tables(&engine) == loaded), (0, true), "{how}: {notes:?}");
         // A dump brings back what was in it and leaves alone what was not.
         assert_eq!(has_left_behind(&engine), how == ResetHow::Dump, "{how}");
-        let settings = engine.connect().unwrap().query("select current_setting('fsync')").unwrap();
-        assert_eq!(settings.text(0, 0).unwrap(), "off", "settings are no data");
+        let settings = engine
+            .connect()
+            .unwrap()
+            .query("select current_setting('fsync') || ' ' || current_setting('work_mem')")
+            .unwrap();
+        assert_eq!(settings.text(0, 0).unwrap(), "off 6MB", "settings are no data");
     }
     let mut kept: Vec<Way> = place.snapshots().unwrap().iter().map(|about| about.way).collect();
     kept.sort_by_key(|way| way.word());

@@ -57,7 +57,8 @@ impl Account {
     pub(crate) fn command(&self, program: &Path, directory: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(directory).env_clear().env("LC_ALL", "C").env("PATH", "/usr/bin:/bin");
-        command.stdin(Stdio::null());
+        // Ctrl-C is kelvin's to answer: a pg_ctl that heard it while the server starts would stop the server.
+        command.stdin(Stdio::null()).process_group(0);
         for name in ["LD_LIBRARY_PATH", "TZ"] {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);

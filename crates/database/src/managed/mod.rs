@@ -30,7 +30,7 @@ use account::Account;
 use instance::{Places, Wanted};
 
 use crate::postgres::settings::Before;
-use crate::{Error, Result};
+use crate::{Error, ErrorClass, Result};
 
 /// How long another kelvin may take to start or stop an instance.
 const LOCK_LIMIT: Duration = Duration::from_mins(3);
@@ -233,6 +233,30 @@ impl Manager {
             std::fs::set_permissions(&self.base, std::fs::Permissions::from_mode(0o755)).map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Keeps other kelvins from changing settings of servers or of the machine until the file is closed. Two that did so at
+    /// a time would each put back what the other had set.
+    pub fn lock_changes(&self) -> Result<std::fs::File> {
+        self.make_base()?;
+        let path = self.base.join("changes.lock");
+        let failed =
+            |error: std::io::Error| Error::usage(format!("{} cannot be locked: {error}", path.display()));
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(failed)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::new(
+                ErrorClass::LockNotAvailable,
+                "another kelvin has changed settings for a study of its own, which it will put back",
+            )
+            .with_help("wait until that study has ended")),
+            Err(error) => Err(failed(error.into())),
+        }
     }
 
     /// Keeps other kelvins from starting or stopping the same instance; released when dropped.

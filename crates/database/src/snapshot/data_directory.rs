@@ -6,6 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use super::about::{About, Contents, Seal, Way};
 use super::sqlite::list;
 use super::{Job, Keeper, Restored, files, program, sessions};
@@ -69,12 +72,15 @@ impl DataDirectories {
     }
 
     /// Stops the server, does `work` on the directory that is now at rest, and starts the server again, whatever came
-    /// of the work.
+    /// of the work, on the CPUs on which it ran: those of this process may be others.
     fn at_rest<T>(
         &self,
         job: &mut Job<'_>,
         work: impl FnOnce(&Self, &mut Job<'_>) -> Result<T>,
     ) -> Result<T> {
+        let cpus = running(&self.data())
+            .and_then(|server| Pid::from_raw(i32::try_from(server.pid).ok()?))
+            .and_then(|pid| sched_getaffinity(Some(pid)).ok());
         if running(&self.data()).is_some() {
             let instance = self.manager.up(Some(self.major), &mut |_| ())?;
             let mut session = PostgresEngine::new(instance.config()).connect()?;
@@ -92,7 +98,7 @@ impl DataDirectories {
                 self.must_be_clean().and_then(|()| work(self, job))
             }
         };
-        let started = self.manager.up(Some(self.major), &mut |_| ());
+        let started = on_cpus(cpus.as_ref(), || self.manager.up(Some(self.major), &mut |_| ()));
         let outcome = outcome?;
         started.map_err(|error| error.context("the files are in place, and the server does not start"))?;
         Ok(outcome)
@@ -203,6 +209,10 @@ impl DataDirectories {
         let mut copy = copy_command(&account, new);
         copy.args(KEPT.iter().map(|name| data.join(name)).filter(|path| path.exists()));
         program::run(copy, "cp", job, &mut |_| ())?;
+        for name in KEPT.iter().map(|name| new.join(name)).filter(|path| path.exists()) {
+            files::sync_file(&name)?;
+        }
+        files::sync_directory(new)?;
         // One step: there is never a moment without a data directory, in whose place a start would make an empty one.
         rustix::fs::renameat_with(
             rustix::fs::CWD,
@@ -281,6 +291,18 @@ impl Keeper for DataDirectories {
 fn interrupted_as<'a>(state: &'a str, job: &Job<'_>) -> impl Fn(Error) -> Error + 'a {
     let asked = (job.stop)();
     move |error| if asked { super::stopped(state) } else { error }
+}
+
+/// What is started meanwhile runs on these CPUs.
+fn on_cpus<T>(cpus: Option<&CpuSet>, work: impl FnOnce() -> T) -> T {
+    let own = sched_getaffinity(None).ok();
+    // Where it is not allowed, the server runs where this process does, as one that is started by hand.
+    let moved = cpus.is_some_and(|cpus| sched_setaffinity(None, cpus).is_ok());
+    let outcome = work();
+    if let (true, Some(own)) = (moved, &own) {
+        let _ = sched_setaffinity(None, own);
+    }
+    outcome
 }
 
 /// `cp` into the directory, as the server's user. Links are copied as links, never followed.

@@ -2,12 +2,13 @@
 //!
 //! Only the rows and the definitions come back: pages, statistics and free space are made anew.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::about::{About, Contents, Way, hex};
 use super::sqlite::{list, remove_both};
-use super::{Job, Keeper, Restored, files, program};
+use super::{Job, Keeper, Restored, files, program, sessions};
 use crate::postgres::{Config, Host, PostgresEngine};
 use crate::{Engine, Error, Result};
 
@@ -94,7 +95,11 @@ impl Keeper for Dumps {
             return Err(super::exists_already(name));
         }
         job.go_on("nothing was saved")?;
-        std::fs::create_dir_all(&self.directory)
+        // A dump has every row that its user may read: nobody else is to read it.
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
             .map_err(|error| files::io_error("make", &self.directory, &error))?;
         let engine = PostgresEngine::new(self.config.clone());
         let bytes = engine.size(engine.connect()?.as_mut())?;
@@ -138,6 +143,8 @@ impl Keeper for Dumps {
         restore.arg(connection_string(&self.config.database)).arg(&data);
         let engine = PostgresEngine::new(self.config.clone());
         let mut session = engine.connect()?;
+        // Their locks would hold it up halfway, and what they read would go from under them.
+        sessions::must_be_alone(session.as_mut(), Some(&self.config.database))?;
         let total = about.bytes / 1_000_000;
         let restored = program::run(restore, "pg_restore", job, &mut |job| {
             let done = engine.size(session.as_mut()).unwrap_or(0) / 1_000_000;

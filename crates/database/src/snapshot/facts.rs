@@ -18,9 +18,10 @@ pub struct Facts {
     pub may_create: bool,
     /// Whether the role may do what the database's owner may.
     pub owns: bool,
-    /// Settings and privileges that belong to the database itself, which a copy by template does not take over.
+    /// Settings, privileges, subscriptions and replication slots that belong to the database itself, which a copy by
+    /// template does not take over.
     pub own_settings: u64,
-    /// Ordinary tables in it, partitions aside.
+    /// Ordinary tables in it, partitions aside; with their schema where the search path does not lead to them.
     pub tables: Vec<String>,
     /// Where the data is, when it is on this host and may be known.
     pub data_directory: Option<PathBuf>,
@@ -43,7 +44,10 @@ impl Facts {
              split_part(current_setting('server_version'), ' ', 1), pg_database_size(current_database()), \
              (SELECT (rolsuper OR rolcreatedb)::int::bigint FROM pg_roles WHERE rolname = current_user), \
              pg_has_role(datdba, 'USAGE')::int::bigint, \
-             (SELECT count(*) FROM pg_db_role_setting WHERE setdatabase = d.oid) + (datacl IS NOT NULL)::int, \
+             (SELECT count(*) FROM pg_db_role_setting WHERE setdatabase = d.oid) + (datacl IS NOT NULL)::int \
+             + (datconnlimit <> -1)::int + datistemplate::int \
+             + (SELECT count(*) FROM pg_subscription WHERE subdbid = d.oid) \
+             + (SELECT count(*) FROM pg_replication_slots WHERE database = d.datname), \
              (SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_prewarm'), \
              coalesce((SELECT setting FROM pg_settings WHERE name = 'data_directory'), '') \
              FROM pg_database AS d WHERE datname = current_database()",
@@ -65,7 +69,7 @@ impl Facts {
             own_sessions: config.prepared_statements,
         };
         let rows = session.query(
-            "SELECT relname::text FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition \
+            "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition \
              AND relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^(pg_|information_schema$)') \
              ORDER BY 1",
         )?;

@@ -144,6 +144,12 @@ pub(super) fn sync_directory(directory: &Path) -> Result<()> {
         .map_err(|error| io_error("bring to the disk", directory, &error))
 }
 
+/// Brings a file to the disk.
+pub(super) fn sync_file(path: &Path) -> Result<()> {
+    let opened = OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path);
+    opened.and_then(|file| file.sync_all()).map_err(|error| io_error("bring to the disk", path, &error))
+}
+
 /// Brings every file below a directory to the disk, and no other: a call for the whole file system would wait for what
 /// everybody else on the machine has written.
 pub(super) fn sync_tree(directory: &Path) -> Result<()> {
@@ -154,10 +160,7 @@ pub(super) fn sync_tree(directory: &Path) -> Result<()> {
         if kind.is_dir() {
             sync_tree(&entry.path())?;
         } else if kind.is_file() {
-            let flags = OFlags::NOFOLLOW.bits() as i32;
-            let file =
-                OpenOptions::new().read(true).custom_flags(flags).open(entry.path()).map_err(failed)?;
-            file.sync_all().map_err(failed)?;
+            sync_file(&entry.path())?;
         }
     }
     sync_directory(directory)

@@ -7,6 +7,9 @@ use super::Job;
 use crate::managed::installed;
 use crate::{Error, ErrorClass, Result};
 
+/// How often a program that was asked to end is looked at before it is ended: for ten seconds.
+const LOOKS_BEFORE_KILL: u32 = 1000;
+
 /// The directory of these programs, of the nearest PostgreSQL from version `oldest` to `newest`. They may be installed
 /// without a server, and a directory of links to a server's programs need not hold all of them.
 pub(super) fn directory(oldest: u32, newest: u32, names: &[&str]) -> Option<PathBuf> {
@@ -46,14 +49,21 @@ pub(super) fn run(
             }
             String::from_utf8_lossy(&text).into_owned()
         });
-        let mut looks = 0_u32;
+        let (mut looks, mut asked) = (0_u32, 0_u32);
         let status = loop {
             if let Some(status) = child.try_wait().map_err(failed)? {
                 break status;
             }
             if (job.stop)() {
-                // It may have ended by itself.
-                let _ = child.kill();
+                // Asked first: it ends its own helpers (pg_restore's sessions), which would otherwise work on. It may have
+                // ended by itself.
+                asked += 1;
+                let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+                if let (1, Some(pid)) = (asked, pid) {
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+                } else if asked > LOOKS_BEFORE_KILL {
+                    let _ = child.kill();
+                }
             }
             looks += 1;
             if looks.is_multiple_of(20) {

@@ -27,7 +27,13 @@ pub(super) fn must_be_alone(session: &mut dyn Session, database: Option<&str>) -
 fn others(session: &mut dyn Session, database: Option<&str>) -> Result<Vec<String>> {
     let place = database.map_or_else(
         || "backend_type = 'client backend'".to_owned(),
-        |name| format!("datname = {} AND backend_type NOT LIKE 'autovacuum%'", literal(name)),
+        // Whose kind this role may not see is a client's when it has a user.
+        |name| {
+            format!(
+                "datname = {} AND (backend_type NOT LIKE 'autovacuum%' OR (backend_type IS NULL AND usesysid IS NOT NULL))",
+                literal(name)
+            )
+        },
     );
     let rows = session.query(&format!(
         "SELECT pid::bigint, coalesce(nullif(application_name, ''), backend_type, 'unknown'), \

@@ -145,14 +145,22 @@ impl Keeper for SqliteFiles {
         let new = PathBuf::from(new);
         let _ = std::fs::remove_file(&new);
         let copied = Self::copy(&data, &new, "MB restored", job)?;
-        // One step: whoever looks finds the old content or the new one. The old one's log is empty.
-        std::fs::rename(&new, &self.file).map_err(|error| files::io_error("replace", &self.file, &error))?;
-        drop(connection);
-        for log in ["-wal", "-shm"] {
+        // Before the exchange: a log of other content, such as one whose database somebody removed, would be played back
+        // into the restored one. That of the old content is empty, and nobody but this process has it open.
+        for log in ["-wal", "-shm", "-journal"] {
             let mut path = self.file.clone().into_os_string();
             path.push(log);
-            let _ = std::fs::remove_file(path);
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    let _ = std::fs::remove_file(&new);
+                    return Err(files::io_error("remove", Path::new(&path), &error));
+                }
+                _ => {}
+            }
         }
+        // One step: whoever looks finds the old content or the new one.
+        std::fs::rename(&new, &self.file).map_err(|error| files::io_error("replace", &self.file, &error))?;
+        drop(connection);
         if let Some(directory) = self.file.parent() {
             files::sync_directory(directory)?;
         }

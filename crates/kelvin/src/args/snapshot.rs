@@ -40,6 +40,9 @@ pub(crate) enum SnapshotCommand {
         name: String,
         #[command(flatten)]
         target: SnapshotTarget,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
     },
     /// List the snapshots of a database: their names, sizes, ages and what they hold
     #[command(after_help = "Example:\n  kelvin snapshot list --target postgres")]

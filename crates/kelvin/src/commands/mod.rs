@@ -82,7 +82,7 @@ fn confirm(doing: &str) -> Result<()> {
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     if !matches!(answer.trim(), "y" | "Y" | "yes") {
-        return Err(Stopped("nothing was removed".into()).into());
+        return Err(Stopped("nothing was changed".into()).into());
     }
     Ok(())
 }

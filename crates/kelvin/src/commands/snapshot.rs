@@ -86,7 +86,7 @@ fn show(live: &mut dyn Live, what: &str, done: u64, total: u64) {
 pub(crate) fn snapshot(command: &SnapshotCommand, global: &Global) -> Result<Code> {
     match command {
         SnapshotCommand::Save { name, target, how } => save(name, target, *how, global),
-        SnapshotCommand::Restore { name, target } => restore(name, target, global),
+        SnapshotCommand::Restore { name, target, yes } => restore(name, target, *yes, global),
         SnapshotCommand::List { target } => list(target),
         SnapshotCommand::Drop { name, target, yes } => drop_snapshot(name, target, *yes, global),
     }
@@ -132,7 +132,7 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<Way>, global: &Global) 
     Ok(Code::Success)
 }
 
-fn restore(name: &str, target: &SnapshotTarget, global: &Global) -> Result<Code> {
+fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
@@ -145,6 +145,14 @@ fn restore(name: &str, target: &SnapshotTarget, global: &Global) -> Result<Code>
             "the snapshot {name} is of {}, and this is {now}; remove it and save it anew",
             about.contents.engine
         );
+    }
+    // A server of kelvin's own holds nothing but what was built for runs.
+    if !yes && !opened.place.is_managed() {
+        super::confirm(&format!(
+            "replace everything that {} holds by the snapshot {name} ({})",
+            opened.engine.describe(),
+            reset::described(&about.contents)
+        ))?;
     }
     let since = std::time::Instant::now();
     let restored = with_job(&mut *live, &stop, |job| keeper.restore(&about, job))?;

@@ -204,6 +204,16 @@ pub(crate) fn numbers(text: &str) -> Result<Vec<usize>, String> {
     Ok(found.into_iter().collect())
 }
 
+/// Kernel settings by which whoever writes a study's file would run programs, which needs consent.
+const PROGRAMS: [&str; 6] = [
+    "fs/binfmt_misc",
+    "kernel/core_pattern",
+    "kernel/hotplug",
+    "kernel/modprobe",
+    "kernel/poweroff_cmd",
+    "kernel/usermodehelper",
+];
+
 /// The file of a kernel setting: `vm.swappiness`, or `net/ipv4/conf/eth0.1/mtu` with slashes where a name has a dot.
 pub(crate) fn kernel_path(key: &str) -> Result<std::path::PathBuf, String> {
     let path = if key.contains('/') { key.to_owned() } else { key.replace('.', "/") };
@@ -213,6 +223,11 @@ pub(crate) fn kernel_path(key: &str) -> Result<std::path::PathBuf, String> {
         |segment: &&str| !segment.is_empty() && !segment.starts_with('.') && segment.chars().all(plain);
     if segments.len() < 2 || !segments.iter().all(good) {
         return Err(format!("{key:?} is not the name of a kernel setting, such as vm.swappiness"));
+    }
+    if PROGRAMS.iter().any(|program| path == *program || path.starts_with(&format!("{program}/"))) {
+        return Err(format!(
+            "{key} names a program that the kernel runs as root; that is no factor, but a command = true with its undo"
+        ));
     }
     Ok(std::path::Path::new("/proc/sys").join(path))
 }

@@ -51,7 +51,9 @@ pub(super) fn differing<'a, 'b>(
         let Some(now) = present.iter().find(|now| now.name.eq_ignore_ascii_case(&one.name)) else { continue };
         if !now.is(&one.value) || now.pending_restart {
             let why = match now.source.as_str() {
-                "configuration file" | "default" | "command line" => format!("the server has {}", now.value),
+                "configuration file" | "ALTER SYSTEM" | "default" | "command line" => {
+                    format!("the server has {}", now.value)
+                }
                 source => format!("the server has {} ({source})", now.value),
             };
             found.push((one, why));

@@ -1,7 +1,8 @@
 //! Factors that are values of the run's specification.
 
-use super::{Factor, FactorError, How, Level, LevelValue};
+use super::{Bound, Factor, FactorError, How, Level, LevelValue};
 use crate::Spec;
+use crate::spec::ResetHow;
 
 /// The specification with the value at `path` as the level has it. Goes through the file's form, so that a value is checked
 /// as if a file had it.
@@ -49,6 +50,19 @@ pub fn suits(factors: &[Factor], spec: &Spec) -> Result<(), FactorError> {
     }
     // Several users or rates in one run have no one figure that could be compared.
     specs.iter().try_for_each(|spec| crate::bench::suits(spec).map_err(FactorError::Unusable))?;
+    let memory = factors.iter().find(|factor| matches!(factor.how, How::Bind(Bound::Memory(_))));
+    if let Some(factor) = memory
+        && specs.iter().any(|spec| {
+            spec.target.is_managed() && matches!(spec.reset.how, ResetHow::Auto | ResetHow::Files)
+        })
+    {
+        // The factor is put on before the reset, and the server that is started by it is another process.
+        return Err(FactorError::Unusable(format!(
+            "factor {:?} binds memory, and a reset by files starts the server anew, without that; choose how = \"template\" in \
+             [run.reset]",
+            factor.name
+        )));
+    }
     for factor in factors.iter().filter(|factor| factor.is_of_server()) {
         for spec in &specs {
             let target = spec.target.target().map_err(|error| FactorError::Unusable(error.to_string()))?;
@@ -66,6 +80,7 @@ pub fn suits(factors: &[Factor], spec: &Spec) -> Result<(), FactorError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::factor::Side;
     use crate::spec::WorkloadName;
 
     fn factor(path: &str, levels: Vec<LevelValue>) -> Factor {
@@ -107,5 +122,10 @@ mod tests {
         suits(&[setting.clone(), targets], &spec).unwrap();
         spec.target = "postgres".parse().unwrap();
         suits(&[setting], &spec).unwrap();
+        let nodes = vec![Level::of(text("0")), Level::of(text("1"))];
+        let memory = [Factor::new("m", nodes, How::Bind(Bound::Memory(Side::Server))).unwrap()];
+        suits(&memory, &spec).unwrap();
+        spec.reset.how = ResetHow::Auto;
+        assert!(suits(&memory, &spec).unwrap_err().to_string().contains("\"template\" in [run.reset]"));
     }
 }

@@ -78,6 +78,8 @@ fn what_cannot_be_applied_is_refused_with_its_reason() {
         ("levels = [1, 2]\nkernel = \"../../etc/passwd\"", "not the name of a kernel setting"),
         ("levels = [1, 2]\nkernel = \"vm/../../x\"", "not the name of a kernel setting"),
         ("levels = [1, 2]\nkernel = \"swappiness\"", "not the name of a kernel setting"),
+        ("levels = [\"a\", \"|/tmp/x\"]\nkernel = \"kernel.core_pattern\"", "runs as root"),
+        ("levels = [1, 2]\nkernel = \"fs/binfmt_misc/register\"", "runs as root"),
         ("levels = [1, \"2\\n3\"]\nkernel = \"vm.x\"", "control character"),
         ("levels = [1, 2]\nsetting = \"a; b\"", "not the name of a PostgreSQL setting"),
         ("levels = [1, 2]\nsetting = \"data_directory\"", "data_directory"),

@@ -64,6 +64,13 @@ fn asked_for(chosen: Chosen) -> (Chosen, String) {
 
 fn fastest(ground: &Ground) -> Result<(Chosen, String), String> {
     let Some(server) = &ground.server else {
+        if !ground.foreign.is_empty() {
+            return Err(format!(
+                "the file also holds tables that are not the workload's ({}), and a reset would put them back, too: give \
+                 the load a file of its own, or say that this is right (--reset files)",
+                shortened(&ground.foreign)
+            ));
+        }
         return Ok((Chosen::Snapshot(Way::Files), "SQLite is one file".into()));
     };
     if !ground.managed && !ground.foreign.is_empty() {
@@ -123,8 +130,8 @@ fn template(ground: &Ground) -> Result<(), String> {
         ),
         (
             server.own_settings > 0,
-            "the database has settings or privileges of its own (ALTER DATABASE … SET, GRANT … ON DATABASE), which a copy \
-             would not have",
+            "the database has settings or privileges of its own (ALTER DATABASE … SET, GRANT … ON DATABASE), a subscription or \
+             a replication slot, which a copy would not have",
         ),
     ];
     match refusals.iter().find(|(refused, _)| *refused) {
@@ -236,6 +243,9 @@ mod tests {
         assert!(choose(ResetHow::Template, &shared).is_ok());
         assert_eq!(auto(&Ground { managed: true, ..shared }), Ok(Chosen::Snapshot(Way::Template)));
         let names: Vec<String> = (0..6).map(|n| format!("t{n}")).collect();
+        let file = Ground { foreign: vec!["invoices".into()], ..Ground::default() };
+        assert!(auto(&file).unwrap_err().contains("(invoices)"));
+        assert!(choose(ResetHow::Files, &file).is_ok());
         assert_eq!(shortened(&names), "t0, t1, t2, t3 and 2 more");
     }
 

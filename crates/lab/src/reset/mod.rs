@@ -152,6 +152,15 @@ fn bring_back(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<(Needs, 
     let data = task.workload.data(task.engine)?;
     let ground = task.place.ground(task.engine, data.as_ref())?;
     let named = task.reset.snapshot.as_deref().filter(|_| task.reset.how == ResetHow::Auto);
+    if data.is_none() && named.is_none() && task.reset.how == ResetHow::Auto && !task.place.is_managed() {
+        return Err(ResetError::Refused(format!(
+            "the tables of {} are not kelvin's, and from the second run on a reset would take away all that anybody has \
+             written since the first; if that is right, keep them as they are to be (kelvin snapshot save NAME) and name \
+             that: --snapshot NAME, or name the way: --reset {}",
+            task.engine.describe(),
+            if task.engine.kind() == kelvin_database::EngineKind::Postgres { "template" } else { "files" }
+        )));
+    }
     let all = if named.is_some() { task.place.snapshots()? } else { Vec::new() };
     let (chosen, why) = match all.iter().find(|about| Some(about.name.as_str()) == named) {
         Some(about) => (Chosen::Snapshot(about.way), "as it was saved".to_owned()),

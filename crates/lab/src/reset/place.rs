@@ -31,6 +31,11 @@ pub enum Place {
 }
 
 impl Place {
+    /// Whether the server is kelvin's own.
+    pub fn is_managed(&self) -> bool {
+        matches!(self, Self::Postgres { managed: Some(_), .. })
+    }
+
     /// The keeper of one way; none where the way does not exist.
     ///
     /// # Errors
@@ -71,14 +76,20 @@ impl Place {
     /// When the database does not answer.
     pub fn ground(&self, engine: &dyn Engine, data: Option<&Data>) -> Result<Ground> {
         let can_be_built = data.is_some_and(|data| data.can_be_built);
+        let ours = |table: &String| data.is_none_or(|data| data.tables.contains(&table.as_str()));
         let Self::Postgres { config, managed, .. } = self else {
-            return Ok(Ground { can_be_built, ..Ground::default() });
+            let rows = engine.connect()?.query(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1",
+            )?;
+            let tables: Vec<String> =
+                (0..rows.len()).map(|row| rows.text(row, 0).map(str::to_owned)).collect::<Result<_>>()?;
+            let foreign = tables.into_iter().filter(|table| !ours(table)).collect();
+            return Ok(Ground { can_be_built, foreign, ..Ground::default() });
         };
         let mut facts = Facts::read(engine.connect()?.as_mut(), config)?;
         if let Some((manager, _)) = managed {
             facts.clones = clones(manager.base_dir());
         }
-        let ours = |table: &String| data.is_none_or(|data| data.tables.contains(&table.as_str()));
         Ok(Ground {
             foreign: facts.tables.iter().filter(|table| !ours(table)).cloned().collect(),
             dump: programs(facts.version / 10_000).is_some(),

@@ -67,7 +67,7 @@ pub struct Pending {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum Entry {
-    Head { kelvin_undo_journal: u32, pid: u32 },
+    Head { kelvin_undo_journal: u32, pid: u32, inode: u64 },
     About { number: u64, about_to: Change },
     Undone { undone: u64 },
 }
@@ -94,7 +94,9 @@ impl Journal {
             return Err(JournalError::NotUndone { path: path.into(), count: journal.pending.len() });
         }
         journal.file.set_len(0).map_err(|source| journal.failed("cannot be emptied", source))?;
-        let head = Entry::Head { kelvin_undo_journal: VERSION, pid: std::process::id() };
+        let inode =
+            journal.file.metadata().map_err(|source| journal.failed("cannot be looked at", source))?.ino();
+        let head = Entry::Head { kelvin_undo_journal: VERSION, pid: std::process::id(), inode };
         journal.write(&head)?;
         // The name has to be on disk, too.
         let directory =
@@ -166,6 +168,10 @@ impl Journal {
             Err(error) => return Err(failed(error.into())),
         }
         let metadata = journal.file.metadata().map_err(failed)?;
+        // Its owner removed it between the two steps: what is written into it would be found by nobody.
+        if !std::fs::symlink_metadata(path).is_ok_and(|named| named.ino() == metadata.ino()) {
+            return Err(JournalError::InUse { path: path.into(), pid: None });
+        }
         let doubt = |why: String| JournalError::NotBelieved { path: path.into(), why };
         if !metadata.is_file() {
             return Err(doubt("it is no file".into()));
@@ -177,7 +183,16 @@ impl Journal {
             return Err(doubt(format!("{} bytes are too many", metadata.len())));
         }
         let text = journal.text().map_err(failed)?;
-        (journal.pending, journal.next) = read(&text).map_err(doubt)?;
+        let inode;
+        (journal.pending, journal.next, inode) = read(&text).map_err(doubt)?;
+        // Its commands are run. One that came with somebody's files, by a copy or an archive, is another file than the one
+        // that it was written into, and whoever made it cannot know which this would be.
+        if !journal.pending.is_empty() && inode != Some(metadata.ino()) {
+            return Err(doubt(
+                "it was not written here but copied from elsewhere; read it, put back by hand what it names, and remove it"
+                    .into(),
+            ));
+        }
         Ok(journal)
     }
 
@@ -219,11 +234,12 @@ fn owner(text: &str) -> Option<u32> {
     }
 }
 
-/// What was not undone, and the next number. A line without its end was torn by a kill: what it was about was not done.
-fn read(text: &str) -> Result<(Vec<Pending>, u64), String> {
+/// What was not undone, the next number, and the file that it was written into. A line without its end was torn by a kill: what it was about was not done.
+fn read(text: &str) -> Result<(Vec<Pending>, u64, Option<u64>), String> {
     let mut found: Vec<Pending> = Vec::new();
     let mut undone = BTreeSet::new();
     let mut next = 1;
+    let mut written_into = None;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut torn = None;
     for (index, line) in whole.split('\n').enumerate().filter(|(_, line)| !line.is_empty()) {
@@ -242,7 +258,7 @@ fn read(text: &str) -> Result<(Vec<Pending>, u64), String> {
             Err(error) => return Err(format!("line {}: {error}", index + 1)),
         };
         match entry {
-            Entry::Head { kelvin_undo_journal: VERSION, .. } => {}
+            Entry::Head { kelvin_undo_journal: VERSION, inode, .. } => written_into = Some(inode),
             Entry::Head { kelvin_undo_journal: version, .. } => {
                 return Err(format!("its version {version} is not known to this kelvin"));
             }
@@ -256,7 +272,7 @@ fn read(text: &str) -> Result<(Vec<Pending>, u64), String> {
         }
     }
     found.retain(|pending| !undone.contains(&pending.number));
-    Ok((found, next))
+    Ok((found, next, written_into))
 }
 
 #[cfg(test)]
@@ -335,12 +351,27 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         for text in [
             "[1]\n",
-            "{\"kelvin_undo_journal\":9,\"pid\":1}\n",
+            "{\"kelvin_undo_journal\":9,\"pid\":1,\"inode\":1}\n",
             "{\"number\":1,\"about_to\":{\"change\":\"fly\"}}\n",
         ] {
             std::fs::write(&path, text).unwrap();
             assert!(matches!(Journal::left(&path).unwrap_err(), JournalError::NotBelieved { .. }), "{text}");
         }
+    }
+
+    #[test]
+    fn a_journal_that_came_from_elsewhere_is_not_believed() {
+        let (directory, path) = place();
+        Journal::begin(&path).unwrap().about_to(command("rm -rf /")).unwrap();
+        let copy = directory.path().join("copy");
+        std::fs::copy(&path, &copy).unwrap();
+        let error = Journal::left(&copy).unwrap_err().to_string();
+        assert!(error.contains("copied from elsewhere"), "{error}");
+        assert!(Journal::begin(&copy).is_err());
+        assert_eq!(Journal::left(&path).unwrap().unwrap().pending().len(), 1);
+        let headless = "{\"number\":1,\"about_to\":{\"change\":\"command\",\"undo\":\"true\"}}\n";
+        std::fs::write(&path, headless).unwrap();
+        assert!(matches!(Journal::left(&path).unwrap_err(), JournalError::NotBelieved { .. }));
     }
 
     proptest! {

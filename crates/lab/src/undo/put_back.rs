@@ -71,8 +71,8 @@ pub(crate) fn put_back(
         let Change::Settings { target, servers, before } = &change else { continue };
         match put_settings_back(target, servers.as_deref(), before, access, &mut undone) {
             Ok(restart) => {
-                waiting.extend(restart);
-                settings_done.push((number, change));
+                waiting.extend(restart.clone());
+                settings_done.push((number, change, restart));
             }
             Err(why) => failed.push(format!("{change}: {why}")),
         }
@@ -86,12 +86,19 @@ pub(crate) fn put_back(
             Err(why) => failed.push(format!("{change}: {why}")),
         }
     }
-    for (servers, version) in waiting {
-        if let Err(error) = Manager::new(&servers).restart(version, tell) {
+    let mut not_restarted = BTreeSet::new();
+    for one in waiting {
+        let (servers, version) = &one;
+        if let Err(error) = Manager::new(servers).restart(*version, tell) {
             failed.push(format!("the restart of PostgreSQL {version}: {error}"));
+            not_restarted.insert(one);
         }
     }
-    for (number, change) in settings_done {
+    for (number, change, restart) in settings_done {
+        // A server that may still run with them is asked again.
+        if restart.is_some_and(|server| not_restarted.contains(&server)) {
+            continue;
+        }
         journal.undone(number)?;
         undone.changes.push(change.to_string());
     }

@@ -16,7 +16,8 @@ pub struct Present {
     pub unit: Option<String>,
     /// When it can change: `postmaster` is at a restart.
     pub context: String,
-    /// Where it comes from: `default`, `configuration file`, `database`, `client`, …
+    /// Where it comes from: `default`, `configuration file`, `database`, `client`, …; `ALTER SYSTEM` where the server tells
+    /// this user so.
     pub source: String,
     /// Whether a restart would change it.
     pub pending_restart: bool,
@@ -54,7 +55,8 @@ pub(super) fn read_known(session: &mut dyn Session, names: &[&str]) -> Result<Ve
     }
     let list: Vec<String> = names.iter().map(|name| literal(&name.to_ascii_lowercase())).collect();
     let rows = session.query(&format!(
-        "SELECT name, coalesce(current_setting(name, true), ''), vartype, coalesce(unit, ''), context, source, \
+        "SELECT name, coalesce(current_setting(name, true), ''), vartype, coalesce(unit, ''), context, \
+         CASE WHEN sourcefile LIKE '%/postgresql.auto.conf' THEN 'ALTER SYSTEM' ELSE source END, \
          pending_restart::text FROM pg_settings WHERE lower(name) IN ({})",
         list.join(",")
     ))?;

@@ -84,7 +84,12 @@ fn up(
     for one in differences(&mut *session, &profile.lines)? {
         let has =
             one.server.map_or("does not know it".into(), |value| format!("has {value} ({})", one.source));
-        tell(&format!("{} is not {}: the server {has}", one.name, one.wanted));
+        let undo = if one.source == "ALTER SYSTEM" {
+            format!("; ALTER SYSTEM RESET {} lets the profile count", one.name)
+        } else {
+            String::new()
+        };
+        tell(&format!("{} is not {}: the server {has}{undo}", one.name, one.wanted));
     }
     out::line(&instance.config().to_string())
 }

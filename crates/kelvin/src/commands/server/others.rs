@@ -66,11 +66,21 @@ pub(super) fn apply(
     })?;
     let names: Vec<&str> = changes.iter().map(|(name, _)| *name).collect();
     let before = settings::before(&mut *reached.session, &names)?;
-    let number = journal.about_to(Change::Settings { target: server.clone(), servers: None, before })?;
+    let number = journal.about_to(Change::Settings {
+        target: server.clone(),
+        servers: None,
+        before: before.clone(),
+    })?;
     let waiting = match settings::change(&mut *reached.session, &changes) {
         Ok(waiting) => waiting,
         Err(error) => {
-            // It has put back what it did.
+            // It puts back what it did itself, but for what fails after the last one. Nothing is forgotten that may be left.
+            if let Err(second) = settings::put_back(&mut *reached.session, &before) {
+                tell(&format!(
+                    "nor could everything be put back ({second}): kelvin server restore --target '{server}'"
+                ));
+                return Err(error.into());
+            }
             journal.undone(number)?;
             journal.end()?;
             return Err(error.into());

@@ -33,7 +33,12 @@ pub(super) fn differences(server: &str, profile: &str, found: &[Difference]) -> 
     }
     let settings = if found.len() == 1 { "1 setting" } else { &format!("{} settings", found.len()) };
     let mut text = format!("{server} differs from the profile {profile} in {settings}:\n");
-    let has = |one: &Difference| one.server.clone().unwrap_or_else(|| "unknown to it".into());
+    // What ALTER SYSTEM has set counts more than a file with a profile, and is found in none that a user looks into.
+    let has = |one: &Difference| match &one.server {
+        Some(value) if one.source == "ALTER SYSTEM" => format!("{value} (ALTER SYSTEM)"),
+        Some(value) => value.clone(),
+        None => "unknown to it".into(),
+    };
     let wide = |heading: &str, values: &dyn Fn(&Difference) -> String| {
         let widest = found.iter().map(|one| values(one).chars().count()).max().unwrap_or(0);
         widest.max(heading.chars().count())

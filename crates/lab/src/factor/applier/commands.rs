@@ -15,7 +15,7 @@ impl Applier {
             if let Some(LevelValue::Command(pair)) = factor.level(&old).map(|level| &level.value)
                 && let Some(undo) = &pair.undo
             {
-                shell::run(undo)
+                self.at_home(|_| shell::run(undo))
                     .map_err(|why| not_taken(factor, level, format!("the undo of {old:?}: {why}")))?;
             }
             if let Some(journal) = &mut self.journal {

@@ -24,6 +24,8 @@ pub struct Applier {
     factors: Vec<Factor>,
     path: PathBuf,
     journal: Option<Journal>,
+    /// Held while something is changed: no other study changes anything then.
+    alone: Option<std::fs::File>,
     access: Access,
     consent: Consent,
     tell: Box<dyn FnMut(&str) + Send>,
@@ -60,6 +62,7 @@ impl Applier {
             factors,
             path: journal.into(),
             journal: Some(Journal::begin(journal)?),
+            alone: None,
             access,
             consent,
             tell: Box::new(|_| ()),
@@ -117,6 +120,7 @@ impl Applier {
         match put_back(&mut journal, &self.access, &|_| true, &mut *self.tell) {
             Ok(undone) => {
                 journal.end()?;
+                self.alone = None;
                 client.map_err(FactorError::Unusable)?;
                 Ok(undone)
             }
@@ -187,6 +191,10 @@ impl Applier {
     }
 
     fn record(&mut self, change: Change) -> Result<u64, String> {
+        // Commands know of each other, or do not: they are their author's.
+        if self.alone.is_none() && !matches!(change, Change::Command { .. }) {
+            self.alone = Some(self.access.manager().lock_changes().map_err(|error| error.to_string())?);
+        }
         let journal = match &mut self.journal {
             Some(journal) => journal,
             None => self.journal.insert(Journal::begin(&self.path).map_err(|error| error.to_string())?),

@@ -75,9 +75,9 @@ impl Applier {
         }
         for (factor, level) in levels.iter().filter(|(factor, _)| factor.how == How::HugePages) {
             let taken = match HugePages::read(&level.value) {
-                Ok(HugePages::Off) => self.release_pages(),
+                Ok(HugePages::Off) => self.release_pages(None),
                 Ok(HugePages::Of { kilobytes }) => match server::has_pages(server, kilobytes) {
-                    Ok(true) => Ok(()),
+                    Ok(true) => self.release_pages(Some(kilobytes)),
                     Ok(false) => Err(format!("the server's shared memory has no pages of {kilobytes} kB")),
                     Err(why) => Err(why),
                 },
@@ -153,12 +153,15 @@ impl Applier {
         Ok(())
     }
 
-    /// Gives reserved huge pages back; the server no longer has them.
-    fn release_pages(&mut self) -> Result<(), String> {
+    /// Gives reserved huge pages back, but for those of the size that the server has now.
+    fn release_pages(&mut self, kept: Option<u64>) -> Result<(), String> {
+        let kept = kept.map(kernel::huge_pages);
         let reserved: Vec<(PathBuf, String)> = self
             .pending()
             .filter_map(|change| match change {
-                Change::Kernel { file, before } if file.starts_with("/sys/kernel/mm/hugepages") => {
+                Change::Kernel { file, before }
+                    if file.starts_with("/sys/kernel/mm/hugepages") && Some(file) != kept.as_ref() =>
+                {
                     Some((file.clone(), before.clone()))
                 }
                 _ => None,

@@ -148,6 +148,9 @@ assumed-cv = "2%"
 workload = "tproc-c"
 target = "postgres"           # a server of kelvin's own: kelvin may change it, and restart it
 
+[run.reset]
+how = "auto"                  # every run begins with the same data: TPROC-C's tables grow with each
+
 [run.load]
 users = 8
 ramp-up = "30s"

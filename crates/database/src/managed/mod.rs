@@ -235,19 +235,21 @@ impl Manager {
         Ok(())
     }
 
+    /// The file of a lock, not locked yet, and what its error says.
+    fn lock_file(&self, name: &str) -> Result<(std::fs::File, impl Fn(std::io::Error) -> Error + use<>)> {
+        let path = self.base.join(name);
+        let opened = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let failed = move |error: std::io::Error| {
+            Error::usage(format!("{} cannot be locked: {error}", path.display()))
+        };
+        Ok((opened.map_err(&failed)?, failed))
+    }
+
     /// Keeps other kelvins from changing settings of servers or of the machine until the file is closed. Two that did so at
     /// a time would each put back what the other had set.
     pub fn lock_changes(&self) -> Result<std::fs::File> {
         self.make_base()?;
-        let path = self.base.join("changes.lock");
-        let failed =
-            |error: std::io::Error| Error::usage(format!("{} cannot be locked: {error}", path.display()));
-        let file = std::fs::OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(failed)?;
+        let (file, failed) = self.lock_file("changes.lock")?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(file),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::new(
@@ -261,15 +263,7 @@ impl Manager {
 
     /// Keeps other kelvins from starting or stopping the same instance; released when dropped.
     pub(crate) fn lock(&self, major: u32, progress: &mut dyn FnMut(&str)) -> Result<std::fs::File> {
-        let path = self.base.join(format!("postgres-{major}.lock"));
-        let failed =
-            |error: std::io::Error| Error::usage(format!("{} cannot be locked: {error}", path.display()));
-        let file = std::fs::OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(failed)?;
+        let (file, failed) = self.lock_file(&format!("postgres-{major}.lock"))?;
         let until = Instant::now() + LOCK_LIMIT;
         let mut told = false;
         loop {

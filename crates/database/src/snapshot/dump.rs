@@ -106,9 +106,7 @@ impl Keeper for Dumps {
         // Without indexes and free space it is smaller; how much is known afterwards.
         let place = format!("in {}", self.directory.display());
         super::must_fit(bytes, files::free_bytes(&self.directory), &place)?;
-        let mut unfinished = self.data(name).into_os_string();
-        unfinished.push(".saving");
-        let unfinished = PathBuf::from(unfinished);
+        let unfinished = files::beside(&self.data(name), ".saving");
         let mut dump = self.command("pg_dump")?;
         // Not compressed: processors are scarcer than disk where a database is measured.
         dump.args(["--format=custom", "--compress=0", "--file"]).arg(&unfinished);

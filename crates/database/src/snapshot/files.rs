@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -14,6 +14,13 @@ use crate::{Error, ErrorClass, Result};
 
 /// Bytes between two looks at the wish to stop.
 const CHUNK: usize = 16 << 20;
+
+/// The path with this ending behind its whole name.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
 
 /// Bytes that an unprivileged user could still write where `path` is.
 pub fn free_bytes(path: &Path) -> Option<u64> {

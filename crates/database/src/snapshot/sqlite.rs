@@ -27,9 +27,8 @@ impl SqliteFiles {
     /// When the path cannot be made absolute.
     pub fn of(file: &Path) -> Result<Self> {
         let file = std::path::absolute(file).map_err(|error| files::io_error("use", file, &error))?;
-        let mut directory = file.clone().into_os_string();
-        directory.push(".snapshots");
-        Ok(Self { file, directory: directory.into() })
+        let directory = files::beside(&file, ".snapshots");
+        Ok(Self { file, directory })
     }
 
     fn data(&self, name: &str) -> PathBuf {
@@ -114,9 +113,7 @@ impl Keeper for SqliteFiles {
             let place = format!("in {}", self.directory.display());
             super::must_fit(bytes, files::free_bytes(&self.directory), &place)?;
         }
-        let mut unfinished = self.data(name).into_os_string();
-        unfinished.push(".saving");
-        let unfinished = PathBuf::from(unfinished);
+        let unfinished = files::beside(&self.data(name), ".saving");
         // What an earlier attempt left when it was killed.
         let _ = std::fs::remove_file(&unfinished);
         Self::copy(&self.file, &unfinished, "MB saved", job)?;
@@ -140,20 +137,17 @@ impl Keeper for SqliteFiles {
             let place = format!("in {}", self.directory.display());
             super::must_fit(about.bytes, files::free_bytes(&self.directory), &place)?;
         }
-        let mut new = self.file.clone().into_os_string();
-        new.push(".restoring");
-        let new = PathBuf::from(new);
+        let new = files::beside(&self.file, ".restoring");
         let _ = std::fs::remove_file(&new);
         let copied = Self::copy(&data, &new, "MB restored", job)?;
         // Before the exchange: a log of other content, such as one whose database somebody removed, would be played back
         // into the restored one. That of the old content is empty, and nobody but this process has it open.
         for log in ["-wal", "-shm", "-journal"] {
-            let mut path = self.file.clone().into_os_string();
-            path.push(log);
+            let path = files::beside(&self.file, log);
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     let _ = std::fs::remove_file(&new);
-                    return Err(files::io_error("remove", Path::new(&path), &error));
+                    return Err(files::io_error("remove", &path, &error));
                 }
                 _ => {}
             }

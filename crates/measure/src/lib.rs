@@ -14,6 +14,7 @@ pub mod observation;
 mod random;
 mod recorder;
 mod squeeze;
+mod stop;
 
 pub use clock::{Clock, Nanos};
 pub use collector::{Collector, Totals, second_from};
@@ -21,3 +22,4 @@ pub use event::Event;
 pub use histogram::{Histogram, HistogramError, LatencySummary, MAX_LATENCY, PERCENTILES};
 pub use random::{ALGORITHM as RANDOM_ALGORITHM, Random};
 pub use recorder::{Counters, Outcome, Recorder, Sample, recorder};
+pub use stop::Stop;

@@ -1,7 +1,6 @@
 //! How long work tells how far it is, and how it is told to stop.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+pub use kelvin_measure::Stop;
 
 /// Hears how far a long piece of work is. Called from any thread, a few times a second at most.
 pub trait Progress: Sync {
@@ -16,32 +15,4 @@ pub struct Quiet;
 
 impl Progress for Quiet {
     fn update(&self, _what: &str, _done: u64, _total: u64, _rows: u64) {}
-}
-
-/// Asks long work, in any thread, to end early and keep what it has.
-#[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicU8>);
-
-impl Stop {
-    /// Nobody has asked yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Asks. The first time it means "finish what you are in", the second time "now".
-    pub fn request(&self) {
-        // Saturates: a hundred impatient Ctrl-C are still "now".
-        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| Some(n.saturating_add(1)));
-    }
-
-    /// Whether somebody has asked.
-    #[inline]
-    pub fn requested(&self) -> bool {
-        self.0.load(Ordering::Acquire) > 0
-    }
-
-    /// Whether somebody has asked twice: not even the transactions under way are waited for.
-    pub fn now(&self) -> bool {
-        self.0.load(Ordering::Acquire) > 1
-    }
 }

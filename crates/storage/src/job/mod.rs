@@ -1,0 +1,83 @@
+//! A job, resolved: what a job file or the flags asked for, with every value in base units and every default filled in.
+//! The parser makes it, everything else reads it.
+
+mod behaviour;
+mod data;
+mod logs;
+mod shape;
+mod targets;
+
+pub use behaviour::*;
+pub use data::*;
+pub use logs::*;
+pub use shape::*;
+pub use targets::*;
+
+use crate::error::Place;
+
+/// One section of a job file, or what one `--name` began. `numjobs` makes several workers of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// Its name: the section's, or `name=`.
+    pub name: String,
+    /// Where it was written.
+    pub place: Place,
+    /// `description=`.
+    pub description: Option<String>,
+    /// The options as given for this job, in their order, names and values as written; without those of `[global]`.
+    pub given: Vec<(String, String)>,
+    /// `numjobs=`: how many workers do the same.
+    pub clones: u32,
+    /// What is read and written.
+    pub targets: Targets,
+    /// Which I/Os, in which order.
+    pub pattern: Pattern,
+    /// How long they are.
+    pub blocks: Blocks,
+    /// What is in them.
+    pub buffers: Buffers,
+    /// When it is brought to the medium.
+    pub sync: Sync,
+    /// How many at a time.
+    pub depth: Depth,
+    /// How fast at most.
+    pub rate: Rate,
+    /// Pauses.
+    pub thinking: Option<Thinking>,
+    /// A depth that is searched for.
+    pub latency: LatencyGoal,
+    /// Coupling with other jobs.
+    pub flow: Option<Flow>,
+    /// When it may end because nothing changes any more.
+    pub steady: Option<SteadyState>,
+    /// When it begins, how long it goes on.
+    pub course: Course,
+    /// The process around it.
+    pub process: Process,
+    /// Which calls do the I/O.
+    pub engine: EngineOptions,
+    /// Whether data is looked at again.
+    pub verify: Option<Verify>,
+    /// A trace instead of a pattern.
+    pub replay: Option<Replay>,
+    /// Trims among the writes.
+    pub trims: Trims,
+    /// What errors end it.
+    pub errors: ErrorRules,
+    /// What is written down beside the result.
+    pub logs: Logs,
+    /// What the result shows.
+    pub report: ReportOptions,
+}
+
+/// All jobs of a run in their order, with what was said in `[global]`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Jobs {
+    /// The options of `[global]`, names and values as written.
+    pub global: Vec<(String, String)>,
+    /// The jobs, at least one.
+    pub jobs: Vec<Job>,
+    /// What a reader of the result should know about how the file was read: options without effect here, values that
+    /// mean something else than they seem.
+    pub notes: Vec<String>,
+}

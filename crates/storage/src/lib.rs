@@ -1,0 +1,24 @@
+//! Drives files and block devices in fio's language.
+//!
+//! A job file or flags become [`job::Jobs`]; these are laid out, run by worker threads, and counted. Workers hand over
+//! [`tick::Tick`]s, whose sums are the [`result::Outcome`], from which every output is made.
+
+mod bins;
+mod direction;
+pub mod error;
+pub mod event;
+mod io;
+pub mod job;
+pub mod log;
+pub mod message;
+mod moments;
+pub mod result;
+mod target;
+pub mod tick;
+
+pub use bins::{BINS, BinSums, Bins, bin, middle};
+pub use direction::{Direction, PerDirection};
+pub use error::{Error, Result};
+pub use io::{Io, Next, SyncCall};
+pub use moments::Moments;
+pub use target::{Target, TargetKind};

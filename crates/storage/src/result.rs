@@ -1,0 +1,244 @@
+//! What a run of jobs came to. Every output and every finding is made from this and from nothing else.
+
+use std::path::PathBuf;
+
+use kelvin_measure::Nanos;
+
+use crate::job::Jobs;
+use crate::tick::{DepthCounts, Failures};
+use crate::{BinSums, Moments, PerDirection};
+
+/// A whole run.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// What was asked for.
+    pub jobs: Jobs,
+    /// When it began, in milliseconds since 1970.
+    pub started: i64,
+    /// From the beginning of the first worker to the end of the last.
+    pub elapsed: Nanos,
+    /// The workers in their order; also those that never began.
+    pub workers: Vec<WorkerOutcome>,
+    /// The devices under the targets.
+    pub disks: Vec<DiskUse>,
+    /// Whether somebody asked to stop.
+    pub interrupted: bool,
+}
+
+/// What one worker did in the measured part.
+#[derive(Debug, Clone)]
+pub struct WorkerOutcome {
+    /// Its job, by its place in `jobs`.
+    pub job: usize,
+    /// Which clone of it, from 0.
+    pub clone: u32,
+    /// Its group, from 0: groups are told apart by `stonewall` and `new_group`.
+    pub group: u32,
+    /// Its thread's number at the kernel.
+    pub thread: i32,
+    /// When it began, in milliseconds since 1970; none when it never did.
+    pub started: Option<i64>,
+    /// From its first I/O, ramp-up included, to its end.
+    pub elapsed: Nanos,
+    /// The measured part as it was.
+    pub measured: Nanos,
+    /// From the first to the last of each direction within the measured part, which rates are divided by.
+    pub runtime: PerDirection<Nanos>,
+    /// The files and devices, in the order of the ticks.
+    pub targets: Vec<TargetOutcome>,
+    /// Of the verifying pass after the writes, where there was one: reads that are in no figure of `targets`.
+    pub verified: Option<PerDirection<DirectionOutcome>>,
+    /// Samples of the bandwidth in KiB/s.
+    pub bandwidth: PerDirection<Samples>,
+    /// Samples of the I/Os a second.
+    pub iops: PerDirection<Samples>,
+    /// Syncs.
+    pub syncs: Moments,
+    /// The same by bin.
+    pub sync_bins: BinSums,
+    /// How full the queue was.
+    pub depth: DepthCounts,
+    /// CPU time of the worker, user and system, in the measured part.
+    pub cpu: (Nanos, Nanos),
+    /// Time that it was ready to run and had no CPU; none where the kernel does not say.
+    pub run_delay: Option<Nanos>,
+    /// Context switches, voluntary and not.
+    pub switches: (u64, u64),
+    /// Page faults, major and minor.
+    pub faults: (u64, u64),
+    /// Errors that did not end it.
+    pub failures: Vec<Failures>,
+    /// What ended it before its time: the kernel's number and words.
+    pub error: Option<(i32, String)>,
+    /// The depth that a latency target led to, and whether it was kept.
+    pub latency_depth: Option<u32>,
+    /// What became of `steadystate`.
+    pub steady: Option<SteadyOutcome>,
+    /// What a reader should know, such as a depth that was cut.
+    pub notes: Vec<String>,
+}
+
+/// One file or device.
+#[derive(Debug, Clone)]
+pub struct TargetOutcome {
+    /// Its path.
+    pub path: PathBuf,
+    /// The block device below it, such as `vda`; none where there is none.
+    pub device: Option<String>,
+    /// By direction.
+    pub directions: PerDirection<DirectionOutcome>,
+}
+
+/// One direction: sums of the measured part.
+#[derive(Debug, Clone, Default)]
+pub struct DirectionOutcome {
+    /// I/Os.
+    pub ios: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// I/Os that moved less than asked.
+    pub short: u64,
+    /// I/Os given up.
+    pub dropped: u64,
+    /// I/Os that failed.
+    pub failed: u64,
+    /// Submission times.
+    pub submission: Moments,
+    /// Completion times.
+    pub completion: Moments,
+    /// Total times.
+    pub total: Moments,
+    /// Completion times by bin.
+    pub completion_bins: BinSums,
+    /// Total times by bin, where asked for.
+    pub total_bins: BinSums,
+    /// Submission times by bin, where asked for.
+    pub submission_bins: BinSums,
+    /// With a rate: times from the intended start.
+    pub response: Moments,
+    /// The same by bin.
+    pub response_bins: BinSums,
+}
+
+impl DirectionOutcome {
+    /// Adds what ended during a tick.
+    pub fn add(&mut self, tally: &crate::tick::Tally) {
+        self.ios += tally.ios;
+        self.bytes += tally.bytes;
+        self.short += tally.short;
+        self.dropped += tally.dropped;
+        self.failed += tally.failed;
+        self.submission.merge(&tally.submission);
+        self.completion.merge(&tally.completion);
+        self.total.merge(&tally.total);
+        self.response.merge(&tally.response);
+        self.completion_bins.add(&tally.completion_bins);
+        let optional = [
+            (&mut self.total_bins, &tally.total_bins),
+            (&mut self.submission_bins, &tally.submission_bins),
+            (&mut self.response_bins, &tally.response_bins),
+        ];
+        for (sums, bins) in optional {
+            if let Some(bins) = bins {
+                sums.add(bins);
+            }
+        }
+    }
+
+    /// Adds another's sums.
+    pub fn merge(&mut self, other: &Self) {
+        self.ios += other.ios;
+        self.bytes += other.bytes;
+        self.short += other.short;
+        self.dropped += other.dropped;
+        self.failed += other.failed;
+        self.submission.merge(&other.submission);
+        self.completion.merge(&other.completion);
+        self.total.merge(&other.total);
+        self.response.merge(&other.response);
+        self.completion_bins.merge(&other.completion_bins);
+        self.total_bins.merge(&other.total_bins);
+        self.submission_bins.merge(&other.submission_bins);
+        self.response_bins.merge(&other.response_bins);
+    }
+}
+
+/// Samples of a rate over equal windows.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Samples {
+    /// How many.
+    pub count: u64,
+    /// Least, greatest.
+    pub range: (f64, f64),
+    /// Sum and sum of squares.
+    pub sums: (f64, f64),
+}
+
+impl Samples {
+    /// Takes one more.
+    pub fn record(&mut self, value: f64) {
+        self.range =
+            if self.count == 0 { (value, value) } else { (self.range.0.min(value), self.range.1.max(value)) };
+        self.count += 1;
+        self.sums.0 += value;
+        self.sums.1 += value * value;
+    }
+
+    /// Their mean; 0 when there are none.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sums.0 / self.count as f64 }
+    }
+
+    /// Their standard deviation (of a sample); 0 for fewer than two.
+    pub fn deviation(&self) -> f64 {
+        if self.count < 2 {
+            return 0.0;
+        }
+        let n = self.count as f64;
+        ((self.sums.1 - self.sums.0 * self.sums.0 / n).max(0.0) / (n - 1.0)).sqrt()
+    }
+}
+
+/// What became of `steadystate`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SteadyOutcome {
+    /// Whether it was reached.
+    pub attained: bool,
+    /// The deviation or slope at the end, in the criterion's unit.
+    pub criterion: f64,
+    /// The largest deviation from the mean.
+    pub max_deviation: f64,
+    /// The slope.
+    pub slope: f64,
+    /// I/Os a second by interval of the last window.
+    pub iops: Vec<f64>,
+    /// Bytes a second.
+    pub bandwidth: Vec<f64>,
+    /// Completion time, mean in nanoseconds.
+    pub latency: Vec<f64>,
+}
+
+/// A device's own counters over the run (`/proc/diskstats`), all its users together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DiskUse {
+    /// Its name.
+    pub name: String,
+    /// Reads, writes, trims that the device did.
+    pub ios: PerDirection<u64>,
+    /// Requests merged.
+    pub merges: PerDirection<u64>,
+    /// Sectors of 512 bytes.
+    pub sectors: PerDirection<u64>,
+    /// Time of requests, in milliseconds.
+    pub ticks: PerDirection<u64>,
+    /// Flushes.
+    pub flushes: u64,
+    /// Weighted time in queue, in milliseconds.
+    pub in_queue: u64,
+    /// Time with at least one request under way, in milliseconds.
+    pub busy: u64,
+    /// Over how long, in milliseconds.
+    pub elapsed: u64,
+    /// The devices below it (of a mapped or RAID device).
+    pub below: Vec<DiskUse>,
+}

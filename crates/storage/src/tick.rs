@@ -1,0 +1,112 @@
+//! What a worker hands over while it works. The sums of what was handed over are the result: there is no second count.
+
+use kelvin_measure::Nanos;
+use kelvin_measure::event::Part;
+
+use crate::{Bins, Direction, Moments, PerDirection};
+
+/// The longest time between two ticks of a worker that does I/O.
+pub const TICK: Nanos = 500_000_000;
+
+/// What ended in one direction on one target during a tick.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// I/Os that ended, short ones included.
+    pub ios: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// I/Os that moved less than asked; the rest was asked for again.
+    pub short: u64,
+    /// I/Os that moved nothing and were given up.
+    pub dropped: u64,
+    /// I/Os that ended with an error; in no figure of time.
+    pub failed: u64,
+    /// From the beginning of handing over to its end.
+    pub submission: Moments,
+    /// From the end of handing over to the completion.
+    pub completion: Moments,
+    /// From the beginning of handing over to the completion.
+    pub total: Moments,
+    /// Completion times by bin.
+    pub completion_bins: Bins,
+    /// Total times by bin, where they were asked for.
+    pub total_bins: Option<Bins>,
+    /// Submission times by bin, where they were asked for.
+    pub submission_bins: Option<Bins>,
+    /// With a rate: from the intended start to the completion (what coordinated omission hides).
+    pub response_bins: Option<Bins>,
+    /// Moments of the same.
+    pub response: Moments,
+}
+
+/// How full the queue was. The classes are fio's: 1, 2, 4, 8, 16, 32, 64 and above, by the next power of two above for
+/// `at`; 0, 1–4, 5–8, 9–16, 17–32, 33–64, above for `submitted` and `completed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DepthCounts {
+    /// I/Os by the number under way when each was issued, itself included.
+    pub at: [u64; 7],
+    /// Calls of handing over by how many they handed over.
+    pub submitted: [u64; 7],
+    /// Calls of reaping by how many they brought.
+    pub completed: [u64; 7],
+    /// The sum over I/Os of the number under way when each was issued.
+    pub sum: u64,
+}
+
+impl DepthCounts {
+    /// Adds those of another.
+    pub fn merge(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.at, &other.at),
+            (&mut self.submitted, &other.submitted),
+            (&mut self.completed, &other.completed),
+        ];
+        for (mine, theirs) in pairs {
+            for (sum, more) in mine.iter_mut().zip(theirs) {
+                *sum += more;
+            }
+        }
+        self.sum += other.sum;
+    }
+}
+
+/// Errors of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failures {
+    /// Where.
+    pub target: u32,
+    /// Doing what; none for a sync.
+    pub direction: Option<Direction>,
+    /// The kernel's number; `EILSEQ` for data that is not what was written.
+    pub number: i32,
+    /// How many.
+    pub count: u64,
+    /// Where the first of them was, in bytes, and how long it was.
+    pub first: (u64, u32),
+    /// What the first was, in words.
+    pub message: String,
+}
+
+/// What a worker did between two moments. Ticks of a worker follow each other without a gap; none lasts longer than
+/// [`TICK`] by much, but while the worker is held up in a call. A tick does not reach over the end of the ramp-up.
+#[derive(Debug, Clone)]
+pub struct Tick {
+    /// Which worker, by its place in the plan.
+    pub worker: u32,
+    /// From this time on the run's clock.
+    pub from: Nanos,
+    /// Up to this.
+    pub to: Nanos,
+    /// Ramp-up or measured.
+    pub part: Part,
+    /// By target and direction; none where nothing happened.
+    pub targets: Vec<PerDirection<Option<Box<Tally>>>>,
+    /// Syncs that ended, and how long they took.
+    pub syncs: Moments,
+    /// The same by bin.
+    pub sync_bins: Option<Bins>,
+    /// How full the queue was.
+    pub depth: DepthCounts,
+    /// Errors.
+    pub failures: Vec<Failures>,
+}

@@ -63,7 +63,8 @@ pub(super) fn differing<'a, 'b>(
 }
 
 /// How many huge pages of so many kB the server will want, with the `shared_buffers` that are asked for: what its shared
-/// memory takes beside them now, and a part in fifty more.
+/// memory takes beside them now, and a sixteenth of the buffers for what grows with them (PostgreSQL 15 with 16 MB to 8 GB:
+/// 2.4 to 3.9 % of what is added). A server that is three pages short does not start.
 pub(super) fn pages(server: &Server, asked: &[Asked<'_>], kilobytes: u64) -> Result<u64, String> {
     let told = |error: kelvin_database::Error| error.to_string();
     let mut session = server.session().map_err(told)?;
@@ -89,7 +90,7 @@ pub(super) fn pages(server: &Server, asked: &[Asked<'_>], kilobytes: u64) -> Res
             }
         }
     };
-    let total = rest + wanted + wanted / 50;
+    let total = rest + wanted + wanted / 16;
     Ok(total.div_ceil(kilobytes * 1024) + 4)
 }
 

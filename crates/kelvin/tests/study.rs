@@ -188,6 +188,62 @@ fn a_crash_of_the_server_is_logged_and_the_setting_put_back() {
     assert_eq!(show_buffers(&server), buffers, "the setting is put back");
 }
 
+/// Both levels of every factor differ from what is there, so that the first run has all of them on.
+#[test]
+fn ctrl_c_puts_back_setting_binding_and_command() {
+    let mut server = Server::start();
+    let (buffers, cpus) = (show_buffers(&server), cpus_of(&server));
+    let one: Vec<&str> = cpus.split([',', '-']).collect();
+    let (first, last) = (one[0], one[one.len() - 1]);
+    let place = Place::new();
+    let marks = [place.path("one"), place.path("two")];
+    let command = |mark: &Path| {
+        let mark = mark.display();
+        format!("{{ apply = \"touch {mark}\", undo = \"rm -f {mark}\" }}")
+    };
+    place.write(
+        "study.toml",
+        format!(
+            "name = \"all\"\nquestion = \"?\"\n\
+             [goal]\nmetric = \"tps\"\ndirection = \"higher\"\nsmallest-effect = \"3%\"\n\
+             [hypothesis]\nstatement = \"s\"\nmechanism = \"m\"\nfactor = \"buffers\"\nfrom = \"24MB\"\nto = \"32MB\"\n\
+             predicts = [{{ metric = \"tps\", direction = \"same\" }}]\n\
+             [[factor]]\nname = \"buffers\"\nlevels = [\"24MB\", \"32MB\"]\nsetting = \"shared_buffers\"\n\
+             [[factor]]\nname = \"cpus\"\nlevels = {{ low = \"{first}\", high = \"{last}\" }}\nbind = \"server.cpus\"\n\
+             [[factor]]\nname = \"mark\"\nlevels = {{ one = {}, two = {} }}\ncommand = true\n\
+             [design]\nkind = \"factorial\"\nblocks = 1\n\
+             [run]\nworkload = \"pgbench\"\ntarget = \"postgres\"\n[run.load]\nramp-up = \"0s\"\nduration = \"60s\"\n\
+             [run.observe]\nenabled = false\n[run.pgbench]\nscale = 1\n",
+            command(&marks[0]),
+            command(&marks[1]),
+        ),
+    );
+    let mut command = place.command(&["study", "run", ".", "--allow-commands"]);
+    let child = command.env("KELVIN_SERVERS", server.base()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    wait_until("the first run is under way", LONG, || place.store().exists() && runs_in(&place) >= 1);
+    server.start_again();
+    assert!(marks.iter().any(|mark| mark.exists()), "the command is on");
+    assert_ne!(show_buffers(&server), buffers, "the setting is on");
+    let bound = cpus_of(&server);
+    assert!(bound == first || bound == last, "the server is bound: {bound}");
+
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    server.start_again();
+    assert_eq!((show_buffers(&server), cpus_of(&server)), (buffers, cpus));
+    assert!(marks.iter().all(|mark| !mark.exists()));
+    assert!(place.expect(0, &["study", "recover", "."]).contains("nothing"));
+}
+
+/// The CPUs on which the server may run, as the kernel lists them.
+fn cpus_of(server: &Server) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.instance.pid())).unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    allowed.unwrap().trim().to_owned()
+}
+
 fn runs_in(place: &Place) -> i64 {
     let store = rusqlite::Connection::open(place.store()).unwrap();
     store.query_row("SELECT count(*) FROM member", [], |row| row.get(0)).unwrap_or(0)

@@ -7,7 +7,7 @@ use kelvin_diagnose::Better;
 use kelvin_lab::ab::{self, BlockLine, Compared, Control, Explored, Look, Plan, Planning, Progress, Summary};
 use kelvin_lab::analysis::words::{plain, probability};
 use kelvin_lab::repeat::{Named, rows};
-use kelvin_lab::spec::ResetHow;
+use kelvin_lab::spec::Beginning;
 use kelvin_report::figure::significant;
 use kelvin_report::text::cut;
 use kelvin_report::{Report, compare};
@@ -37,7 +37,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let runs = plan.blocks * plan.treatments().len() as u32;
     let pilot = if plan.effect.is_some() { "a pilot of " } else { "" };
     let load = specs.first().map_or(String::new(), |spec| at_least(spec, runs));
-    let unreset = specs.iter().all(|spec| spec.reset.how == ResetHow::None);
+    let unreset = specs.iter().all(|spec| spec.beginning() == Beginning::Left);
     let reset = if unreset {
         format!("; the data are not reset between them ({HOW_TO_RESET})")
     } else {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use kelvin_lab::repeat::{Row, Steady};
-use kelvin_lab::spec::ResetHow;
+use kelvin_lab::spec::Beginning;
 use kelvin_lab::{Spec, ab, repeat};
 use kelvin_measure::event::Status;
 use kelvin_store::{GroupId, GroupKind, RunId, RunSummary, Store, StoredGroup};
@@ -55,15 +55,15 @@ pub(super) fn show(store: &Store, group: &str, json: bool) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// How the data were brought back before the runs of each treatment, by the specification of its first run; none where that
+/// The data that the runs of each treatment began with, by the specification of its first run; none where that
 /// cannot be read.
-pub(super) fn resets(store: &Store, group: &StoredGroup) -> Result<Vec<(String, Option<ResetHow>)>> {
-    let mut found: Vec<(String, Option<ResetHow>)> = Vec::new();
+pub(super) fn resets(store: &Store, group: &StoredGroup) -> Result<Vec<(String, Option<Beginning>)>> {
+    let mut found: Vec<(String, Option<Beginning>)> = Vec::new();
     for member in store.members(group.id)? {
         let treatment = member.slot.treatment;
         if found.iter().all(|(known, _)| *known != treatment) {
             let written = store.load(member.run)?.info.spec_toml;
-            let how = Spec::parse(&written, "the stored specification").ok().map(|spec| spec.reset.how);
+            let how = Spec::parse(&written, "the stored specification").ok().map(|spec| spec.beginning());
             found.push((treatment, how));
         }
     }
@@ -71,7 +71,7 @@ pub(super) fn resets(store: &Store, group: &StoredGroup) -> Result<Vec<(String, 
 }
 
 /// Whether the runs of a group began from the same data, in words; `how_to` says where a reset is asked for.
-pub(super) fn in_words(resets: &[(String, Option<ResetHow>)], how_to: &str) -> String {
+pub(super) fn in_words(resets: &[(String, Option<Beginning>)], how_to: &str) -> String {
     let Some((_, first)) = resets.first() else { return "no run was made".into() };
     if resets.iter().any(|(_, how)| how != first) {
         let each = resets.iter().map(|(treatment, how)| format!("{treatment}: {}", word(*how)));
@@ -87,8 +87,8 @@ pub(super) fn in_words(resets: &[(String, Option<ResetHow>)], how_to: &str) -> S
 }
 
 /// A reset's word in JSON.
-pub(super) fn word(how: Option<ResetHow>) -> &'static str {
-    how.map_or("unknown", ResetHow::word)
+pub(super) fn word(how: Option<Beginning>) -> &'static str {
+    how.map_or("unknown", Beginning::word)
 }
 
 fn find(store: &Store, wanted: &str) -> Result<StoredGroup> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use kelvin_lab::analysis::words::count;
 use kelvin_lab::repeat::{self, Answer, Drift, Ended, Missing, Named, Plan, Progress, Row, Spread, Summary};
-use kelvin_lab::spec::ResetHow;
+use kelvin_lab::spec::Beginning;
 use kelvin_lab::study::duration;
 use kelvin_lab::{BenchError, Spec};
 use kelvin_report::figure::significant;
@@ -100,9 +100,10 @@ fn planned(plan: &Plan, spec: &Spec, group: i64) -> String {
     } else {
         format!("{} runs", plan.runs)
     };
-    let reset = match spec.reset.how {
-        ResetHow::None => format!("; the data are not reset between them ({HOW_TO_RESET})"),
-        how => format!("; reset before each: {how}"),
+    let reset = match spec.beginning() {
+        Beginning::Left => format!("; the data are not reset between them ({HOW_TO_RESET})"),
+        Beginning::Made => "; each makes its data anew".into(),
+        Beginning::Reset(how) => format!("; reset before each: {how}"),
     };
     format!("group {group}: {runs}; {}{reset}", at_least(spec, plan.runs))
 }

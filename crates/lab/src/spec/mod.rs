@@ -22,7 +22,7 @@ use crate::find_max::Search;
 
 pub use observe::Observe;
 pub use rate::Rates;
-pub use reset::{Reset, ResetHow, Step};
+pub use reset::{Beginning, Reset, ResetHow, Step};
 pub use script::ScriptOptions;
 pub use slo::{Slo, SloFigures, Verdict};
 pub use span::Span;
@@ -67,6 +67,17 @@ pub struct Spec {
     /// The user's own scripts.
     #[serde(default)]
     pub script: ScriptOptions,
+}
+
+impl Spec {
+    /// The data that each run of a series begins with.
+    pub fn beginning(&self) -> Beginning {
+        match self.reset.how {
+            ResetHow::None if self.target.is_temporary() => Beginning::Made,
+            ResetHow::None => Beginning::Left,
+            how => Beginning::Reset(how),
+        }
+    }
 }
 
 /// A specification as a file shows it: with the table of its own workload only.

@@ -37,23 +37,46 @@ impl ResetHow {
             Self::Reload => "reload",
         }
     }
-
-    /// What it means for runs that follow each other; `how_to` says what to write where there is none.
-    pub fn in_words(self, how_to: &str) -> String {
-        match self {
-            Self::None => {
-                format!(
-                    "none: each run begins with what the one before left; {how_to} gives every run the same data"
-                )
-            }
-            how => format!("{how}: every run begins from the same data"),
-        }
-    }
 }
 
 impl fmt::Display for ResetHow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
+    }
+}
+
+/// The data that the runs of a series begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning {
+    /// What the run before left.
+    Left,
+    /// Data made for the run: the file is a temporary one.
+    Made,
+    /// Data brought back.
+    Reset(ResetHow),
+}
+
+impl Beginning {
+    /// In a word: how the data are brought back, "none", or "made anew".
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Left => ResetHow::None.word(),
+            Self::Made => "made anew",
+            Self::Reset(how) => how.word(),
+        }
+    }
+
+    /// What it means for runs that follow each other; `how_to` says what to write where data are not brought back.
+    pub fn in_words(self, how_to: &str) -> String {
+        match self {
+            Self::Left => {
+                format!(
+                    "none: each run begins with what the one before left; {how_to} gives every run the same data"
+                )
+            }
+            Self::Made => "none is needed: each run makes its data anew, in a temporary file".into(),
+            Self::Reset(how) => format!("{how}: every run begins from the same data"),
+        }
     }
 }
 

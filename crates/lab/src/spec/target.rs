@@ -22,6 +22,11 @@ impl TargetName {
         matches!(self.target(), Ok(Target::ManagedPostgres { .. }))
     }
 
+    /// Whether it is a file that is made for each run and gone after it.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.target(), Ok(Target::Sqlite { path: None }))
+    }
+
     /// As written.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -171,7 +171,7 @@ fn design(study: &Study, plan: &Plan) -> Vec<(String, String)> {
             "control".into(),
             if design.control { "the base once more in each block".into() } else { "none".into() },
         ),
-        ("reset".into(), study.run.reset.how.in_words("how = \"auto\" in [run.reset]")),
+        ("reset".into(), study.run.beginning().in_words("how = \"auto\" in [run.reset]")),
         ("runs planned".into(), plan.runs.len().to_string()),
         ("replacements allowed".into(), plan.replacements.to_string()),
         ("smallest effect that matters".into(), analysis::words::plain(study.goal.smallest_effect.ratio())),

@@ -1,6 +1,6 @@
 use kelvin_lab::repeat::Steady;
 use kelvin_lab::simulated::figure;
-use kelvin_lab::spec::WorkloadName;
+use kelvin_lab::spec::{Beginning, ResetHow, WorkloadName};
 use kelvin_store::{RunId, Slot};
 
 use super::*;
@@ -35,7 +35,7 @@ fn a_yes_has_everything_that_makes_it_one() {
 fn a_no_says_what_is_missing() {
     let spec = Spec::new(WorkloadName::Pgbench);
     let mut text = String::new();
-    let unreset = groups::in_words(&[(String::new(), Some(ResetHow::None))], HOW_TO_RESET);
+    let unreset = groups::in_words(&[(String::new(), Some(Beginning::Left))], HOW_TO_RESET);
     let few = Plan::fixed(&spec, 3);
     text.push_str(&page(&few, &Summary::of(&few, &rows(&VALUES[..3])), &unreset));
     let until = Plan::until(&spec, 6, 30, 0.004);
@@ -69,13 +69,14 @@ fn shares_read_well() {
 #[test]
 fn a_group_says_whether_its_runs_began_alike() {
     let side = |name: &str, how| (name.to_owned(), how);
-    let words = |sides: &[(String, Option<ResetHow>)]| groups::in_words(sides, "WRITE THIS");
-    let auto = Some(ResetHow::Auto);
+    let words = |sides: &[(String, Option<Beginning>)]| groups::in_words(sides, "WRITE THIS");
+    let auto = Some(Beginning::Reset(ResetHow::Auto));
     assert_eq!(words(&[side("A", auto), side("B", auto)]), "auto: every run begins from the same data");
-    let none = words(&[side("", Some(ResetHow::None))]);
+    let none = words(&[side("", Some(Beginning::Left))]);
     assert!(none.starts_with("none: ") && none.contains("WRITE THIS"), "{none}");
-    let mixed = words(&[side("A", auto), side("B", Some(ResetHow::None)), side("A'", auto)]);
+    let mixed = words(&[side("A", auto), side("B", Some(Beginning::Left)), side("A'", auto)]);
     assert!(mixed.contains("(A: auto, B: none, A': auto)") && mixed.contains("WRITE THIS"), "{mixed}");
+    assert!(words(&[side("", Some(Beginning::Made))]).contains("makes its data anew"));
     assert!(words(&[side("", None)]).starts_with("not known"));
     assert_eq!(words(&[]), "no run was made");
 }

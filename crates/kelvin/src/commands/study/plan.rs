@@ -80,7 +80,7 @@ fn summary(text: &mut String, situation: &Situation, cv: Option<f64>) {
         paragraph(text, "restart ", &words);
     }
 
-    paragraph(text, "reset   ", &study.run.reset.how.in_words("how = \"auto\" in [run.reset]"));
+    paragraph(text, "reset   ", &study.run.beginning().in_words("how = \"auto\" in [run.reset]"));
 
     let estimate = situation.estimate();
     let (total, left) = (estimate.seconds(plan.runs.len()), estimate.seconds(state.missing()));

@@ -67,6 +67,41 @@ fn the_same_folder_gives_the_same_bytes() {
     assert_eq!(place.expect(0, &["study", "report", "users", "-o", "-"]), pages.1);
 }
 
+/// The finished study in `examples/` was killed, and its server crashed, while it ran: every cell of every block was measured
+/// all the same, and the page beside it is what these runs say.
+#[test]
+fn the_finished_example_is_whole_and_says_what_its_runs_say() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/commit-buffers-huge-pages");
+    let place = Place::new();
+    let folder = place.path("commit-buffers-huge-pages");
+    std::fs::create_dir(&folder).unwrap();
+    for name in ["study.toml", "lock.json", "ledger.jsonl", "notebook.md"] {
+        std::fs::copy(example.join(name), folder.join(name)).unwrap();
+    }
+    let study = Study::read(&folder.join("study.toml")).unwrap();
+    let plan = Plan::of(&study);
+    let mut planned: Vec<(u32, String)> =
+        plan.runs.iter().map(|&run| (run.block, plan.treatment(run).name.clone())).collect();
+    let lines = std::fs::read_to_string(folder.join("ledger.jsonl")).unwrap();
+    let entries: Vec<Entry> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut measured: Vec<(u32, String)> = entries
+        .iter()
+        .filter_map(|entry| match &entry.event {
+            Event::Measured { attempt, .. } => Some((attempt.block, attempt.treatment.clone())),
+            _ => None,
+        })
+        .collect();
+    planned.sort();
+    measured.sort();
+    assert_eq!(measured, planned);
+    let sessions = entries.iter().filter(|entry| matches!(entry.event, Event::Session { .. })).count();
+    assert!(sessions > 1, "it was killed, and went on");
+
+    place.expect(0, &["study", "report", "commit-buffers-huge-pages"]);
+    let written = |folder: &Path| std::fs::read_to_string(folder.join("report.md")).unwrap();
+    assert_eq!(written(&folder), written(&example));
+}
+
 #[test]
 fn what_cannot_be_analysed_says_why_and_ends_with_2() {
     let place = Place::new();

@@ -12,8 +12,15 @@ use super::options::Options;
 use super::server::{Bench, build};
 use super::{interrupt, median as middle};
 
-const NAMES: [&str; 6] =
-    ["false-alarms", "power", "real-false-alarms", "real-power", "real-power-cpu", "record"];
+const NAMES: [&str; 7] = [
+    "false-alarms",
+    "power",
+    "real-false-alarms",
+    "real-power",
+    "real-power-cpu",
+    "real-power-tenth",
+    "record",
+];
 
 /// The record of real runs' noise.
 const RECORD: &str = "bench/lab/noise.csv";
@@ -24,6 +31,9 @@ const STUDIES: &str = "200";
 /// The slowdown that is planted, and the power with which the tool is asked to find it.
 const PERCENT: f64 = 3.0;
 const POWER: &str = "0.9";
+
+/// A slowdown that a machine finds, too, whose speed varies so much that the other takes hundreds of blocks.
+const TENTH: f64 = 10.0;
 
 /// Steps of the loop that burns CPU: about a millisecond.
 const STEPS: f64 = 4000.0;
@@ -47,8 +57,9 @@ pub(crate) fn lab(options: &Options) -> Result<()> {
             "false-alarms" => simulated(&["false-alarms", RECORD, STUDIES])?,
             "power" => simulated(&["power", RECORD, STUDIES, &PERCENT.to_string(), POWER])?,
             "real-false-alarms" => real_false_alarms(options)?,
-            "real-power" => real_power(options, &[])?,
-            "real-power-cpu" => real_power(options, &["--measure", "cpu"])?,
+            "real-power" => real_power(options, PERCENT, &[])?,
+            "real-power-cpu" => real_power(options, PERCENT, &["--measure", "cpu"])?,
+            "real-power-tenth" => real_power(options, TENTH, &["--measure", "cpu"])?,
             _ => record(options)?,
         }
         if row != "record" {
@@ -199,13 +210,13 @@ fn real_false_alarms(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Real studies of a slowdown of 3 %, planned by the tool; `judged` names another figure than the throughput.
-fn real_power(options: &Options, judged: &[&str]) -> Result<()> {
+/// Real studies of a slowdown of so many percent, planned by the tool; `judged` names another figure than the throughput.
+fn real_power(options: &Options, percent: f64, judged: &[&str]) -> Result<()> {
     let sides = Sides::new(options)?;
-    let steps = calibrate(&sides, options)?;
+    let steps = calibrate(&sides, percent, options)?;
     sides.write(&sides.b, steps, options)?;
     let mut counted = Counted::default();
-    let effect = format!("{PERCENT}%");
+    let effect = format!("{percent}%");
     let flags = [&["--effect", &effect, "--power", POWER], judged].concat();
     // More CPU for a transaction is the same as a lower throughput.
     let lower = judged.is_empty();
@@ -215,16 +226,16 @@ fn real_power(options: &Options, judged: &[&str]) -> Result<()> {
     }
     let Counted { judged, changed, void, three, blocks } = counted;
     println!(
-        "\n{changed} of {judged} studies find the {PERCENT} % ({void} were void); blocks planned: median {:.0}; means of \
+        "\n{changed} of {judged} studies find the {percent} % ({void} were void); blocks planned: median {:.0}; means of \
          three are more than 1 % slower in {three}",
         median(&blocks).unwrap_or(f64::NAN)
     );
     Ok(())
 }
 
-/// The steps with which a transaction takes 3 % longer. What a transaction costs beside its steps does not grow with
+/// The steps with which a transaction takes so many percent longer. What a transaction costs beside its steps does not grow with
 /// them: it is what is left of t(n) when t(2n) − t(n), the steps' own time, is taken off.
-fn calibrate(sides: &Sides, options: &Options) -> Result<f64> {
+fn calibrate(sides: &Sides, percent: f64, options: &Options) -> Result<f64> {
     let (mut one, mut two) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         one.push(sides.seconds(STEPS, options)?);
@@ -232,9 +243,9 @@ fn calibrate(sides: &Sides, options: &Options) -> Result<f64> {
     }
     let ratios: Vec<f64> = one.iter().zip(&two).map(|(one, two)| two / one).collect();
     let share = middle(ratios) - 1.0;
-    let steps = STEPS * (1.0 + PERCENT / 100.0 / share);
+    let steps = STEPS * (1.0 + percent / 100.0 / share);
     println!(
-        "a transaction of {STEPS} steps takes {:.0} us, {:.1} % of them in its steps; {steps:.0} steps are {PERCENT} % \
+        "a transaction of {STEPS} steps takes {:.0} us, {:.1} % of them in its steps; {steps:.0} steps are {percent} % \
          slower",
         1e6 * middle(one),
         100.0 * share

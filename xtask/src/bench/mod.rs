@@ -25,7 +25,7 @@ Usage: cargo xtask bench NAME [ROW…] [--rounds N] [--seconds N]
 Benchmarks:
   driver  Kelvin beside pgbench, and its figures beside the truth
   lab     how often A/B comparisons are wrong: false-alarms and power on recorded noise, real-false-alarms,
-          real-power and real-power-cpu on this machine; `record` prints one more series of noise
+          real-power, -cpu and -tenth on this machine; `record` prints one more series of noise
   load    loading 10 warehouses into PostgreSQL and into SQLite
   observe what watching costs, and how many findings a healthy run has
   reset   resetting 10 warehouses on PostgreSQL in each way

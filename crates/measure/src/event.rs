@@ -516,8 +516,8 @@ pub enum Event {
     Squeeze(Squeeze),
     /// What a run of I/O jobs knows beside its counts.
     Storage {
-        /// What it is: "facts" is what was seen of files, devices and host around the run, "result" the whole result as
-        /// fio's JSON has it.
+        /// What it is: "facts" is what was seen of files, devices and host around the run, "jobs" the list of
+        /// [`crate::storage::JobLine`], "result" the whole result as fio's JSON+ has it.
         what: String,
         /// The same as JSON.
         body: serde_json::Value,

@@ -14,6 +14,7 @@ pub mod observation;
 mod random;
 mod recorder;
 mod squeeze;
+pub mod storage;
 mod stop;
 
 pub use clock::{Clock, Nanos};

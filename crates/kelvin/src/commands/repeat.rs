@@ -109,10 +109,7 @@ fn planned(plan: &Plan, spec: &Spec, group: i64) -> String {
 
 /// "about 2 min for the load alone", from the specification.
 pub(super) fn at_least(spec: &Spec, runs: u32) -> String {
-    if spec.load.transactions.is_some() {
-        return "how long they take is known after the first".into();
-    }
-    let each = spec.load.ramp_up.duration() + spec.load.duration.duration();
+    let Some(each) = spec.planned() else { return "how long they take is known after the first".into() };
     format!("about {} for the load alone", duration((each * runs).as_secs_f64()))
 }
 

@@ -111,6 +111,10 @@ pub struct Verdict {
 pub fn verdict(evidence: &Evidence, point: u32) -> Option<Verdict> {
     evidence.window(point)?;
     let of = evidence.point(point)?;
+    if evidence.is_io() {
+        // What limits I/O jobs is said by their own findings: there are no sessions whose waits could be looked at.
+        return None;
+    }
     let model = time::model(evidence, of);
     let witnesses = model.as_ref().map(|model| {
         let leading = model.shares.first().map_or(Class::Other, |(class, _)| *class);

@@ -4,6 +4,7 @@ mod ab;
 mod doctor;
 mod familiar;
 mod history;
+pub(crate) mod io;
 mod language;
 mod load;
 mod observation;
@@ -32,6 +33,7 @@ use kelvin_lab::Spec;
 pub(crate) use ab::AbArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryPlace};
+pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use server::{ProfileArgs, ServerCommand};
@@ -88,6 +90,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Put a load on a database and measure it
     Run(RunArgs),
+    /// Drive files and block devices with fio's job files and options, and measure them
+    Io(Box<IoArgs>),
     /// Put a load on a database and cut its resources in turn: what does the throughput wait for?
     Squeeze(SqueezeArgs),
     /// Run two or more specifications in turn, in blocks, and tell their ratio

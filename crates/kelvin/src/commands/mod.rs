@@ -10,6 +10,7 @@ mod drop;
 mod gate;
 mod groups;
 mod history;
+pub(crate) mod io;
 mod observe;
 mod repeat;
 mod report;
@@ -24,6 +25,7 @@ mod study;
 mod workload;
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use kelvin_database::Engine;
@@ -35,10 +37,12 @@ use crate::args::{Cli, Command};
 use crate::exit::{Code, Stopped};
 
 /// Runs what was asked for.
-pub(crate) fn run(cli: Cli) -> Result<Code> {
+pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     let global = &cli.global;
-    match cli.command {
+    let code = match cli.command {
         Command::Run(args) => run::run(&args, global),
+        // Its exit codes are fio's.
+        Command::Io(args) => return Ok(io::io(&args, global)),
         Command::Squeeze(args) => squeeze::squeeze(&args, global),
         Command::Ab(args) => ab::ab(&args, global),
         Command::Groups(args) => groups::groups(&args, global),
@@ -58,7 +62,8 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
         Command::Observe(args) => observe::observe(&args, global),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),
-    }
+    }?;
+    Ok(code.into())
 }
 
 /// Refuses a database that does not hold the workload's complete data.

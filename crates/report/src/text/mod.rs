@@ -8,6 +8,7 @@ mod point;
 mod points;
 mod squeeze;
 
+pub use findings::findings;
 pub(crate) use findings::{grouped, of_finding};
 pub(crate) use latency::{UNANSWERED, footnotes};
 pub(crate) use observed::when;

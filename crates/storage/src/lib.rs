@@ -15,6 +15,7 @@ mod moments;
 pub mod result;
 mod target;
 pub mod tick;
+pub mod worker;
 
 pub use bins::{BINS, BinSums, Bins, bin, middle};
 pub use direction::{Direction, PerDirection};

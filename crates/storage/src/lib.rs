@@ -4,17 +4,21 @@
 //! [`tick::Tick`]s, whose sums are the [`result::Outcome`], from which every output is made.
 
 mod bins;
+pub mod control;
 mod direction;
 pub mod error;
 pub mod event;
 mod io;
 pub mod job;
+pub mod layout;
 pub mod log;
 pub mod message;
 mod moments;
+mod probe;
 pub mod result;
 mod target;
 pub mod tick;
+pub mod worker;
 
 pub use bins::{BINS, BinSums, Bins, bin, middle};
 pub use direction::{Direction, PerDirection};

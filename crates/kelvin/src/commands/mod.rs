@@ -34,7 +34,7 @@ use kelvin_workload::Workload;
 pub(crate) use workload::Chosen;
 
 use crate::args::{Cli, Command};
-use crate::exit::{Code, Stopped};
+use crate::exit::Stopped;
 
 /// Runs what was asked for.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode> {

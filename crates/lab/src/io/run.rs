@@ -10,6 +10,7 @@ use kelvin_measure::{Clock, Nanos, Stop};
 use kelvin_storage::control::{self, Prepared, RunOptions};
 use kelvin_storage::event::{IoEvent, State, Watcher};
 use kelvin_storage::job::{Job, Jobs, RateProcess};
+use kelvin_storage::output::{self, OutputOptions};
 use kelvin_storage::probe::{self, Facts};
 use kelvin_storage::result::{Outcome, WorkerOutcome};
 use kelvin_storage::{Direction, Target, TargetKind};
@@ -61,20 +62,11 @@ impl IoRun {
     pub fn prepare(jobs: Jobs, options: RunOptions) -> kelvin_storage::Result<Self> {
         let prepared = control::prepare(&jobs, &options)?;
         let workers: Vec<Worker> = prepared
-            .workers
+            .workers()
             .iter()
             .map(|worker| Worker { job: worker.job, targets: worker.targets.clone() })
             .collect();
-        let mut by_job: Vec<(String, Vec<Target>)> =
-            jobs.jobs.iter().map(|job| (job.name.clone(), Vec::new())).collect();
-        for worker in &workers {
-            if let Some((_, targets)) = by_job.get_mut(worker.job) {
-                let new: Vec<Target> =
-                    worker.targets.iter().filter(|target| !targets.contains(target)).cloned().collect();
-                targets.extend(new);
-            }
-        }
-        let facts = probe::before(&by_job, &jobs);
+        let facts = probe::before(&prepared.targets(), &jobs);
         Ok(Self { jobs, prepared, options, facts, workers })
     }
 
@@ -122,7 +114,7 @@ impl IoRun {
         let how = self.jobs.jobs.iter().enumerate().map(|(index, job)| {
             format!("job {}: {}", job.name, words::how(job, self.targets_of(index)))
         });
-        how.chain(self.jobs.notes.iter().cloned()).collect()
+        how.chain(self.jobs.notes.iter().chain(self.prepared.notes()).cloned()).collect()
     }
 
     fn all_targets(&self) -> impl Iterator<Item = &Target> {
@@ -166,7 +158,9 @@ impl IoRun {
             self.workers.iter().map(|worker| of_jobs.get(worker.job).copied().unwrap_or(0)).collect();
         let layout = self.layout();
         let (targets, depths) = self.shape();
-        let Self { jobs, prepared, options, mut facts, .. } = self;
+        let Self { jobs, prepared, mut options, mut facts, .. } = self;
+        // What is seen of the host beside the jobs is told on the same clock.
+        options.clock = Some(clock.clone());
         let mut relay = Relay {
             sink: &mut watched,
             view,
@@ -180,7 +174,7 @@ impl IoRun {
             laid_out: false,
             error: None,
         };
-        let ran = control::run(prepared, &options, stop, &mut relay);
+        let ran = control::run(prepared, &options, stop, &mut facts.watching(&mut relay));
         relay.end();
         let (seconds, kept) = (relay.seconds, relay.error);
         if let Some(error) = kept {
@@ -208,7 +202,7 @@ impl IoRun {
                 };
                 keep(&mut watched, "facts", &facts)?;
                 keep(&mut watched, "jobs", &lines(&outcome, &of_jobs, &targets))?;
-                let result = serde_json::from_str(&kelvin_storage::output::json(&outcome, true))
+                let result = serde_json::from_str(&output::json(&outcome, &OutputOptions::new(), true))
                     .unwrap_or(serde_json::Value::Null);
                 watched.event(&Event::Storage { what: "result".into(), body: result })?;
                 done.facts = facts;

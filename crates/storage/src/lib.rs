@@ -12,6 +12,7 @@ pub mod event;
 mod io;
 pub mod job;
 pub mod layout;
+pub mod jobfile;
 pub mod log;
 pub mod message;
 mod moments;

@@ -12,6 +12,7 @@ pub mod job;
 pub mod log;
 pub mod message;
 mod moments;
+pub mod output;
 pub mod result;
 mod target;
 pub mod tick;

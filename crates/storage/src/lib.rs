@@ -17,6 +17,7 @@ pub mod log;
 pub mod message;
 mod moments;
 pub mod probe;
+pub mod output;
 pub mod result;
 mod target;
 pub mod tick;

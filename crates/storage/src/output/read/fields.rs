@@ -71,11 +71,10 @@ fn job(fields: &Map<String, Value>, global: &[(String, String)]) -> JobResult {
         .collect();
     let depths = object(fields, "iodepth_level")
         .map(|levels| {
-            let mut levels: Vec<(String, f64)> = levels
-                .iter()
-                .map(|(label, share)| (label.clone(), share.as_f64().unwrap_or(0.0)))
-                .collect();
-            levels.sort_by_key(|(label, _)| label.trim_start_matches(">=").parse::<u64>().unwrap_or(u64::MAX));
+            let mut levels: Vec<(String, f64)> =
+                levels.iter().map(|(label, share)| (label.clone(), share.as_f64().unwrap_or(0.0))).collect();
+            levels
+                .sort_by_key(|(label, _)| label.trim_start_matches(">=").parse::<u64>().unwrap_or(u64::MAX));
             levels
         })
         .unwrap_or_default();

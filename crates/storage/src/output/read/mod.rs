@@ -78,10 +78,7 @@ pub struct JobResult {
 impl JobResult {
     /// The value of an option, by any of its names.
     pub fn option(&self, names: &[&str]) -> Option<&str> {
-        self.options
-            .iter()
-            .find(|(name, _)| names.contains(&name.as_str()))
-            .map(|(_, value)| value.as_str())
+        self.options.iter().find(|(name, _)| names.contains(&name.as_str())).map(|(_, value)| value.as_str())
     }
 }
 

@@ -8,25 +8,40 @@ use super::{Parsed, Stray, fields};
 use crate::error::Place;
 use crate::{Error, Result};
 
-/// Numbers that JSON does not have and that fio writes where a mean has no samples, each with a 0 of the same length.
-const NOT_NUMBERS: [(&str, &str); 6] = [
-    (": -nan", ":    0"),
-    (": nan", ":   0"),
-    (": -inf", ":    0"),
-    (": inf", ":   0"),
-    (":-nan", ":   0"),
-    (":nan", ":  0"),
-];
+/// Numbers that JSON does not have and that fio writes where a mean has no samples.
+const NOT_NUMBERS: [&str; 4] = ["-nan", "nan", "-inf", "inf"];
+
+/// With a 0 of the same length instead of them, so that positions stay what they are.
+fn without_not_numbers(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(colon) = [rest.find("\":"), rest.find("\" :")].into_iter().flatten().min() {
+        let after = colon + rest.get(colon..).and_then(|rest| rest.find(':')).unwrap_or(0) + 1;
+        let (before, behind) = rest.split_at(after);
+        clean.push_str(before);
+        rest = behind;
+        let value = behind.trim_start_matches(' ');
+        let blanks = behind.len() - value.len();
+        for word in NOT_NUMBERS {
+            let ends = |next: Option<char>| next.is_none_or(|next| ",}\r\n ".contains(next));
+            if let Some(next) = value.strip_prefix(word)
+                && ends(next.chars().next())
+            {
+                clean.push_str(&format!("{:>width$}", 0, width = blanks + word.len()));
+                rest = next;
+                break;
+            }
+        }
+    }
+    clean.push_str(rest);
+    clean
+}
 
 /// All results in a text, in their order. Other lines before, between and after them are kept with their positions;
 /// an error has the position of what cannot be read. At least one result is found, or that is the error.
 pub fn parse_json(text: &str, path: Option<&Path>) -> Result<Parsed> {
-    let mut clean = text.to_owned();
-    for (found, instead) in NOT_NUMBERS {
-        if clean.contains(found) {
-            clean = clean.replace(found, instead);
-        }
-    }
+    let is_suspect = NOT_NUMBERS.iter().any(|word| text.contains(word));
+    let clean = if is_suspect { without_not_numbers(text) } else { text.to_owned() };
     let mut parsed = Parsed::default();
     let mut failure = None;
     let (mut position, mut line) = (0, 1_u32);
@@ -67,7 +82,9 @@ pub fn parse_json(text: &str, path: Option<&Path>) -> Result<Parsed> {
         Some((line, column, error)) => Err(unreadable(path, line, column, &describe(&error, &parsed))),
         None if parsed.results.is_empty() => {
             let what = match parsed.stray.first() {
-                Some(stray) => format!("no result in fio's JSON here; the first line is {:?}", cut(&stray.text)),
+                Some(stray) => {
+                    format!("no result in fio's JSON here; the first line is {:?}", cut(&stray.text))
+                }
                 None => "no result in fio's JSON here: it is empty".into(),
             };
             Err(unreadable(path, 1, 0, &format!("{what} (take --output-format=json)")))

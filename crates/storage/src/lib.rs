@@ -5,6 +5,7 @@
 
 mod bins;
 mod direction;
+mod engine;
 pub mod error;
 pub mod event;
 mod io;

@@ -33,8 +33,7 @@ pub enum LogKind {
 
 impl LogKind {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Bandwidth, Self::Iops, Self::Submission, Self::Completion, Self::Total];
+    pub const ALL: [Self; 5] = [Self::Bandwidth, Self::Iops, Self::Submission, Self::Completion, Self::Total];
 
     /// As it stands in the name of a log file.
     pub fn word(self) -> &'static str {

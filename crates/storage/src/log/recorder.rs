@@ -312,9 +312,13 @@ impl Histograms {
         for direction in Direction::ALL {
             let length = std::mem::take(&mut self.io_length[direction]);
             if length > 0 {
-                rows.push(HistogramRow { at, direction, length, bins: std::mem::take(&mut self.bins[direction]) });
+                rows.push(HistogramRow {
+                    at,
+                    direction,
+                    length,
+                    bins: std::mem::take(&mut self.bins[direction]),
+                });
             }
         }
     }
 }
-

@@ -55,7 +55,8 @@ impl Summed {
 
     /// Takes a worker's chunk. Rows are taken as they are; of I/Os (`done`) the writer makes rows first.
     pub(super) fn add(&mut self, worker: u32, chunk: &Chunk, rows: impl Iterator<Item = Row>) {
-        for row in rows.filter(|row| row.kind == self.kind) {
+        let kind = self.kind;
+        for row in rows.filter(|row| row.kind == kind) {
             self.row(chunk.begin, &row);
         }
         self.latest = self.latest.max(chunk.until);
@@ -114,11 +115,8 @@ impl Summed {
                 if !is_rate && sum.ios == 0 {
                     continue;
                 }
-                let value = if is_rate {
-                    sum.amount / (sum.over as f64 / 1e9)
-                } else {
-                    sum.amount / sum.ios as f64
-                };
+                let value =
+                    if is_rate { sum.amount / (sum.over as f64 / 1e9) } else { sum.amount / sum.ios as f64 };
                 let greatest = if is_rate { value.round() as u64 } else { sum.greatest };
                 rows.push(Row {
                     kind: self.kind,

@@ -67,7 +67,9 @@ fn epoch(job: &Job, clock: i32, started: i64) -> Result<i64> {
         other => {
             return Err(Error::refused(
                 &job.name,
-                format!("log times by clock {other}: take 0 (realtime), 1 (monotonic), 4 (raw) or 7 (boottime)"),
+                format!(
+                    "log times by clock {other}: take 0 (realtime), 1 (monotonic), 4 (raw) or 7 (boottime)"
+                ),
             ));
         }
     };
@@ -82,7 +84,8 @@ impl Writer {
     /// For the workers of all jobs, in their order. Relative names are below `directory`; `started` is what the clock
     /// of the day showed at the zero of the run's clock, in milliseconds since 1970. The files are made at once.
     pub fn new(jobs: &Jobs, directory: Option<&Path>, started: i64) -> Result<Self> {
-        let mut writer = Self { files: Vec::new(), workers: Vec::new(), sums: Vec::new(), text: String::new() };
+        let mut writer =
+            Self { files: Vec::new(), workers: Vec::new(), sums: Vec::new(), text: String::new() };
         let mut by_path = BTreeMap::new();
         for job in &jobs.jobs {
             let clock = job.logs.epoch_clock.map(|clock| epoch(job, clock, started)).transpose()?;

@@ -111,3 +111,8 @@ fn attempt<S: Stream>(
         }
     }
 }
+
+#[cfg(test)]
+mod measure;
+#[cfg(test)]
+mod testing;

@@ -7,6 +7,7 @@ mod bins;
 pub mod control;
 pub mod data;
 mod direction;
+mod engine;
 pub mod error;
 pub mod event;
 mod io;

@@ -9,6 +9,8 @@ use crate::error::{Error, Result};
 use crate::job::{EngineName, Fadvise, Job, SyncOpen};
 use crate::{SyncCall, Target, TargetKind};
 
+/// `F_SET_RW_HINT` of linux/fcntl.h.
+const SET_RW_HINT: i32 = 1024 + 12;
 /// How much is read at a time by `pre_read`.
 const PIECE: usize = 1 << 20;
 
@@ -149,7 +151,7 @@ fn hint(job: &Job, target: &Target, file: &File) -> Result<()> {
     }
     if let Some(hint) = job.targets.write_hint.filter(|_| target.kind == TargetKind::File) {
         // SAFETY: the pointer is to a number that lives over the call.
-        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SET_RW_HINT, &raw const hint) } != 0 {
+        if unsafe { libc::fcntl(file.as_raw_fd(), SET_RW_HINT, &raw const hint) } != 0 {
             let what = format!("write_hint on {}", target.path.display());
             return Err(Error::system(what)(io::Error::last_os_error()));
         }

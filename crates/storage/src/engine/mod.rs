@@ -8,6 +8,8 @@ mod memory;
 mod null;
 mod numa;
 mod offload;
+#[cfg(test)]
+pub(crate) mod testing;
 mod trim;
 mod uring;
 
@@ -43,6 +45,10 @@ pub(crate) struct Request {
     /// Where they come from or go to. Nothing else touches them before the I/O has ended.
     pub(crate) address: *mut u8,
 }
+
+// SAFETY: the memory at the address is nobody else's until the I/O has ended.
+#[allow(unsafe_code, reason = "may be done by another thread")]
+unsafe impl Send for Request {}
 
 /// An I/O that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

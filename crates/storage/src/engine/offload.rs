@@ -12,16 +12,9 @@ use super::{Ended, Engine, Request, SyncCall, Wait};
 /// Most threads of a worker.
 const THREADS: u32 = 128;
 
-/// A request on its way to another thread.
-struct Sent(Request);
-
-// SAFETY: the memory at the request's address is nobody else's until the I/O has ended.
-#[allow(unsafe_code, reason = "hands a pointer to another thread")]
-unsafe impl Send for Sent {}
-
 /// Threads, each with an engine of its own.
 pub(crate) struct Offload {
-    to: Option<Sender<Sent>>,
+    to: Option<Sender<Request>>,
     from: Receiver<Ended>,
     queued: Vec<Request>,
     under_way: u32,
@@ -31,7 +24,7 @@ pub(crate) struct Offload {
 impl Offload {
     /// As many threads as the depth, each with what `engine` makes for it.
     pub(crate) fn new<E: Engine + Send + 'static>(depth: u32, mut engine: impl FnMut(u32) -> E) -> io::Result<Self> {
-        let (to, jobs) = channel::<Sent>();
+        let (to, jobs) = channel::<Request>();
         let (ended, from) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
         let threads = (0..depth.min(THREADS)).map(|number| {
@@ -43,14 +36,14 @@ impl Offload {
     }
 }
 
-fn work<E: Engine>(jobs: &Mutex<Receiver<Sent>>, ended: &Sender<Ended>, mut engine: E) {
+fn work<E: Engine>(jobs: &Mutex<Receiver<Request>>, ended: &Sender<Ended>, mut engine: E) {
     let mut results = Vec::with_capacity(1);
     loop {
         let next = match jobs.lock() {
             Ok(jobs) => jobs.recv(),
             Err(_) => return,
         };
-        let Ok(Sent(request)) = next else { return };
+        let Ok(request) = next else { return };
         engine.queue(request);
         if let Err(error) = engine.commit(&mut results) {
             results.push(Ended::of(request.slot, Err(error)));
@@ -76,7 +69,7 @@ impl Engine for Offload {
         let gone = || io::Error::other("the threads that do the I/O have ended");
         let to = self.to.as_ref().ok_or_else(gone)?;
         for request in self.queued.drain(..) {
-            to.send(Sent(request)).map_err(|_| gone())?;
+            to.send(request).map_err(|_| gone())?;
             self.under_way += 1;
         }
         Ok(())

@@ -164,7 +164,10 @@ mod tests {
         };
         // RFC 1321, FIPS 180-4 and 202 examples for "abc".
         assert_eq!(hex(VerifyMethod::Md5, b"abc"), "900150983cd24fb0d6963f7d28e17f72");
-        assert_eq!(hex(VerifyMethod::Sha1, b"abc"), "363e99a96a81064771253eba6cc25078 9dd8d09c".replace(' ', ""));
+        assert_eq!(
+            hex(VerifyMethod::Sha1, b"abc"),
+            "363e99a96a81064771253eba6cc25078 9dd8d09c".replace(' ', "")
+        );
         assert!(hex(VerifyMethod::Sha256, b"abc").starts_with("ba7816bf8f01cfea414140de5dae2223b00361a3"));
         assert!(hex(VerifyMethod::Sha256, b"abc").ends_with(&"00".repeat(32)));
         assert!(hex(VerifyMethod::Sha512, b"abc").starts_with("ddaf35a193617abacc417349ae204131"));

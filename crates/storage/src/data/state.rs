@@ -4,7 +4,7 @@
 //! Kelvin's writes. The last line tells how many lines of writes there are and the CRC-32C of all before it, so that a
 //! file that was cut is no state.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -162,7 +162,7 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
     // By its place in the file, the place among the job's targets.
     let mut places: Vec<u32> = Vec::new();
     let mut entries = Vec::new();
-    let mut seen = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     loop {
         let (number, words, before) = next()?;
         let fail = |problem: String| Err((number, problem));
@@ -205,7 +205,7 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
                 }
                 let entry = write.map_or(Entry::trimmed(length), |write| Entry::written(length, write));
                 let entry = if later { entry.or_later() } else { entry };
-                if seen.insert((*target, offset), ()).is_some() {
+                if !seen.insert((*target, offset)) {
                     return fail(format!("offset {offset} stands here twice"));
                 }
                 entries.push(((*target, offset), entry));

@@ -1,7 +1,5 @@
 //! One chunk: putting header and sum on it, and looking whether they are right.
 
-use std::fmt::Write as _;
-
 use super::{Chunks, Content, Pattern, checksum, header};
 use crate::Direction;
 use crate::error::{Error, Result};
@@ -193,8 +191,8 @@ impl Sealer {
             return Err(format!(
                 "the data does not have the sum that its header holds: {} {} and not {}{}",
                 checksum::word(self.method),
-                hex(field),
-                hex(held),
+                checksum::hex(field),
+                checksum::hex(held),
                 told(found)
             ));
         }
@@ -354,11 +352,4 @@ fn told(found: Header) -> String {
         Number::Whole(number) => format!(" (its header is of write {number})"),
         Number::Low(number) => format!(" (its header is of fio's write {number})"),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _infallible = write!(text, "{byte:02x}");
-        text
-    })
 }

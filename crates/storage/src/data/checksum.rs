@@ -1,5 +1,7 @@
 //! The sums of blocks, in the forms that fio writes them.
 
+use std::fmt::Write as _;
+
 use crc::{Algorithm, CRC_7_MMC, CRC_16_ARC, CRC_64_REDIS, Crc, Table};
 use md5::Md5;
 use sha1::{Digest, Sha1};
@@ -136,6 +138,14 @@ pub(super) fn sum(method: VerifyMethod, data: &[u8], field: &mut [u8]) {
     }
 }
 
+/// Bytes in hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _infallible = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,11 +170,14 @@ mod tests {
         let hex = |method, data: &[u8]| {
             let mut field = vec![0xee; length(method)];
             sum(method, data, &mut field);
-            field.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+            super::hex(&field)
         };
         // RFC 1321, FIPS 180-4 and 202 examples for "abc".
         assert_eq!(hex(VerifyMethod::Md5, b"abc"), "900150983cd24fb0d6963f7d28e17f72");
-        assert_eq!(hex(VerifyMethod::Sha1, b"abc"), "363e99a96a81064771253eba6cc25078 9dd8d09c".replace(' ', ""));
+        assert_eq!(
+            hex(VerifyMethod::Sha1, b"abc"),
+            "363e99a96a81064771253eba6cc25078 9dd8d09c".replace(' ', "")
+        );
         assert!(hex(VerifyMethod::Sha256, b"abc").starts_with("ba7816bf8f01cfea414140de5dae2223b00361a3"));
         assert!(hex(VerifyMethod::Sha256, b"abc").ends_with(&"00".repeat(32)));
         assert!(hex(VerifyMethod::Sha512, b"abc").starts_with("ddaf35a193617abacc417349ae204131"));

@@ -139,8 +139,8 @@ mod tests {
     fn a_header_of_fio_3_33_is_understood() {
         // fio --rw=write --bs=4k --verify=crc32c --verify_interval=2k, second chunk.
         let bytes: [u8; LENGTH] = [
-            0xca, 0xac, 5, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0x74, 0xb7, 0, 0, 0x42,
-            0xb4, 0x52, 0x10, 1, 0, 0, 0, 0xe1, 0xc9, 0xcd, 0x71,
+            0xca, 0xac, 5, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0x74, 0xb7, 0, 0,
+            0x42, 0xb4, 0x52, 0x10, 1, 0, 0, 0, 0xe1, 0xc9, 0xcd, 0x71,
         ];
         let header = Header::parse(&bytes).unwrap();
         assert_eq!((header.method, header.length, header.offset, header.thread), (5, 2048, 2048, 1));
@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn no_byte_of_it_can_change_unseen() {
-        let header = Header { method: 2, length: 512, seed: 9, offset: 0, number: Number::Whole(3), thread: 1 };
+        let header =
+            Header { method: 2, length: 512, seed: 9, offset: 0, number: Number::Whole(3), thread: 1 };
         for at in 0..LENGTH {
             for change in 1..=255 {
                 let mut bytes = header.to_bytes();

@@ -89,8 +89,11 @@ impl Remembered {
         let Some(map) = self.targets.get_mut(target as usize) else { return };
         let end = offset + u64::from(length);
         // The common case: the same block again, or a place never written.
-        while let Some((at, entry)) =
-            map.range(..end).next_back().map(|(at, entry)| (*at, *entry)).filter(|(at, entry)| at + u64::from(entry.length) > offset)
+        while let Some((at, entry)) = map
+            .range(..end)
+            .next_back()
+            .map(|(at, entry)| (*at, *entry))
+            .filter(|(at, entry)| at + u64::from(entry.length) > offset)
         {
             map.remove(&at);
             self.count -= 1;
@@ -121,7 +124,11 @@ impl Remembered {
     }
 
     /// What is known of a range: places and entries that overlap it, ascending.
-    pub(super) fn overlapping(&self, (target, offset): Place, length: u32) -> impl Iterator<Item = (u64, Entry)> {
+    pub(super) fn overlapping(
+        &self,
+        (target, offset): Place,
+        length: u32,
+    ) -> impl Iterator<Item = (u64, Entry)> {
         let end = offset + u64::from(length);
         let map = self.targets.get(target as usize);
         let first = map
@@ -167,7 +174,10 @@ mod tests {
     fn an_entry_keeps_what_it_is() {
         let entry = Entry::written(4096, 0x1234_5678_9abc);
         assert_eq!((entry.number(), entry.is_at_least()), (Some(0x1234_5678_9abc), false));
-        assert_eq!((entry.or_later().number(), entry.or_later().is_at_least()), (Some(0x1234_5678_9abc), true));
+        assert_eq!(
+            (entry.or_later().number(), entry.or_later().is_at_least()),
+            (Some(0x1234_5678_9abc), true)
+        );
         assert_eq!(Entry::trimmed(512).number(), None);
         assert_eq!(size_of::<Entry>(), 12);
     }

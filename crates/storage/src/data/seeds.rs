@@ -59,7 +59,8 @@ impl Seeds {
         let repeats = |number: u64| equal.always || mix(self.base ^ DECISION ^ mix(number)) < equal.chance;
         match &equal.set {
             Some(set) if repeats(number) => {
-                let which = (u128::from(mix(self.base ^ CHOICE ^ mix(number))) * u128::from(set.blocks)) >> 64;
+                let which =
+                    (u128::from(mix(self.base ^ CHOICE ^ mix(number))) * u128::from(set.blocks)) >> 64;
                 mix(set.base ^ mix(which as u64))
             }
             Some(_) => self.own(number),

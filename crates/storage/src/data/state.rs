@@ -4,7 +4,7 @@
 //! Kelvin's writes. The last line tells how many lines of writes there are and the CRC-32C of all before it, so that a
 //! file that was cut is no state.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -118,14 +118,20 @@ pub fn check_state(bytes: &[u8]) -> std::result::Result<(), (u32, String)> {
 
 fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32, String)> {
     if bytes.starts_with(&3_u64.to_le_bytes()) {
-        return Err((0, "this is fio's verify state, which tells of fio's generator; only Kelvin's own can be loaded".into()));
+        return Err((
+            0,
+            "this is fio's verify state, which tells of fio's generator; only Kelvin's own can be loaded"
+                .into(),
+        ));
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| (0, "not a verify state: it is not text".to_string()))?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| (0, "not a verify state: it is not text".to_string()))?;
     let mut lines = (1_u32..).zip(text.split_inclusive('\n'));
     let (mut line, mut done) = (0, 0);
     let mut next = || -> std::result::Result<(u32, &str, usize), (u32, String)> {
-        let (number, words) =
-            lines.next().ok_or_else(|| (line + 1, "the file ends too early: it was cut, or never finished".to_string()))?;
+        let (number, words) = lines.next().ok_or_else(|| {
+            (line + 1, "the file ends too early: it was cut, or never finished".to_string())
+        })?;
         line = number;
         let before = done;
         done += words.len();
@@ -136,7 +142,10 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
     };
     let (number, first, _) = next()?;
     if first != FIRST_LINE {
-        return Err((number, format!("not a verify state of Kelvin's: the first line is not {FIRST_LINE:?}")));
+        return Err((
+            number,
+            format!("not a verify state of Kelvin's: the first line is not {FIRST_LINE:?}"),
+        ));
     }
     let mut named = |name: &str| -> std::result::Result<(u32, &str), (u32, String)> {
         let (number, words, _) = next()?;
@@ -153,7 +162,7 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
     // By its place in the file, the place among the job's targets.
     let mut places: Vec<u32> = Vec::new();
     let mut entries = Vec::new();
-    let mut seen = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     loop {
         let (number, words, before) = next()?;
         let fail = |problem: String| Err((number, problem));
@@ -183,16 +192,20 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
                 let Some(target) = usize::try_from(target).ok().and_then(|target| places.get(target)) else {
                     return fail(format!("there is no target {target} above"));
                 };
-                let fits = length > 0 && offset.checked_add(length).is_some_and(|end| i64::try_from(end).is_ok());
+                let fits =
+                    length > 0 && offset.checked_add(length).is_some_and(|end| i64::try_from(end).is_ok());
                 let Some(length) = u32::try_from(length).ok().filter(|_| fits) else {
                     return fail(format!("{length} bytes at {offset} cannot have been written"));
                 };
                 if write.is_some_and(|write| write >= writes || write >> 62 > 0) {
-                    return fail(format!("write {} is beyond the {writes} writes that there were", write.unwrap_or(0)));
+                    return fail(format!(
+                        "write {} is beyond the {writes} writes that there were",
+                        write.unwrap_or(0)
+                    ));
                 }
                 let entry = write.map_or(Entry::trimmed(length), |write| Entry::written(length, write));
                 let entry = if later { entry.or_later() } else { entry };
-                if seen.insert((*target, offset), ()).is_some() {
+                if !seen.insert((*target, offset)) {
                     return fail(format!("offset {offset} stands here twice"));
                 }
                 entries.push(((*target, offset), entry));

@@ -1,7 +1,5 @@
 //! One chunk: putting header and sum on it, and looking whether they are right.
 
-use std::fmt::Write as _;
-
 use super::{Chunks, Content, Pattern, checksum, header};
 use crate::Direction;
 use crate::error::{Error, Result};
@@ -63,14 +61,23 @@ impl Sealer {
             .unwrap_or(usize::MAX);
         let shortest = interval.unwrap_or(usize::MAX).min(smallest);
         if shortest < least {
+            let with = if offset > 0 { format!(" with verify_offset={offset}") } else { String::new() };
             return refused(format!(
-                "verify={} needs chunks of at least {least} bytes, and the smallest has {shortest}; give a larger bs or verify_interval",
+                "verify={}{with} needs chunks of at least {least} bytes, and the smallest has {shortest}; give a larger bs or verify_interval",
                 checksum::word(method)
             ));
         }
         let content = Content::of(&job.buffers);
         let thread = (clone % 0xffff) as u16 + 1;
-        Ok(Self { method, chunks: Chunks { interval, least }, offset, content, pattern, thread, scratch: Vec::new() })
+        Ok(Self {
+            method,
+            chunks: Chunks { interval, least },
+            offset,
+            content,
+            pattern,
+            thread,
+            scratch: Vec::new(),
+        })
     }
 
     pub(super) fn chunks(&self) -> Chunks {
@@ -184,8 +191,8 @@ impl Sealer {
             return Err(format!(
                 "the data does not have the sum that its header holds: {} {} and not {}{}",
                 checksum::word(self.method),
-                hex(field),
-                hex(held),
+                checksum::hex(field),
+                checksum::hex(held),
                 told(found)
             ));
         }
@@ -230,7 +237,11 @@ impl Sealer {
             ));
         }
         if found.length as usize != length {
-            return Err(format!("the header is of a chunk of {} bytes, and not of {length}{}", found.length, told(found)));
+            return Err(format!(
+                "the header is of a chunk of {} bytes, and not of {length}{}",
+                found.length,
+                told(found)
+            ));
         }
         let Some(expected) = expected else { return Ok(()) };
         let wrong_number = match found.number {
@@ -243,7 +254,11 @@ impl Sealer {
         };
         if wrong_number {
             let later = if expected.or_later { " or a later one" } else { "" };
-            return Err(format!("write {}{later} is to be here, and another one is{}", expected.number, told(found)));
+            return Err(format!(
+                "write {}{later} is to be here, and another one is{}",
+                expected.number,
+                told(found)
+            ));
         }
         if expected.seed.is_some_and(|seed| seed != found.seed) {
             return Err(format!(
@@ -278,7 +293,13 @@ impl Sealer {
 
     /// What the chunk should have been, as far as that can be told: from the write that is to be there, or else from the
     /// header that was read.
-    pub(super) fn expected(&mut self, block: u64, at: u64, chunk: &[u8], write: Option<(u64, u64)>) -> Option<Vec<u8>> {
+    pub(super) fn expected(
+        &mut self,
+        block: u64,
+        at: u64,
+        chunk: &[u8],
+        write: Option<(u64, u64)>,
+    ) -> Option<Vec<u8>> {
         let (seed, number) = match write {
             Some((number, seed)) => (seed, Number::Whole(number)),
             None if !self.has_header() => (0, Number::Low(0)),
@@ -331,11 +352,4 @@ fn told(found: Header) -> String {
         Number::Whole(number) => format!(" (its header is of write {number})"),
         Number::Low(number) => format!(" (its header is of fio's write {number})"),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _infallible = write!(text, "{byte:02x}");
-        text
-    })
 }

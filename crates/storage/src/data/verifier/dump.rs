@@ -17,17 +17,27 @@ impl Dump {
     }
 
     /// Writes `NAME.OFFSET.received` and, where it is known, `NAME.OFFSET.expected`; what to add to the problem.
-    pub(super) fn keep(&mut self, target: Option<&PathBuf>, offset: u64, received: &[u8], expected: Option<&[u8]>) -> String {
+    pub(super) fn keep(
+        &mut self,
+        target: Option<&PathBuf>,
+        offset: u64,
+        received: &[u8],
+        expected: Option<&[u8]>,
+    ) -> String {
         if self.left == 0 {
             return format!("; not kept: {MOST} were already");
         }
         self.left -= 1;
-        let name = target.and_then(|path| Path::new(path).file_name()).map_or_else(|| "target".into(), |name| name.to_string_lossy());
+        let name = target
+            .and_then(|path| Path::new(path).file_name())
+            .map_or_else(|| "target".into(), |name| name.to_string_lossy());
         let file = |kind: &str| self.directory.join(format!("{name}.{offset}.{kind}"));
         let written = std::fs::write(file("received"), received)
             .and_then(|()| expected.map_or(Ok(()), |expected| std::fs::write(file("expected"), expected)));
         match (written, expected) {
-            (Ok(()), Some(_)) => format!("; kept as {}.{offset}.received and .expected", self.directory.join(&*name).display()),
+            (Ok(()), Some(_)) => {
+                format!("; kept as {}.{offset}.received and .expected", self.directory.join(&*name).display())
+            }
             (Ok(()), None) => format!(
                 "; kept as {}.{offset}.received (what was expected cannot be told)",
                 self.directory.join(&*name).display()

@@ -224,7 +224,8 @@ impl Verifier {
     pub fn backlog_due(&self) -> bool {
         let due = self.verify.after
             && self.replay.is_none()
-            && (self.verify.backlog.is_some_and(|backlog| self.since >= backlog) || self.remembered.len() >= MOST);
+            && (self.verify.backlog.is_some_and(|backlog| self.since >= backlog)
+                || self.remembered.len() >= MOST);
         if due {
             self.asked.set(true);
         }
@@ -340,7 +341,11 @@ impl Verifier {
         self.number = loaded.identity.writes.saturating_add(1 << 32);
         self.remembered = Remembered::new(self.targets.len());
         for (place, entry) in loaded.entries {
-            self.remembered.insert(place, if entry.number().is_some() { entry.or_later() } else { entry }, None);
+            self.remembered.insert(
+                place,
+                if entry.number().is_some() { entry.or_later() } else { entry },
+                None,
+            );
         }
         self.replay = None;
         self.loaded = true;
@@ -349,7 +354,12 @@ impl Verifier {
     }
 
     fn identity(&self) -> state::Identity {
-        state::Identity { job: self.job.name.clone(), clone: self.clone, seed: self.seed, writes: self.number }
+        state::Identity {
+            job: self.job.name.clone(),
+            clone: self.clone,
+            seed: self.seed,
+            writes: self.number,
+        }
     }
 
     /// Whether anybody will ask for what was written.

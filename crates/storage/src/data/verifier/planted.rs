@@ -23,7 +23,8 @@ const METHODS: [VerifyMethod; 16] = [
 ];
 
 /// How blocks are cut and where their headers are: (block, interval, offset).
-const SHAPES: [(u32, Option<u32>, u32); 4] = [(2048, None, 0), (2048, Some(512), 0), (2048, None, 300), (2500, Some(700), 200)];
+const SHAPES: [(u32, Option<u32>, u32); 4] =
+    [(2048, None, 0), (2048, Some(512), 0), (2048, None, 300), (2500, Some(700), 200)];
 
 #[test]
 fn every_one_of_a_thousand_changes_of_a_byte_is_found() {
@@ -47,7 +48,9 @@ fn every_one_of_a_thousand_changes_of_a_byte_is_found() {
             let at = random.range(0, most - 1) as usize;
             buffer[at] ^= random.range(1, 255) as u8;
             match verifier.check(&io, &buffer) {
-                Ok(()) => panic!("{method:?} {block} {interval:?} {offset}: a change of byte {at} was not found"),
+                Ok(()) => {
+                    panic!("{method:?} {block} {interval:?} {offset}: a change of byte {at} was not found")
+                }
                 Err(wrong) => {
                     let chunk = u64::from(interval.unwrap_or(block));
                     let within = (at as u64 / chunk * chunk).min(wrong.offset - io.offset);
@@ -63,8 +66,7 @@ fn every_one_of_a_thousand_changes_of_a_byte_is_found() {
 #[test]
 fn no_change_of_a_byte_passes_the_shortest_sum() {
     // Seven bits let one change of 255 pass; the second sum does not.
-    let mut verifier =
-        Verifier::new(&verifying(VerifyMethod::Crc7), 0, &[target("/t/file")], 1).unwrap();
+    let mut verifier = Verifier::new(&verifying(VerifyMethod::Crc7), 0, &[target("/t/file")], 1).unwrap();
     let mut buffer = vec![0; 512];
     verifier.stamp(&write(0, 512), &mut buffer);
     let (mut changed, mut passed_first) = (buffer.clone(), 0);

@@ -225,7 +225,9 @@ fn a_reader_verifies_by_the_headers_alone() {
     let io = read(4096, BLOCK);
     assert_eq!(reader.check(&io, medium.at(&io)), Ok(()));
     medium.0[5000] ^= 0x80;
-    assert!(reader.check(&io, medium.at(&io)).unwrap_err().problem.starts_with("the data does not have the sum"));
+    assert!(
+        reader.check(&io, medium.at(&io)).unwrap_err().problem.starts_with("the data does not have the sum")
+    );
     assert!(reader.check(&read(0, BLOCK), &medium.0[..4096]).is_err());
 }
 
@@ -297,7 +299,14 @@ fn what_cannot_be_verified_whole_is_refused() {
         }),
         refused(&|job| job.verify = None),
     ];
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    job "example": verify=sha512 needs chunks of at least 169 bytes, and the smallest has 128; give a larger bs or verify_interval
+    job "example": verify_offset=100 lies within the header, which takes 168 bytes with verify=sha512; give 168 or more
+    job "example": verify=sha512 with verify_offset=4000 needs chunks of at least 4169 bytes, and the smallest has 4096; give a larger bs or verify_interval
+    job "example": verify=pattern needs verify_pattern=
+    job "example": experimental_verify and verify_only draw the writes again and cannot tell which of them were trimmed; leave the trims out, or the option
+    job "example": nothing to verify: verify= is not given
+    "#);
 }
 
 /// What the killed writer does: blocks by number, the state after every few, until it is killed.

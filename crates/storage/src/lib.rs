@@ -6,6 +6,7 @@
 mod bins;
 pub mod control;
 mod direction;
+mod engine;
 pub mod error;
 pub mod event;
 mod io;

@@ -15,7 +15,7 @@ pub mod layout;
 pub mod log;
 pub mod message;
 mod moments;
-mod probe;
+pub mod probe;
 pub mod result;
 mod target;
 pub mod tick;

@@ -16,7 +16,9 @@ pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
             match before.get(other.as_str()) {
                 Some(1) => {}
                 Some(_) => {
-                    return refused(format!("wait_for={other} does not say which: several jobs have that name"));
+                    return refused(format!(
+                        "wait_for={other} does not say which: several jobs have that name"
+                    ));
                 }
                 None => return refused(format!("wait_for={other}: no job before this one has that name")),
             }
@@ -41,7 +43,9 @@ pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
         if let Some(steady) = job.steady
             && (steady.interval == 0 || steady.window / steady.interval < 2)
         {
-            return refused("ss_dur= has to hold at least two of ss_interval=, or nothing can be seen".into());
+            return refused(
+                "ss_dur= has to hold at least two of ss_interval=, or nothing can be seen".into(),
+            );
         }
     }
     Ok(())

@@ -73,7 +73,9 @@ impl Collected {
 
     /// Adds a tick, which has to follow the last.
     pub(super) fn tick(&mut self, tick: &Tick) -> Result<()> {
-        let wrong = |what: String| Err(Error::Disagreement(format!("job {:?}, worker {}: {what}", self.name, self.number)));
+        let wrong = |what: String| {
+            Err(Error::Disagreement(format!("job {:?}, worker {}: {what}", self.name, self.number)))
+        };
         let last = self.seen.map_or(0, |seen| seen.1);
         if tick.from < last || tick.to < tick.from {
             return wrong(format!(
@@ -170,7 +172,11 @@ impl Collected {
     }
 
     /// The result. `origin` is the run's beginning in milliseconds since 1970.
-    pub(super) fn outcome(self, origin: i64, steady: Option<crate::result::SteadyOutcome>) -> Result<WorkerOutcome> {
+    pub(super) fn outcome(
+        self,
+        origin: i64,
+        steady: Option<crate::result::SteadyOutcome>,
+    ) -> Result<WorkerOutcome> {
         self.check()?;
         let course = self.course();
         let end = self.end.unwrap_or_default();
@@ -218,7 +224,10 @@ impl Collected {
             let passed = self.passed[direction];
             let times = sum.completion_bins.count();
             let problem = if (sum.ios, sum.bytes) != passed {
-                format!("{} I/Os and {} bytes in the sums, {} and {} in the ticks", sum.ios, sum.bytes, passed.0, passed.1)
+                format!(
+                    "{} I/Os and {} bytes in the sums, {} and {} in the ticks",
+                    sum.ios, sum.bytes, passed.0, passed.1
+                )
             } else if sum.completion.count > sum.ios {
                 format!("{} completion times of {} I/Os", sum.completion.count, sum.ios)
             } else if times > 0 && times != sum.completion.count {

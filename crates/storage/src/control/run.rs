@@ -250,9 +250,11 @@ impl<'a> Run<'a> {
 
     /// Takes note of threads that have ended.
     fn reap(&mut self) -> Result<()> {
-        let is_finished = |thread: &Option<JoinHandle<()>>| thread.as_ref().is_some_and(JoinHandle::is_finished);
+        let is_finished =
+            |thread: &Option<JoinHandle<()>>| thread.as_ref().is_some_and(JoinHandle::is_finished);
         let threads = self.threads.iter().enumerate();
-        let finished: Vec<usize> = threads.filter(|(_, t)| is_finished(t)).map(|(worker, _)| worker).collect();
+        let finished: Vec<usize> =
+            threads.filter(|(_, t)| is_finished(t)).map(|(worker, _)| worker).collect();
         if finished.is_empty() {
             return Ok(());
         }
@@ -389,10 +391,18 @@ fn schedule(prepared: &Prepared) -> Schedule {
         let course = &job.course;
         let exit = (course.exit_all || job.errors.exit_all)
             .then_some(Exit { what: course.exit_what, only_on_error: !course.exit_all });
-        let waited_for = |other: &&super::PlannedWorker| Some(&prepared.job(other).name) == course.wait_for.as_ref();
+        let waited_for =
+            |other: &&super::PlannedWorker| Some(&prepared.job(other).name) == course.wait_for.as_ref();
         let workers = prepared.workers.iter().enumerate();
         let after = workers.filter(|(_, other)| waited_for(other)).map(|(number, _)| number).collect();
-        Turn { stage: Stage::Waiting, wall: worker.wall, group: worker.group, delay: worker.delay, after, exit }
+        Turn {
+            stage: Stage::Waiting,
+            wall: worker.wall,
+            group: worker.group,
+            delay: worker.delay,
+            after,
+            exit,
+        }
     };
     Schedule(prepared.workers.iter().map(turn).collect())
 }

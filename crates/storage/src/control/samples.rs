@@ -64,9 +64,16 @@ mod tests {
     #[test]
     fn windows_are_filled_by_ticks_and_a_standstill_counts_only_between_ios() {
         let mut windows = Windows::new(500_000_000);
-        for (millis, amount) in
-            [(500, 0.0), (250, 100.0), (250, 150.0), (500, 0.0), (499, 499.0), (1000, 3000.0), (700, 0.0), (20, 9.0)]
-        {
+        for (millis, amount) in [
+            (500, 0.0),
+            (250, 100.0),
+            (250, 150.0),
+            (500, 0.0),
+            (499, 499.0),
+            (1000, 3000.0),
+            (700, 0.0),
+            (20, 9.0),
+        ] {
             windows.add(millis * 1_000_000, amount);
         }
         let samples = windows.samples();

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -27,12 +27,12 @@ pub(super) fn start(
     std::thread::Builder::new().name(name).spawn(move || {
         let number = plan.number;
         let lived = catch_unwind(AssertUnwindSafe(|| whole(&*work, plan, &shared, &directory)));
-        let problem = match lived {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error_number(&error)),
-            Err(panic) => Some((libc::EFAULT, format!("its thread died: {}", words(&*panic)))),
+        let (failed, problem) = match lived {
+            Ok(Ok(failed)) => (failed, None),
+            Ok(Err(error)) => (true, Some(error_number(&error))),
+            Err(panic) => (true, Some((libc::EFAULT, format!("its thread died: {}", words(&*panic))))),
         };
-        let state = if problem.is_some() { State::Failed } else { State::Ended };
+        let state = if failed { State::Failed } else { State::Ended };
         if let Some(error) = problem {
             let thread = rustix::thread::gettid().as_raw_nonzero().get();
             let end = WorkerEnd { worker: number, thread, error: Some(error), ..WorkerEnd::default() };
@@ -43,7 +43,8 @@ pub(super) fn start(
     })
 }
 
-fn whole(work: &dyn Work, plan: WorkerPlan, shared: &Shared, directory: &std::path::Path) -> Result<()> {
+/// All that a worker's thread does; whether the worker itself ended with an error, which it has told.
+fn whole(work: &dyn Work, plan: WorkerPlan, shared: &Shared, directory: &Path) -> Result<bool> {
     let number = plan.number;
     let job = Arc::clone(&plan.job);
     let tell = |message: Message| {
@@ -68,15 +69,11 @@ fn whole(work: &dyn Work, plan: WorkerPlan, shared: &Shared, directory: &std::pa
     if let Some(command) = &job.process.after {
         execute(command, &job.name, "postrun", directory)?;
     }
-    match end.error {
-        // It was told with the worker's own end; here it only decides on the last state.
-        Some((code, words)) => Err(Error::System { what: words, cause: io::Error::from_raw_os_error(code) }),
-        None => Ok(()),
-    }
+    Ok(end.error.is_some())
 }
 
 /// Runs a command of the job's, with its output in a file of fio's name.
-fn execute(command: &str, job: &str, when: &str, directory: &std::path::Path) -> Result<()> {
+fn execute(command: &str, job: &str, when: &str, directory: &Path) -> Result<()> {
     let path = directory.join(format!("{}.{when}.txt", job.replace('/', "_")));
     let failed = || Error::system(format!("exec_{when}={command}"));
     let output = File::create(&path).map_err(Error::system(format!("cannot write {}", path.display())))?;

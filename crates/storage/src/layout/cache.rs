@@ -62,12 +62,14 @@ pub fn advise(file: &File, job: &Job, target: &Target) {
 
 /// Reads a worker's regions once, so that the page cache holds them (`pre_read=`).
 pub(crate) fn pre_read(worker: u32, targets: &[Target], stop: &Stop, report: Report<'_>) -> Result<()> {
-    let regular = || targets.iter().filter(|target| matches!(target.kind, TargetKind::File | TargetKind::Block));
+    let regular =
+        || targets.iter().filter(|target| matches!(target.kind, TargetKind::File | TargetKind::Block));
     let total = regular().map(|target| target.length).sum();
     let mut done = 0;
     let mut buffer = vec![0; 1 << 20];
     for target in regular() {
-        let failed = |cause| Error::System { what: format!("cannot read {} before", target.path.display()), cause };
+        let failed =
+            |cause| Error::System { what: format!("cannot read {} before", target.path.display()), cause };
         let what = format!("reading {} before", target.path.display());
         let mut file = File::open(&target.path).map_err(failed)?;
         file.seek(SeekFrom::Start(target.begin)).map_err(failed)?;

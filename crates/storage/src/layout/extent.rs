@@ -12,7 +12,9 @@ pub(crate) fn unwritten(file: &File, range: Range<u64>) -> io::Result<Vec<Range<
     match mapped(file, range.clone()) {
         Ok(written) => Ok(rest(range, &written)),
         // Filesystems without FIEMAP, such as tmpfs.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL)) => {
+        Err(error)
+            if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL)) =>
+        {
             holes(file, range)
         }
         Err(error) => Err(error),
@@ -101,14 +103,16 @@ fn mapped(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
         // SAFETY: the request is laid out as the kernel's `struct fiemap` and has room for as many extents as it says;
         // the kernel writes to nothing else, and the descriptor is open as long as `file` is borrowed.
         #[allow(unsafe_code)] // no crate at hand wraps this call
-        let answer = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, std::ptr::from_mut(&mut *request)) };
+        let answer =
+            unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, std::ptr::from_mut(&mut *request)) };
         if answer < 0 {
             return Err(io::Error::last_os_error());
         }
         let extents = request.extents.get(..request.mapped as usize).unwrap_or(&[]);
         let Some(last) = extents.last() else { break };
         let written_ones = extents.iter().filter(|extent| extent.flags & UNWRITTEN == 0);
-        written.extend(written_ones.map(|extent| extent.logical..extent.logical.saturating_add(extent.length)));
+        written
+            .extend(written_ones.map(|extent| extent.logical..extent.logical.saturating_add(extent.length)));
         let next = last.logical.saturating_add(last.length);
         if last.flags & LAST != 0 || next <= at {
             break;
@@ -143,7 +147,10 @@ mod tests {
             file.write_all_at(&vec![7; PAGE as usize], PAGE).unwrap();
             rustix::fs::fallocate(&file, FallocateFlags::empty(), 4 * PAGE, 2 * PAGE).unwrap();
             file.write_all_at(&vec![7; PAGE as usize], 5 * PAGE).unwrap();
-            assert_eq!(unwritten(&file, 0..8 * PAGE).unwrap(), [0..PAGE, 2 * PAGE..5 * PAGE, 6 * PAGE..8 * PAGE]);
+            assert_eq!(
+                unwritten(&file, 0..8 * PAGE).unwrap(),
+                [0..PAGE, 2 * PAGE..5 * PAGE, 6 * PAGE..8 * PAGE]
+            );
             assert_eq!(unwritten(&file, PAGE..2 * PAGE).unwrap(), Vec::<Range<u64>>::new());
             assert_eq!(unwritten(&file, 3 * PAGE..4 * PAGE).unwrap(), [3 * PAGE..4 * PAGE]);
         }

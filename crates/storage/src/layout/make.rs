@@ -30,7 +30,8 @@ pub(crate) type Report<'a> = &'a (dyn Fn(u32, &str, u64, u64) + Sync);
 /// Carries out a plan. What is there when it ends early is kept: the same plan made anew goes on from there.
 pub(crate) fn make(plan: &Plan, stop: &Stop, report: Report<'_>) -> Result<()> {
     for directory in &plan.directories {
-        fs::create_dir_all(directory).map_err(Error::system(format!("cannot make {}", directory.display())))?;
+        fs::create_dir_all(directory)
+            .map_err(Error::system(format!("cannot make {}", directory.display())))?;
     }
     let total = plan.makings.iter().flat_map(|making| &making.steps).map(|step| step.bytes()).sum();
     let progress = Progress { done: Mutex::new(0), total, report };
@@ -83,7 +84,8 @@ fn one(making: &Making, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
         return Ok(());
     }
     let shown = making.path.display();
-    let failed = |what: &str, cause: io::Error| Error::System { what: format!("cannot {what} {shown}"), cause };
+    let failed =
+        |what: &str, cause: io::Error| Error::System { what: format!("cannot {what} {shown}"), cause };
     // Never cut here: what is in a file stays unless a step says otherwise.
     let file = OpenOptions::new()
         .read(true)
@@ -94,7 +96,8 @@ fn one(making: &Making, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
         .map_err(|cause| failed("open", cause))?;
     let what = format!("laying out {shown}");
     progress.add(making, &what, 0);
-    let writer = Writer { making, file: &file, what: &what, stop, progress, filling: Filling::new(making.seed) };
+    let writer =
+        Writer { making, file: &file, what: &what, stop, progress, filling: Filling::new(making.seed) };
     for step in &making.steps {
         match *step {
             Step::Truncate => file.set_len(0).map_err(|cause| failed("empty", cause))?,
@@ -103,13 +106,15 @@ fn one(making: &Making, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
             }
             Step::Data { from, to, reserve } => {
                 if reserve {
-                    together(&file, from, to, making.fallocate).map_err(|cause| full(making, cause, from, to))?;
+                    together(&file, from, to, making.fallocate)
+                        .map_err(|cause| full(making, cause, from, to))?;
                 }
                 writer.write(from..to)?;
             }
             Step::UntilFull { from } => writer.until_full(from)?,
             Step::Fill { from, to } if making.kind == TargetKind::File => {
-                let parts = extent::unwritten(&file, from..to).map_err(|cause| failed("find the holes of", cause))?;
+                let parts =
+                    extent::unwritten(&file, from..to).map_err(|cause| failed("find the holes of", cause))?;
                 let missing: u64 = parts.iter().map(|part| part.end - part.start).sum();
                 progress.add(making, &what, to - from - missing);
                 for part in parts {
@@ -191,7 +196,8 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn write(&self, range: Range<u64>) -> Result<()> {
-        self.chunks(range, |_, _| Ok(true)).map_err(|(at, cause)| full(self.making, cause, at, at + CHUNK as u64))
+        self.chunks(range, |_, _| Ok(true))
+            .map_err(|(at, cause)| full(self.making, cause, at, at + CHUNK as u64))
     }
 
     /// Writes where a device shows nothing but zeros in a whole chunk's 4 KiB: what holds data is left alone, so that

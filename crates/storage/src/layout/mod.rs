@@ -16,7 +16,6 @@ mod space;
 
 use std::io;
 
-pub(crate) use amount::bytes;
 pub use cache::advise;
 pub(crate) use cache::{invalidate, pre_read};
 pub(crate) use make::{make, size as size_now};

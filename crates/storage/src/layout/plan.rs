@@ -150,7 +150,8 @@ impl Planner<'_> {
         random: &mut Random,
     ) -> Result<Target> {
         let job = who.job;
-        let refused = |problem: String| Error::refused(&job.name, format!("{}: {problem}", name.path.display()));
+        let refused =
+            |problem: String| Error::refused(&job.name, format!("{}: {problem}", name.path.display()));
         let key = self.look(job, name)?;
         let diskless = job.engine.name == EngineName::Null;
         let Some(known) = self.known.get(&key) else { return Err(refused("it is not known".into())) };
@@ -186,7 +187,9 @@ impl Planner<'_> {
         let facts = match fs::metadata(path) {
             Ok(facts) => Some(facts),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(cause) => return Err(Error::System { what: format!("cannot look at {}", path.display()), cause }),
+            Err(cause) => {
+                return Err(Error::System { what: format!("cannot look at {}", path.display()), cause });
+            }
         };
         let parent = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -289,7 +292,8 @@ impl Planner<'_> {
                 ));
             }
             if needs_data {
-                let reserve = matches!(targets.fallocate, Fallocate::Native | Fallocate::Posix | Fallocate::Keep);
+                let reserve =
+                    matches!(targets.fallocate, Fallocate::Native | Fallocate::Posix | Fallocate::Keep);
                 steps.push(Step::Data { from: size, to: end, reserve });
                 known.size = Some(end);
             } else {
@@ -344,7 +348,8 @@ impl Planner<'_> {
         if !self.rules.prepare || self.rules.read_only {
             return;
         }
-        let confirmed = self.rules.destroy.iter().any(|path| fs::canonicalize(path).is_ok_and(|path| path == *key));
+        let confirmed =
+            self.rules.destroy.iter().any(|path| fs::canonicalize(path).is_ok_and(|path| path == *key));
         if !confirmed {
             let note = format!(
                 "{0} is not prepared: filling a device needs --i-know-it-destroys {0}",

@@ -13,12 +13,6 @@ pub(super) struct Region {
     pub length: u64,
 }
 
-impl Region {
-    pub(super) fn end(self) -> u64 {
-        self.begin.saturating_add(self.length)
-    }
-}
-
 /// What a target is before anything is done to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {

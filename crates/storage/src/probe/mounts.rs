@@ -67,7 +67,8 @@ pub(crate) fn all(tree: &Tree) -> Vec<Mount> {
 /// later mounts hide earlier ones. A btrfs subvolume has a number that no mount has.
 pub(crate) fn of<'a>(mounts: &'a [Mount], path: &Path, number: &str) -> Option<&'a Mount> {
     let shows = || mounts.iter().filter(|mount| path.starts_with(&mount.point));
-    let longest = |of: &mut dyn Iterator<Item = &'a Mount>| of.max_by_key(|mount| mount.point.as_os_str().len());
+    let longest =
+        |of: &mut dyn Iterator<Item = &'a Mount>| of.max_by_key(|mount| mount.point.as_os_str().len());
     longest(&mut shows().filter(|mount| mount.number == number)).or_else(|| longest(&mut shows()))
 }
 

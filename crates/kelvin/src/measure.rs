@@ -86,7 +86,7 @@ impl<'a> StoreBench<'a> {
     ) -> Result<Done> {
         if spec.workload == WorkloadName::Io {
             let run = io_run(spec, &self.destroys)?;
-            let (id, done) = self.run_io(spec, run, notes, member, &mut Unseen)?;
+            let (id, done) = self.run_io(spec, run, member, &Clock::real(), &mut Unseen)?;
             if done.result.is_none() {
                 return Err(anyhow!(done.error.unwrap_or_default()).context(format!("run {id} ended early")));
             }
@@ -131,11 +131,10 @@ impl<'a> StoreBench<'a> {
         &mut self,
         spec: &Spec,
         run: IoRun,
-        mut notes: Vec<String>,
         member: Option<(GroupId, &Slot)>,
+        clock: &Clock,
         view: &mut dyn Watcher,
     ) -> Result<(RunId, IoDone)> {
-        notes.extend(run.notes());
         let environment = Environment::of_files(run.target(), run.place().as_deref());
         let info = NewRun {
             workload: spec.workload.as_str().into(),
@@ -150,14 +149,14 @@ impl<'a> StoreBench<'a> {
             headline: "IOPS".into(),
             headline_per: Per::Second,
             counter_names: run.counters(),
-            notes,
+            notes: run.notes(),
             environment: serde_json::to_value(&environment)?,
             started: jiff::Timestamp::now(),
         };
         let writer = self.begin(&info, &environment, member, spec)?;
         let id = writer.id();
         let mut sinks = Sinks { writer, live: &mut *self.live, metrics: self.metrics.as_mut() };
-        let done = run.execute(&spec.observe, &Clock::real(), self.stop, &mut sinks, view);
+        let done = run.execute(&spec.observe, clock, self.stop, &mut sinks, view);
         drop(sinks);
         self.live.end();
         let done = done.with_context(|| format!("run {id} ended early"))?;

@@ -7,6 +7,8 @@ use kelvin_storage::job::Jobs;
 
 /// Files that include each other deeper than this do it in a circle.
 const DEEPEST: u32 = 16;
+/// The option that makes a job wait for those before it, by its names.
+const WALLS: [&str; 2] = ["stonewall", "wait_for_previous"];
 /// A job file longer than this is none.
 const LONGEST: u64 = 4 << 20;
 
@@ -37,9 +39,9 @@ fn add_file(out: &mut String, path: &Path, depth: u32) -> Result<(), String> {
             continue;
         }
         let line = expanded(line, |name| std::env::var(name).ok());
-        match line.trim().strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) {
+        match line.trim().strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t', '='])) {
             Some(name) => {
-                let named = Path::new(name.trim());
+                let named = Path::new(name.trim_start_matches([' ', '\t', '=']));
                 let beside = path.parent().unwrap_or(Path::new("")).join(named);
                 let found = if named.is_relative() && !named.exists() { beside } else { named.to_owned() };
                 add_file(out, &found, depth + 1)?;
@@ -52,14 +54,17 @@ fn add_file(out: &mut String, path: &Path, depth: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// A line with `${NAME}` replaced by its variable, which is empty when there is none of the name, as in fio.
+/// A line with `${NAME}` replaced by its variable. One that is not set stays, for the parser to refuse it with its place.
 fn expanded(line: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = line;
     while let Some(at) = rest.find("${") {
         let Some(end) = rest[at..].find('}') else { break };
         out.push_str(&rest[..at]);
-        out.push_str(&variable(&rest[at + 2..at + end]).unwrap_or_default());
+        match variable(&rest[at + 2..at + end]) {
+            Some(value) => out.push_str(&value),
+            None => out.push_str(&rest[at..=at + end]),
+        }
         rest = &rest[at + end + 1..];
     }
     out.push_str(rest);
@@ -103,8 +108,12 @@ pub fn of(jobs: &Jobs) -> String {
         section("global", &jobs.global);
     }
     for job in &jobs.jobs {
-        let options: Vec<(String, String)> =
+        let mut options: Vec<(String, String)> =
             job.given.iter().filter(|(name, _)| name != "name").cloned().collect();
+        // Between job files there is a wall that nobody wrote.
+        if job.course.stonewall && !options.iter().any(|(name, _)| WALLS.contains(&name.as_str())) {
+            options.push((WALLS[0].into(), String::new()));
+        }
         section(&job.name, &options);
     }
     out
@@ -118,12 +127,12 @@ mod tests {
     fn what_a_file_includes_and_asks_of_the_environment_is_in_its_text() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        std::fs::write(path("common.inc"), "[global]\nsize=1m\n").unwrap();
-        std::fs::write(path("job.fio"), "; ${PATH} stays\ninclude common.inc\n[a]\nfilename=x${NO_SUCH_VARIABLE}y\n")
+        std::fs::write(path("common.inc"), "size=1m\n").unwrap();
+        std::fs::write(path("job.fio"), "; ${PATH} stays\n[global]\ninclude common.inc\n[a]\nfilename=x\n")
             .unwrap();
         assert_eq!(
             resolved(&path("job.fio")).unwrap(),
-            "; ${PATH} stays\n[global]\nsize=1m\n[a]\nfilename=xy\n"
+            "; ${PATH} stays\n[global]\nsize=1m\n[a]\nfilename=x\n"
         );
         std::fs::write(path("circle.fio"), format!("include {}\n", path("circle.fio").display())).unwrap();
         assert!(resolved(&path("circle.fio")).unwrap_err().contains("16 deep"));
@@ -134,7 +143,7 @@ mod tests {
     fn variables_are_replaced_and_nothing_else() {
         let known = |name: &str| (name == "A").then(|| "1".to_owned());
         for (line, expected) in
-            [("x=${A}${B}2", "x=12"), ("x=$A", "x=$A"), ("x=${A", "x=${A"), ("${A}}", "1}"), ("é${A}é", "é1é")]
+            [("x=${A}${B}2", "x=1${B}2"), ("x=$A", "x=$A"), ("x=${A", "x=${A"), ("${A}}", "1}"), ("é${A}é", "é1é")]
         {
             assert_eq!(expanded(line, known), expected);
         }

@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
     ) -> Self {
         let (sender, messages) = channel();
         let flows: Vec<_> = prepared.workers.iter().map(|worker| prepared.job(worker).flow).collect();
-        let shared = Arc::new(Shared::new(Clock::real(), stop.clone(), sender, &flows));
+        let shared = Arc::new(Shared::new(options.clock.clone().unwrap_or_else(Clock::real), stop.clone(), sender, &flows));
         let collected = prepared.workers.iter().enumerate();
         let collected = collected
             .map(|(number, worker)| Collected::new(number as u32, worker.clone(), prepared.job(worker)))

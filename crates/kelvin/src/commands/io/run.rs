@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -11,8 +11,9 @@ use kelvin_lab::io::{IoDone, IoRun, text};
 use kelvin_lab::{Sink, SinkError, Spec};
 use kelvin_measure::{Clock, Event, Stop};
 use kelvin_storage::control;
-use kelvin_storage::job::Jobs;
-use kelvin_storage::jobfile::{self, Parsed, RunWords};
+use kelvin_storage::error::Place;
+use kelvin_storage::job::{Job, Jobs};
+use kelvin_storage::jobfile::{self, Asked, Eta, OutputFormat, Parsed, RunWords};
 use kelvin_storage::output::status::{Dumps, StatusLine, StatusOptions};
 use kelvin_storage::output::{self, Format, OutputOptions};
 use kelvin_store::{RunId, Store};
@@ -32,11 +33,11 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
         bail!("no job: give a job file, or --name=… --rw=… --filename=…; kelvin io --help has examples");
     }
     let parsed = jobfile::parse_words(&words)?;
-    if let Some(told) = only_told(&parsed)? {
+    if let Some(told) = only_told(&parsed) {
         out::write(&told)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let spec = spec(&words, &parsed, &args.flags)?;
+    let spec = spec(&parsed, &args.flags)?;
     if args.flags.load.print_spec {
         out::write(&spec.to_toml())?;
         return Ok(ExitCode::SUCCESS);
@@ -55,67 +56,60 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
 }
 
 /// What is asked for without a run: help, the version, the jobs as they were understood.
-fn only_told(parsed: &Parsed) -> Result<Option<String>> {
+fn only_told(parsed: &Parsed) -> Option<String> {
     let run = &parsed.run;
-    if let Some(told) = run.told() {
-        return Ok(Some(told));
-    }
-    if parsed.jobs.jobs.is_empty() {
-        bail!("no job: give a job file, or --name=… --rw=… --filename=…");
-    }
-    if run.show_command {
-        return Ok(Some(jobfile::shown(&parsed.jobs)));
-    }
-    Ok(run.parse_only.then(String::new))
+    let told = match &run.asked {
+        Some(Asked::Help) => jobfile::flags_help(),
+        Some(Asked::Version) => format!("{}\n", output::VERSION),
+        Some(Asked::CommandHelp(option)) => jobfile::command_help(option.as_deref()),
+        Some(Asked::EngineHelp(engine)) => jobfile::engine_help(engine.as_deref()),
+        None if run.show_command => jobfile::shown(&parsed.jobs) + "\n",
+        None if run.parse_only => String::new(),
+        None => return None,
+    };
+    Some(told)
 }
 
 /// The specification that repeats the run, with Kelvin's own flags.
-pub(super) fn spec(words: &[String], parsed: &Parsed, flags: &IoFlags) -> Result<Spec> {
+pub(super) fn spec(parsed: &Parsed, flags: &IoFlags) -> Result<Spec> {
     let mut spec = Spec::new(WORKLOAD);
-    spec.io.job = match files_alone(words, parsed) {
-        Some(files) => of_files(&files)?,
-        None => text::of(&parsed.jobs),
-    };
     spec.io.sections.clone_from(&parsed.run.sections);
     spec.io.read_only = parsed.run.read_only;
+    // A file stays as its author wrote it, where it alone says everything.
+    let mut texts = Vec::new();
+    if let [file] = parsed.run.files.as_slice()
+        && file.as_os_str() != "-"
+    {
+        texts.push((text::resolved(file).map_err(anyhow::Error::msg)?, spec.io.sections.clone()));
+    }
+    texts.push((text::of(&parsed.jobs), Vec::new()));
+    let wanted = unplaced(&parsed.jobs);
+    let found = texts.into_iter().find(|(text, sections)| {
+        jobfile::parse_text(text, None, sections).is_ok_and(|jobs| unplaced(&jobs) == wanted)
+    });
+    let Some((job, sections)) = found else {
+        bail!(
+            "these jobs cannot be written as one job file, which the run is to be kept as: they have several [global] \
+             sections apart; put them into one file"
+        );
+    };
+    (spec.io.job, spec.io.sections) = (job, sections);
     flags.apply(&mut spec);
     spec.validate()?;
-    let same = |jobs: &Jobs| {
-        jobs.jobs.len() == parsed.jobs.jobs.len()
-            && jobs.jobs.iter().zip(&parsed.jobs.jobs).all(|(a, b)| a.name == b.name && a.given == b.given)
-    };
-    let plain = kelvin_lab::spec::IoOptions { per_target: false, ..spec.io.clone() };
-    if !same(&plain.jobs(1)?) {
-        bail!(
-            "these jobs cannot be written as one job file, which the run is to be kept as: several [global] sections among \
-             flags; write them into a file"
-        );
-    }
     Ok(spec)
 }
 
-/// The job files, when there is nothing but them and flags that belong to no job.
-fn files_alone(words: &[String], parsed: &Parsed) -> Option<Vec<PathBuf>> {
-    let files = &parsed.run.files;
-    let any = words.iter().any(|word| word == "--name" || word.starts_with("--name="));
-    (!files.is_empty() && !any && !parsed.run.job_options).then(|| files.clone())
-}
-
-/// The texts of job files one after another: as in fio, each begins when those before it have ended.
-fn of_files(files: &[PathBuf]) -> Result<String> {
-    let mut all = String::new();
-    for file in files {
-        let one = text::resolved(file).map_err(anyhow::Error::msg)?;
-        all.push_str(&one);
-    }
-    Ok(all)
+/// Jobs without what says how they were written and not what they do.
+fn unplaced(jobs: &Jobs) -> Vec<Job> {
+    let plain = |job: &Job| Job { place: Place::default(), given: Vec::new(), ..job.clone() };
+    jobs.jobs.iter().map(plain).collect()
 }
 
 /// Makes the run once.
 fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result<ExitCode> {
     let flags = &args.flags;
     let run = io_run(spec, &flags.i_know_it_destroys)?;
-    let formats = words.formats.clone();
+    let formats = formats(words);
     let machines = flags.load.json || formats.iter().any(|format| format.is_for_machines());
     before(&run, global.quiet);
 
@@ -131,16 +125,16 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
     let clock = Clock::real();
     let mut live: Box<dyn Live> =
         if flags.load.tui { Box::new(Tui::new(spec, global.quiet, &stop)?) } else { live::for_run(!flags.load.json, flags.load.json) };
-    let line = words.eta.shows(std::io::stderr().is_terminal()) && !global.quiet && !flags.load.tui && !flags.load.json;
-    let mut view = view(run.jobs(), words, line, &clock, file.as_ref())?;
+    let line = shows(words.eta) && !global.quiet && !flags.load.tui && !flags.load.json;
+    let mut view = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
     let metrics = flags.load.metrics.map(Metrics::start).transpose()?;
 
     let (id, done) = if args.no_store {
-        (None, unkept(spec, run, &mut *live, &stop, &mut view)?)
+        (None, unkept(spec, run, &mut *live, &stop, &clock, &mut view)?)
     } else {
         let store = Store::open(place::store(global.store.as_deref())?)?;
         let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics).in_history(flags.history()?);
-        let (id, done) = bench.run_io(spec, run, Vec::new(), None, &mut view)?;
+        let (id, done) = bench.run_io(spec, run, None, &clock, &mut view)?;
         (Some(id), done)
     };
     view.end();
@@ -155,6 +149,26 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
     }
     after(&done, id, machines || file.is_some(), global.quiet)?;
     Ok(ExitCode::from(control::exit_code(outcome)))
+}
+
+/// The forms of the result: fio's normal text when nothing is said.
+fn formats(words: &RunWords) -> Vec<Format> {
+    let form = |format: &OutputFormat| match format {
+        OutputFormat::Normal => Format::Normal,
+        OutputFormat::Terse => Format::Terse,
+        OutputFormat::Json => Format::Json,
+        OutputFormat::JsonPlus => Format::JsonPlus,
+    };
+    if words.formats.is_empty() { vec![Format::Normal] } else { words.formats.iter().map(form).collect() }
+}
+
+/// Whether there is a status line.
+fn shows(eta: Eta) -> bool {
+    match eta {
+        Eta::Auto => std::io::stderr().is_terminal(),
+        Eta::Always => true,
+        Eta::Never => false,
+    }
 }
 
 /// What should be known before anything is done.
@@ -203,7 +217,14 @@ fn write(file: Option<&mut File>, text: &str) -> Result<()> {
 }
 
 /// The status line on standard error, with the result so far at intervals where that is asked for.
-fn view(jobs: &Jobs, words: &RunWords, line: bool, clock: &Clock, file: Option<&File>) -> Result<StatusLine> {
+fn view(
+    jobs: &Jobs,
+    words: &RunWords,
+    formats: &[Format],
+    line: bool,
+    clock: &Clock,
+    file: Option<&File>,
+) -> Result<StatusLine> {
     let options = StatusOptions { line, interval: words.eta_interval, newline: words.eta_newline };
     let view = StatusLine::new(jobs, options, clock.clone(), Box::new(std::io::stderr()));
     let Some(interval) = words.status_interval else { return Ok(view) };
@@ -213,7 +234,7 @@ fn view(jobs: &Jobs, words: &RunWords, line: bool, clock: &Clock, file: Option<&
     };
     let now = clock.now();
     let started = jiff::Timestamp::now().as_millisecond();
-    Ok(view.with_dumps(Dumps::new(jobs, interval, now, started, words.formats.clone(), out)))
+    Ok(view.with_dumps(Dumps::new(jobs, interval, now, started, formats.to_vec(), out)))
 }
 
 /// The same without the store.
@@ -222,6 +243,7 @@ fn unkept(
     run: IoRun,
     live: &mut dyn Live,
     stop: &Stop,
+    clock: &Clock,
     view: &mut StatusLine,
 ) -> Result<IoDone> {
     struct Shown<'a>(&'a mut dyn Live);
@@ -231,5 +253,5 @@ fn unkept(
             Ok(())
         }
     }
-    Ok(run.execute(&spec.observe, &Clock::real(), stop, &mut Shown(live), view)?)
+    Ok(run.execute(&spec.observe, clock, stop, &mut Shown(live), view)?)
 }

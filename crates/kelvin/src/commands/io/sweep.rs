@@ -74,7 +74,7 @@ impl Cell {
 pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
     let words = texts(&args.words)?;
     let parsed = jobfile::parse_words(&words)?;
-    let base = spec(&words, &parsed, &args.flags)?;
+    let base = spec(&parsed, &args.flags)?;
     if args.flags.repeat(&base)?.is_some() {
         bail!("a sweep makes each run once: leave --repeat and --until out");
     }

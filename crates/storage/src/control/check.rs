@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::RunOptions;
 use crate::job::{Job, Jobs, ReplaySkip};
+use crate::probe::safety;
 use crate::probe::tree::Tree;
 use crate::{Error, Result, Target, TargetKind};
 
@@ -52,8 +53,12 @@ pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
 }
 
 /// Refuses targets that must not be written, or that cannot do what is asked of them.
-pub(super) fn targets(job: &Job, targets: &[Target], _options: &RunOptions, tree: &Tree) -> Result<()> {
+pub(super) fn targets(job: &Job, targets: &[Target], options: &RunOptions, tree: &Tree) -> Result<()> {
+    let writes = (job.pattern.changes_data() || job.replay.is_some()) && !options.read_only;
     for target in targets {
+        if target.kind != TargetKind::None {
+            safety::check_with(&target.path, writes, &options.destroy, job.targets.allow_mounted_write)?;
+        }
         if let (Some(scheduler), Some(device)) = (&job.process.scheduler, &target.device) {
             super::scheduler::check(tree, device, scheduler)
                 .map_err(|problem| Error::refused(&job.name, problem))?;

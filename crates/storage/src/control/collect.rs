@@ -88,7 +88,7 @@ impl Collected {
             return wrong(format!("a tick tells of {found} targets, and the worker has {known}"));
         }
         self.seen = Some((self.seen.map_or(tick.from, |seen| seen.0), tick.to));
-        let tallies = || tick.targets.iter().flat_map(|target| target.iter());
+        let tallies = || tick.targets.iter().flat_map(PerDirection::iter);
         for (direction, tally) in tallies() {
             self.moved[direction] += tally.as_ref().map_or(0, |tally| tally.bytes);
         }

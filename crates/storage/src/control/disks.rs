@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::PerDirection;
 use crate::layout::device;
+use crate::probe::device::disk;
 use crate::probe::tree::Tree;
 use crate::result::DiskUse;
 
@@ -32,11 +33,11 @@ impl Disks {
     ) -> Vec<DiskUse> {
         let mut all: Vec<DiskUse> = Vec::new();
         for device in devices {
-            let disk = device::disk(tree, device);
-            if all.iter().any(|known| known.name == disk) {
+            let name = disk(tree, device);
+            if all.iter().any(|known| known.name == name) {
                 continue;
             }
-            all.extend(self.one(after, tree, &disk, elapsed, 0));
+            all.extend(self.one(after, tree, &name, elapsed, 0));
         }
         all
     }

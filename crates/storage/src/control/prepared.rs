@@ -9,8 +9,9 @@ use kelvin_measure::{Clock, Nanos, Random};
 use super::check;
 use crate::job::{Job, Jobs};
 use crate::layout::{self, Plan, Rules, Who};
+use crate::probe::safety;
 use crate::probe::tree::Tree;
-use crate::{Result, Target};
+use crate::{Result, Target, TargetKind};
 
 /// What a run may do, beyond what its jobs ask for.
 #[derive(Debug, Clone, Default)]
@@ -133,6 +134,10 @@ pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
     for (worker, targets) in workers.iter_mut().zip(targets) {
         check::targets(&jobs.jobs[worker.job], &targets, options, &tree)?;
         worker.targets = targets;
+    }
+    // A device that is only read by its jobs may still be filled before.
+    for making in plan.makings.iter().filter(|making| making.kind == TargetKind::Block) {
+        safety::check(&making.path, true, &options.destroy)?;
     }
     layout::check_space(&plan)?;
     let notes = plan.notes.clone();

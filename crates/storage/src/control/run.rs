@@ -19,6 +19,7 @@ use super::thread;
 use super::{Prepared, RunOptions, Work};
 use crate::event::{IoEvent, State, Watcher};
 use crate::layout;
+use crate::log::Writer;
 use crate::message::Message;
 use crate::probe::tree::Tree;
 use crate::result::Outcome;
@@ -52,7 +53,7 @@ pub fn run_with(
         }
     }
     let before = (Disks::now(&tree), Account::now());
-    let mut run = Run::new(work, prepared, options, stop, watcher);
+    let mut run = Run::new(work, prepared, options, stop, watcher)?;
     run.go()?;
     drop(schedulers);
     run.outcome(&tree, &before.0, before.1)
@@ -66,6 +67,7 @@ struct Run<'a> {
     watcher: &'a mut dyn Watcher,
     shared: Arc<Shared>,
     messages: Receiver<Message>,
+    logs: Writer,
     schedule: Schedule,
     threads: Vec<Option<JoinHandle<()>>>,
     collected: Vec<Collected>,
@@ -84,7 +86,7 @@ impl<'a> Run<'a> {
         options: &RunOptions,
         stop: &'a Stop,
         watcher: &'a mut dyn Watcher,
-    ) -> Self {
+    ) -> Result<Self> {
         let (sender, messages) = channel();
         let flows: Vec<_> = prepared.workers.iter().map(|worker| prepared.job(worker).flow).collect();
         let shared = Arc::new(Shared::new(options.clock.clone().unwrap_or_else(Clock::real), stop.clone(), sender, &flows));
@@ -93,7 +95,9 @@ impl<'a> Run<'a> {
             .map(|(number, worker)| Collected::new(number as u32, worker.clone(), prepared.job(worker)))
             .collect();
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self {
+        let origin = since.as_millis() as i64;
+        Ok(Self {
+            logs: Writer::new(&prepared.jobs, options.log_directory.as_deref(), origin)?,
             work,
             directory: options.log_directory.clone().unwrap_or_default(),
             stop,
@@ -104,11 +108,11 @@ impl<'a> Run<'a> {
             threads: prepared.workers.iter().map(|_| None).collect(),
             collected,
             watches: watches(&prepared),
-            origin: since.as_millis() as i64,
+            origin,
             interrupted: false,
             heard: Instant::now(),
             prepared,
-        }
+        })
     }
 
     fn go(&mut self) -> Result<()> {
@@ -225,7 +229,7 @@ impl<'a> Run<'a> {
                 }
                 self.shared.spare.give(tick);
             }
-            Message::Log(..) => {}
+            Message::Log(worker, chunk) => self.logs.chunk(worker, &chunk)?,
             Message::Note(worker, note) => {
                 self.watcher.event(&IoEvent::Note(&note));
                 if let Some(collected) = self.collected.get_mut(worker as usize) {
@@ -349,6 +353,9 @@ impl<'a> Run<'a> {
     }
 
     fn outcome(self, tree: &Tree, disks: &Disks, account: Option<Account>) -> Result<Outcome> {
+        for note in self.logs.finish()? {
+            self.watcher.event(&IoEvent::Note(&note));
+        }
         let courses = || self.collected.iter().filter_map(Collected::course);
         let first = courses().map(|course| course.0).min();
         let last = courses().map(|course| course.1).max();

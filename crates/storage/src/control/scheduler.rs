@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::layout::device;
+use crate::probe::device::disk;
 use crate::probe::tree::Tree;
 use crate::{Error, Result};
 
 fn file(tree: &Tree, device: &str) -> PathBuf {
-    tree.path(&format!("/sys/block/{}/queue/scheduler", device::disk(tree, device)))
+    tree.path(&format!("/sys/block/{}/queue/scheduler", disk(tree, device)))
 }
 
 /// The schedulers that a device offers, and the one that it has, as `[mq-deadline] none` says them.

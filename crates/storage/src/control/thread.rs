@@ -54,13 +54,8 @@ fn whole(work: &dyn Work, plan: WorkerPlan, shared: &Shared, directory: &Path) -
     if let Some(command) = &job.process.before {
         execute(command, &job.name, "prerun", directory)?;
     }
-    if job.targets.pre_read {
-        tell(Message::State(number, State::PreReading));
-        let report = |worker: u32, what: &str, done: u64, total: u64| {
-            let _ = shared.messages.send(Message::Layout { worker, what: what.into(), done, total });
-        };
-        layout::pre_read(number, &plan.targets, &shared.stop, &report)?;
-    } else if job.targets.invalidate {
+    // What is read before is not to be dropped.
+    if job.targets.invalidate && !job.targets.pre_read {
         for note in plan.targets.iter().filter_map(layout::invalidate) {
             tell(Message::Note(number, note));
         }

@@ -51,8 +51,8 @@ fn beside_each_other(plan: &Plan, stop: &Stop, progress: &Progress<'_>) -> Resul
             .iter()
             .map(|worker| {
                 scope.spawn(move || {
-                    let mine = plan.makings.iter().filter(|m| !m.serialize && m.worker == *worker);
-                    mine.map(|making| one(making, stop, progress)).collect::<Result<()>>()
+                    let mut mine = plan.makings.iter().filter(|m| !m.serialize && m.worker == *worker);
+                    mine.try_for_each(|making| one(making, stop, progress))
                 })
             })
             .collect();

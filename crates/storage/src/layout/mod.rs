@@ -16,8 +16,7 @@ mod space;
 
 use std::io;
 
-pub use cache::advise;
-pub(crate) use cache::{invalidate, pre_read};
+pub(crate) use cache::invalidate;
 pub(crate) use make::{make, size as size_now};
 pub(crate) use plan::{Plan, Rules, Who, plan};
 pub(crate) use space::check as check_space;

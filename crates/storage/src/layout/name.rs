@@ -57,15 +57,12 @@ fn formatted(format: &str, job: &str, clone: u32, file: u32) -> String {
             ("$clientuid", String::new()),
         ];
         let found = values.into_iter().find(|(word, _)| variable.starts_with(word));
-        let length = match found {
-            Some((word, value)) => {
-                name.push_str(&value);
-                word.len()
-            }
-            None => {
-                name.push('$');
-                1
-            }
+        let length = if let Some((word, value)) = found {
+            name.push_str(&value);
+            word.len()
+        } else {
+            name.push('$');
+            1
         };
         rest = &variable[length..];
     }

@@ -13,6 +13,7 @@ use super::name::{self, Named};
 use super::size::{self, Found};
 use super::{device, space};
 use crate::job::{EngineName, Fallocate, Job};
+use crate::probe::device::{named, number};
 use crate::probe::tree::Tree;
 use crate::{Error, Result, Target, TargetKind};
 
@@ -220,7 +221,7 @@ impl Planner<'_> {
             return Ok(Known { capacity, ..known(TargetKind::File, Some(facts.len()), device) });
         }
         if kind.is_block_device() {
-            let name = device::by_number(self.tree, facts.rdev())
+            let name = named(self.tree, &number(facts.rdev()))
                 .ok_or("the kernel knows no block device of this number")?;
             let size = device::size(self.tree, &name).ok_or("the kernel does not say how large it is")?;
             if size == 0 {

@@ -54,22 +54,17 @@ pub(crate) fn check(plan: &Plan) -> Result<()> {
         need.bytes = need.bytes.saturating_add(more(&making.path, &making.steps, allocated));
         need.files += 1;
     }
-    for need in needs.values().filter(|need| need.bytes > need.free) {
-        let others = match need.files {
-            1 => String::new(),
-            files => format!(" and {} more files", files - 1),
-        };
-        return Err(Error::refused(
-            &need.job,
-            format!(
-                "laying out {}{others} takes {} more than is there, and the filesystem has {} free: give a smaller size= or make room",
-                need.first.display(),
-                bytes(need.bytes),
-                bytes(need.free)
-            ),
-        ));
-    }
-    Ok(())
+    let Some(need) = needs.values().find(|need| need.bytes > need.free) else { return Ok(()) };
+    let others = if need.files > 1 { format!(" and {} more files", need.files - 1) } else { String::new() };
+    Err(Error::refused(
+        &need.job,
+        format!(
+            "laying out {}{others} takes {} more than is there, and the filesystem has {} free: give a smaller size= or make room",
+            need.first.display(),
+            bytes(need.bytes),
+            bytes(need.free)
+        ),
+    ))
 }
 
 /// The nearest directory that is there.

@@ -105,7 +105,8 @@ fn at_end(tail: &[u8], size: u64) -> Option<&'static str> {
     // Version 1.0: 8 KiB before the end, rounded down to 4 KiB. 0.90: the last whole 64 KiB but one.
     let newer = (size / 512).saturating_sub(16) / 8 * 8 * 512;
     let older = (size & !0xffff).saturating_sub(0x1_0000);
-    let member = newer > 0 && found(newer, b"\xfc\x4e\x2b\xa9") || older > 0 && found(older, b"\xfc\x4e\x2b\xa9");
+    let member =
+        newer > 0 && found(newer, b"\xfc\x4e\x2b\xa9") || older > 0 && found(older, b"\xfc\x4e\x2b\xa9");
     member.then_some("a member of an array (mdraid)")
 }
 
@@ -126,7 +127,10 @@ mod tests {
         for magic in HEADS {
             assert_eq!(with(magic.at, magic.is), Some(magic.what));
         }
-        assert_eq!(with(512, b"LABELONE\x01\0\0\0\0\0\0\0abcd \0\0\0LVM2 001"), Some("a physical volume of LVM"));
+        assert_eq!(
+            with(512, b"LABELONE\x01\0\0\0\0\0\0\0abcd \0\0\0LVM2 001"),
+            Some("a physical volume of LVM")
+        );
         assert_eq!(with((128 << 10) + 4096, &0x00ba_b10c_u64.to_be_bytes()), Some("a member of a ZFS pool"));
         assert_eq!(with(7, b"XFSB\0\0"), None);
         assert_eq!(of(&[], &[], 0), None);

@@ -383,7 +383,8 @@ fn target(text: &mut String, line: &TargetLine, units: Units, depth: &str) {
         }
         let _ = writeln!(
             text,
-            "      {direction:5}: IOPS={}, BW={} ({}), clat avg={}, p50={}, p99={}, max={}{}",
+            "      {:>5}: IOPS={}, BW={} ({}), clat avg={}, p50={}, p99={}, max={}{}",
+            direction.word(),
             count(line.iops(direction)),
             units.rate(line.bytes_per_second(direction)),
             units.other_rate(line.bytes_per_second(direction)),

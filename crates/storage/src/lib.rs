@@ -13,6 +13,7 @@ pub mod log;
 pub mod message;
 mod moments;
 pub mod result;
+pub mod stream;
 mod target;
 pub mod tick;
 

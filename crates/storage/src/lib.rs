@@ -20,6 +20,7 @@ mod moments;
 pub mod probe;
 pub mod output;
 pub mod result;
+pub mod stream;
 mod target;
 pub mod tick;
 pub mod worker;

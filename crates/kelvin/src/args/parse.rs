@@ -80,7 +80,7 @@ fn read(word: &OsStr, known: &[WorkloadName]) -> Result<Spec> {
     Ok(spec)
 }
 
-/// "tproc-c, pgbench and script".
+/// "tproc-c, pgbench, script and io".
 fn names(workloads: &[WorkloadName]) -> String {
     let names: Vec<&str> = workloads.iter().map(|workload| workload.as_str()).collect();
     match names.split_last() {

@@ -13,7 +13,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExitCode> {
     let mut results = Vec::new();
     for file in &args.files {
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let result = output::read::parse_json(&text).with_context(|| file.display().to_string())?;
+        let result = output::read::parse_json(&text, Some(file)).with_context(|| file.display().to_string())?;
         results.push((file.display().to_string(), result));
     }
     out::write(&output::explain(&results))?;

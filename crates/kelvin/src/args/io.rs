@@ -99,6 +99,7 @@ pub(crate) struct ExplainArgs {
     mut_arg("observe_interval", |arg| arg.help("Time between two readings of the host's counters [default: 1s]")),
     mut_arg("seed", |arg| arg.help("Other random offsets than the jobs' own; a job that says randseed keeps it").help_heading(None)),
     mut_arg("json", |arg| arg.visible_alias("json-events")),
+    mut_arg("repeat", |arg| arg.help("Run it so many times, and say whether the result is statistically correct: 2 to 1000")),
 )]
 pub(crate) struct IoFlags {
     /// Allow jobs to write to this block device, although it is mounted, in use or holds data; give its name as the job
@@ -184,6 +185,12 @@ impl Flags for RunArgs {
 /// `kelvin io sweep`.
 #[derive(Debug, Args)]
 #[command(
+    mut_arg("repeat", |arg| arg.hide(true)),
+    mut_arg("until", |arg| arg.hide(true)),
+    mut_arg("max_runs", |arg| arg.hide(true)),
+    mut_arg("replacements", |arg| arg.hide(true)),
+    mut_arg("measure", |arg| arg.hide(true)),
+    mut_arg("tui", |arg| arg.hide(true)),
     override_usage = "kelvin io sweep [--bs 4k,64k] [--iodepth 1,8,32] [--rwmixread 100,70] [--numjobs 1,2] [OPTIONS] JOB.fio…\n       \
         kelvin io sweep --rate-curve 10..100% [OPTIONS] JOB.fio…",
     after_help = "Every combination is a run of its own, kept in one group; the table is printed again by kelvin groups. Each value \

@@ -75,9 +75,6 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
     let words = texts(&args.words)?;
     let parsed = jobfile::parse_words(&words)?;
     let base = spec(&parsed, &args.flags)?;
-    if args.flags.repeat(&base)?.is_some() {
-        bail!("a sweep makes each run once: leave --repeat and --until out");
-    }
     let plan = Plan::of(args, &base)?;
     let cells = plan.cells();
     for cell in &cells {

@@ -9,6 +9,7 @@ pub mod error;
 pub mod event;
 mod io;
 pub mod job;
+pub mod jobfile;
 pub mod log;
 pub mod message;
 mod moments;

@@ -5,6 +5,7 @@
 
 mod bins;
 pub mod control;
+pub mod data;
 mod direction;
 mod engine;
 pub mod error;

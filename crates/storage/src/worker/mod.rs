@@ -114,3 +114,8 @@ fn attempt<S: Stream>(
         }
     }
 }
+
+#[cfg(test)]
+mod measure;
+#[cfg(test)]
+mod testing;

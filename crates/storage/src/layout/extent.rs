@@ -123,6 +123,7 @@ fn mapped(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "lists of ranges are meant")]
 mod tests {
     use std::os::unix::fs::FileExt;
 

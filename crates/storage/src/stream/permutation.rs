@@ -10,12 +10,16 @@
 //! CPU works on the next while the last is still used.
 
 const ROUNDS: usize = 4;
+/// Shorter orders are shuffled: so few pairs cannot be mixed well, and the list is small.
+const SHUFFLED: u64 = 1024;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A random order of `0..n`.
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
     keys: [u64; ROUNDS],
+    /// The order itself, of few.
+    list: Vec<u32>,
     n: u64,
     lefts: u64,
     rights: u64,
@@ -37,7 +41,7 @@ impl Permutation {
     pub(crate) fn new(n: u64, key: u64) -> Self {
         let lefts = (n.isqrt() + u64::from(n.isqrt().saturating_mul(n.isqrt()) < n)).max(1);
         let rights = n.div_ceil(lefts).max(1);
-        let mut new = Self { keys: [0; ROUNDS], n, lefts, rights, left: 0, right: 0 };
+        let mut new = Self { keys: [0; ROUNDS], list: Vec::new(), n, lefts, rights, left: 0, right: 0 };
         new.restart(key);
         new
     }
@@ -46,6 +50,10 @@ impl Permutation {
     pub(crate) fn restart(&mut self, key: u64) {
         let mut random = kelvin_measure::Random::part(key, 0, 0);
         self.keys = std::array::from_fn(|_| random.bits());
+        if self.n <= SHUFFLED {
+            self.list = (0..self.n as u32).collect();
+            random.shuffle(&mut self.list);
+        }
         self.rewind();
     }
 
@@ -69,6 +77,11 @@ impl Permutation {
     /// The next number; none when all came.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u64> {
+        if self.n <= SHUFFLED {
+            let number = self.list.get(self.left as usize).copied().map(u64::from);
+            self.left += 1;
+            return number;
+        }
         loop {
             if self.right >= self.rights {
                 return None;
@@ -86,6 +99,9 @@ impl Permutation {
 
     /// The number at a place of the order, `place` below n: walks on from what lies beyond n, which is rare.
     pub(crate) fn at(&self, place: u64) -> u64 {
+        if let Some(number) = self.list.get(place as usize) {
+            return u64::from(*number);
+        }
         let mut number = place;
         loop {
             number = self.encrypt(number % self.lefts, number / self.lefts);
@@ -126,15 +142,21 @@ mod tests {
     /// Every number is as likely as any other at each place of the order, also of very short ones.
     #[test]
     fn small_orders_are_even() {
-        for n in [2_u64, 3, 8, 16, 37] {
-            let mut seen = vec![0_u64; (n * n) as usize];
-            for key in 0..20_000 {
+        for (n, parts, orders) in
+            [(2_u64, 2_u64, 20_000), (3, 3, 20_000), (37, 37, 20_000), (1030, 20, 1000), (5003, 20, 300)]
+        {
+            let mut seen = vec![0_u64; (parts * parts) as usize];
+            for key in 0..orders {
                 let mut order = Permutation::new(n, key);
                 for place in 0..n {
-                    seen[(place * n + order.next().unwrap()) as usize] += 1;
+                    let part = |x: u64| x * parts / n;
+                    seen[(part(place) * parts + part(order.next().unwrap())) as usize] += 1;
                 }
             }
-            let p = chi_squared(&seen, &vec![1.0; seen.len()], (n - 1) * (n - 1));
+            let size = |part: u64| ((part + 1) * n).div_ceil(parts) - (part * n).div_ceil(parts);
+            let weights: Vec<f64> =
+                (0..parts * parts).map(|cell| (size(cell / parts) * size(cell % parts)) as f64).collect();
+            let p = chi_squared(&seen, &weights, (parts - 1) * (parts - 1));
             assert!(p > 1e-4, "n = {n}: {p}");
         }
     }

@@ -1,15 +1,16 @@
 //! Jobs, a small real worker, and a watcher that writes down what it hears.
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "it is part of the tests")]
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use kelvin_measure::event::Part;
 use kelvin_measure::{Nanos, Random, Stop};
-use kelvin_storage::control::{self, RunOptions, Work};
+use kelvin_storage::control::{self, Prepared, RunOptions, Work};
 use kelvin_storage::error::Place;
 use kelvin_storage::event::{IoEvent, State, Watcher};
 use kelvin_storage::job::*;
@@ -208,6 +209,12 @@ pub fn lasting(mut job: Job, time: Nanos) -> Job {
     job
 }
 
+/// The job reads its target and not what memory holds of it.
+pub fn forgetful(mut job: Job) -> Job {
+    job.sync.direct = true;
+    job
+}
+
 /// The job is about one named file.
 pub fn on(mut job: Job, path: &Path) -> Job {
     (job.targets.filenames, job.targets.directories) = (vec![path.into()], Vec::new());
@@ -252,9 +259,17 @@ pub fn run(jobs: &Jobs, options: &RunOptions) -> Result<(Outcome, Heard)> {
 
 pub fn run_until(jobs: &Jobs, options: &RunOptions, stop: &Stop) -> Result<(Outcome, Heard)> {
     let mut heard = Heard::default();
-    let prepared = control::prepare(jobs, options)?;
-    let outcome = control::run_with(Arc::new(Plain), prepared, options, stop, &mut heard)?;
+    let outcome = run_prepared(control::prepare(jobs, options)?, options, stop, &mut heard)?;
     Ok((outcome, heard))
+}
+
+pub fn run_prepared(
+    prepared: Prepared,
+    options: &RunOptions,
+    stop: &Stop,
+    heard: &mut Heard,
+) -> Result<Outcome> {
+    control::run_with(Arc::new(Plain), prepared, options, stop, heard)
 }
 
 /// A worker that does one read or write after another.
@@ -338,12 +353,17 @@ impl<'a> Worker<'a> {
             .targets
             .iter()
             .map(|target| {
-                OpenOptions::new().read(!job.pattern.writes).write(job.pattern.writes).open(&target.path)
+                let flags = if job.sync.direct { libc::O_DIRECT } else { 0 };
+                let mut options = OpenOptions::new();
+                options.read(!job.pattern.writes).write(job.pattern.writes).custom_flags(flags);
+                options.open(&target.path)
             })
             .collect::<std::io::Result<_>>()?;
         let block = u64::from(job.blocks.sizes[Direction::Read].largest());
         let direction = if job.pattern.writes { Direction::Write } else { Direction::Read };
-        let mut buffer = vec![0xa5; block as usize];
+        let mut memory = vec![0xa5_u8; block as usize + 4096];
+        let aligned = memory.as_ptr().align_offset(4096);
+        let buffer = &mut memory[aligned..aligned + block as usize];
         let mut random = Random::part(self.plan.seed, 1, 1);
         loop {
             for (number, file) in files.iter().enumerate() {
@@ -364,9 +384,9 @@ impl<'a> Worker<'a> {
                     let at = target.begin + index * block;
                     let before = self.shared.clock.now();
                     if direction == Direction::Read {
-                        file.read_exact_at(&mut buffer, at)?;
+                        file.read_exact_at(buffer, at)?;
                     } else {
-                        file.write_all_at(&buffer, at)?;
+                        file.write_all_at(buffer, at)?;
                     }
                     let time = self.shared.clock.now() - before;
                     let tally = self.tallies[number][direction].get_or_insert_default();

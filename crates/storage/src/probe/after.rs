@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 
+use super::cache;
 use super::counters::Reading;
 use super::facts::{Facts, JobRun, Kind, RunFacts, TargetAfter, Times};
 use super::tree::Tree;
 use super::watch::Watched;
-use super::cache;
 use crate::result::{DirectionOutcome, Outcome, WorkerOutcome};
 use crate::{BinSums, Direction, Moments, PerDirection};
 
@@ -48,7 +48,8 @@ impl Facts {
     }
 
     fn look_at_targets(&mut self, outcome: &Outcome) {
-        for target in self.targets.iter_mut().filter(|target| matches!(target.kind, Kind::File | Kind::Block)) {
+        for target in self.targets.iter_mut().filter(|target| matches!(target.kind, Kind::File | Kind::Block))
+        {
             let mut moved = PerDirection::<u64>::default();
             let its = outcome.workers.iter().flat_map(|worker| &worker.targets);
             for of in its.filter(|of| of.path == target.path) {
@@ -58,7 +59,8 @@ impl Facts {
             }
             // A file may be deleted at the end.
             let file = File::open(&target.path).ok();
-            let size = file.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |metadata| metadata.len());
+            let size =
+                file.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |metadata| metadata.len());
             let cached = file.filter(|_| target.kind == Kind::File);
             let cached = cached.and_then(|file| cache::cached(&file, target.region));
             target.after = Some(TargetAfter { size, cached, moved });

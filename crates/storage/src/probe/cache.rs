@@ -41,10 +41,8 @@ pub(crate) fn cached(file: &File, (begin, end): (u64, u64)) -> Option<Cached> {
     // other; an unknown number answers ENOSYS.
     let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), from, to, 0) };
     let page = rustix::param::page_size() as u64;
-    (done == 0).then(|| Cached {
-        bytes: answer.cached * page,
-        dirty: (answer.dirty + answer.write_back) * page,
-    })
+    (done == 0)
+        .then(|| Cached { bytes: answer.cached * page, dirty: (answer.dirty + answer.write_back) * page })
 }
 
 /// What `statx` tells beside sizes.
@@ -59,7 +57,9 @@ pub(crate) struct Attributes {
 /// Asks `statx`. On kernels before 6.1 and filesystems that do not tell, without an alignment.
 pub(crate) fn attributes(file: &File) -> Attributes {
     let asked = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN;
-    let Ok(told) = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, asked) else { return Attributes::default() };
+    let Ok(told) = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, asked) else {
+        return Attributes::default();
+    };
     let has = |attribute: StatxAttributes| told.stx_attributes.contains(attribute);
     let tells = told.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && told.stx_dio_offset_align > 0;
     Attributes {

@@ -50,7 +50,9 @@ impl Reading {
     pub(crate) fn devices_since(&self, earlier: &Self, names: &[String]) -> Vec<DeviceRun> {
         let of = |name: &String| {
             let (now, then) = (self.disks.get(name)?, earlier.disks.get(name)?);
-            let since = |at: usize| now.get(at).copied().unwrap_or(0).saturating_sub(then.get(at).copied().unwrap_or(0));
+            let since = |at: usize| {
+                now.get(at).copied().unwrap_or(0).saturating_sub(then.get(at).copied().unwrap_or(0))
+            };
             // Documentation/admin-guide/iostats.rst: reads, merged, sectors, ms; writes the same; in flight, ms busy, ms in
             // queue; discards as reads; flushes, ms.
             Some(DeviceRun {
@@ -178,8 +180,18 @@ mod tests {
 
     #[test]
     fn what_is_between_two_readings_is_the_difference() {
-        let before = reading("10 1 80 5 20 2 160 6 0 7 8 1 0 8 0 3 1", (1000, 50), (0, 10), "cpu  100 0 50 800 50 0 0 0 0 0\n");
-        let after = reading("15 2 180 9 21 3 168 7 0 9 11 2 0 16 0 4 1", (52_200, 50), (7, 10), "cpu  150 0 70 900 60 0 0 20 0 0\n");
+        let before = reading(
+            "10 1 80 5 20 2 160 6 0 7 8 1 0 8 0 3 1",
+            (1000, 50),
+            (0, 10),
+            "cpu  100 0 50 800 50 0 0 0 0 0\n",
+        );
+        let after = reading(
+            "15 2 180 9 21 3 168 7 0 9 11 2 0 16 0 4 1",
+            (52_200, 50),
+            (7, 10),
+            "cpu  150 0 70 900 60 0 0 20 0 0\n",
+        );
         let names = ["sda".to_owned(), "sdb".to_owned()];
         let found = after.devices_since(&before, &names);
         assert_eq!(
@@ -196,7 +208,10 @@ mod tests {
         );
         assert_eq!(after.own_since(&before), Some((51_200, 0)));
         let others = after.others_since(&before);
-        assert_eq!((others.len(), others[0].read, others[0].written, others[0].name.as_str()), (1, 7, 0, "cp"));
+        assert_eq!(
+            (others.len(), others[0].read, others[0].written, others[0].name.as_str()),
+            (1, 7, 0, "cp")
+        );
         let cpu = after.cpu_since(&before);
         assert_eq!((cpu.steal, cpu.busy, cpu.throttled), (Some(0.1), Some(0.45), None));
     }

@@ -56,7 +56,12 @@ pub(crate) fn built_upon(tree: &Tree, name: &str) -> BTreeSet<String> {
         }
         open.extend(partitions(tree, &device));
         open.extend(tree.names(&format!("{}/holders", home(&device))));
-        open.extend(loops(tree).into_iter().filter(|(_, file)| *file == format!("/dev/{device}")).map(|(name, _)| name));
+        open.extend(
+            loops(tree)
+                .into_iter()
+                .filter(|(_, file)| *file == format!("/dev/{device}"))
+                .map(|(name, _)| name),
+        );
     }
     all
 }
@@ -79,11 +84,13 @@ pub(crate) fn look(tree: &Tree, name: &str) -> Option<DeviceFacts> {
     stack.descend(tree, name, 0);
     // A layer that changes how much is read and written counts itself; what is laid over disks as it is, is counted there,
     // where the I/O of others is seen, too.
-    let changes = |layer: &Layer| {
-        !matches!(layer.kind, LayerKind::Volume | LayerKind::Crypt | LayerKind::Multipath)
+    let changes =
+        |layer: &Layer| !matches!(layer.kind, LayerKind::Volume | LayerKind::Crypt | LayerKind::Multipath);
+    let counted = if stack.layers.iter().any(changes) {
+        vec![disk.clone()]
+    } else {
+        stack.leaves.iter().cloned().collect()
     };
-    let counted =
-        if stack.layers.iter().any(changes) { vec![disk.clone()] } else { stack.leaves.iter().cloned().collect() };
     let model = tree.line(&format!("{}/device/model", home(&disk)));
     let lent = disk.starts_with("vd")
         || disk.starts_with("xvd")
@@ -275,11 +282,17 @@ pub(crate) mod tests {
         let (_root, tree) = tree();
         let thin = look(&tree, "dm-0").unwrap();
         assert_eq!(kinds(&thin), [LayerKind::Volume, LayerKind::Thin]);
-        assert_eq!((&thin.counted[..], &thin.leaves[..]), (&["dm-0".to_owned()][..], &["sda".to_owned()][..]));
+        assert_eq!(
+            (&thin.counted[..], &thin.leaves[..]),
+            (&["dm-0".to_owned()][..], &["sda".to_owned()][..])
+        );
         let plain = look(&tree, "dm-2").unwrap();
         assert_eq!((kinds(&plain), &plain.counted[..]), (vec![LayerKind::Volume], &["sda".to_owned()][..]));
         let looped = look(&tree, "loop0").unwrap();
-        assert_eq!((kinds(&looped), looped.layers[0].detail.as_str()), (vec![LayerKind::LoopCached], "/images/one.img"));
+        assert_eq!(
+            (kinds(&looped), looped.layers[0].detail.as_str()),
+            (vec![LayerKind::LoopCached], "/images/one.img")
+        );
         let partition = look(&tree, "sda1").unwrap();
         assert_eq!((partition.disk.as_str(), partition.size, kinds(&partition)), ("sda", 1 << 20, vec![]));
         assert_eq!(look(&tree, "sdz"), None);

@@ -18,7 +18,8 @@ pub(crate) fn look(tree: &Tree, with_ring: bool) -> HostFacts {
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     };
     let numbered = |name: &String, prefix: &str| {
-        name.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+        name.strip_prefix(prefix)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let nodes = tree.names("/sys/devices/system/node").iter().filter(|name| numbered(name, "node")).count();
     HostFacts {

@@ -9,10 +9,7 @@ use crate::job::{BlockSizes, Distribution, Job, Jobs, SyncOpen};
 use crate::{Direction, PerDirection, Target};
 
 /// The targets of each job's workers: what was planned by worker, or by job where workers were put together.
-pub(crate) fn planned<'a>(
-    jobs: &Jobs,
-    plan: &'a [(String, Vec<Target>)],
-) -> Vec<Vec<&'a [Target]>> {
+pub(crate) fn planned<'a>(jobs: &Jobs, plan: &'a [(String, Vec<Target>)]) -> Vec<Vec<&'a [Target]>> {
     let mut rest = plan.iter().peekable();
     let mut of = |job: &Job| {
         let mut found = Vec::new();
@@ -133,8 +130,10 @@ fn aligned(job: &Job, workers: &[&[Target]]) -> u64 {
 fn rate(job: &Job, direction: Direction) -> Option<u64> {
     let mean = match &job.blocks.sizes[direction] {
         BlockSizes::One(size) => f64::from(*size),
-        BlockSizes::Range(smallest, largest) => (f64::from(*smallest) + f64::from(*largest)) / 2.0,
-        BlockSizes::Split(parts) => parts.iter().map(|(size, percent)| f64::from(*size) * percent / 100.0).sum(),
+        BlockSizes::Range(smallest, largest) => f64::midpoint(f64::from(*smallest), f64::from(*largest)),
+        BlockSizes::Split(parts) => {
+            parts.iter().map(|(size, percent)| f64::from(*size) * percent / 100.0).sum()
+        }
     };
     let by_ios = job.rate.iops[direction].map(|ios| (ios as f64 * mean) as u64);
     job.rate.bytes[direction].into_iter().chain(by_ios).min()

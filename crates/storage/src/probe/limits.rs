@@ -112,7 +112,8 @@ fn limit(tree: &Tree, number: &str, kind: LimitKind, value: &str, place: &str) -
 /// The least that the control groups leave of the memory, in bytes; none when they leave all.
 pub(crate) fn memory(tree: &Tree) -> Option<u64> {
     let second = groups(tree, None).into_iter().map(|group| format!("{group}/memory.max"));
-    let first = groups(tree, Some("memory")).into_iter().map(|group| format!("{group}/memory.limit_in_bytes"));
+    let first =
+        groups(tree, Some("memory")).into_iter().map(|group| format!("{group}/memory.limit_in_bytes"));
     // The first version writes "no limit" as the largest number of pages.
     second.chain(first).filter_map(|file| tree.number(&file)).filter(|bytes| *bytes < 1 << 60).min()
 }
@@ -160,7 +161,8 @@ mod tests {
         write("blk/job/blkio.throttle.read_iops_device", "252:16 300\n");
         write("mem/job/memory.limit_in_bytes", "9223372036854771712\n");
         write("cpu/cpu.stat", "nr_throttled 0\nthrottled_time 0\n");
-        let found: Vec<_> = io(&tree).into_iter().map(|limit| (limit.device, limit.kind, limit.value)).collect();
+        let found: Vec<_> =
+            io(&tree).into_iter().map(|limit| (limit.device, limit.kind, limit.value)).collect();
         let device = |name: &str| Some(name.to_owned());
         assert_eq!(
             found,

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 pub use after::BEYOND;
 pub use facts::*;
-pub use watch::Watching;
+pub use watch::{Watched, Watching};
 
 use self::counters::Reading;
 use self::tree::Tree;
@@ -67,8 +67,9 @@ pub fn before(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> Facts {
     for (job, workers) in jobs.jobs.iter().zip(&planned) {
         let mut of = jobs::look(&tree, job, workers);
         for target in workers.iter().flat_map(|targets| targets.iter()) {
-            let Some((place, known)) =
-                places.get(target.path.as_path()).and_then(|place| Some((*place, facts.targets.get_mut(*place)?)))
+            let Some((place, known)) = places
+                .get(target.path.as_path())
+                .and_then(|place| Some((*place, facts.targets.get_mut(*place)?)))
             else {
                 continue;
             };
@@ -99,7 +100,11 @@ pub fn before(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> Facts {
     facts.unseen = unseen;
     let mut names: Vec<String> = facts.targets.iter().filter_map(|target| target.device.clone()).collect();
     let of_workers = planned.iter().flatten().flat_map(|targets| targets.iter());
-    names.extend(of_workers.filter(|target| target.kind != TargetKind::None).filter_map(|target| target.device.clone()));
+    names.extend(
+        of_workers
+            .filter(|target| target.kind != TargetKind::None)
+            .filter_map(|target| target.device.clone()),
+    );
     names.sort_unstable();
     names.dedup();
     facts.devices = names.iter().filter_map(|name| device::look(&tree, name)).collect();

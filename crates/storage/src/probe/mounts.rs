@@ -43,15 +43,12 @@ fn unescaped(text: &str) -> String {
     let mut out = parts.next().unwrap_or("").to_owned();
     for part in parts {
         let code = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match code {
-            Some(code) => {
-                out.push(code as char);
-                out.push_str(part.get(3..).unwrap_or(""));
-            }
-            None => {
-                out.push('\\');
-                out.push_str(part);
-            }
+        if let Some(code) = code {
+            out.push(code as char);
+            out.push_str(part.get(3..).unwrap_or(""));
+        } else {
+            out.push('\\');
+            out.push_str(part);
         }
     }
     out
@@ -67,7 +64,8 @@ pub(crate) fn all(tree: &Tree) -> Vec<Mount> {
 /// later mounts hide earlier ones. A btrfs subvolume has a number that no mount has.
 pub(crate) fn of<'a>(mounts: &'a [Mount], path: &Path, number: &str) -> Option<&'a Mount> {
     let shows = || mounts.iter().filter(|mount| path.starts_with(&mount.point));
-    let longest = |of: &mut dyn Iterator<Item = &'a Mount>| of.max_by_key(|mount| mount.point.as_os_str().len());
+    let longest =
+        |of: &mut dyn Iterator<Item = &'a Mount>| of.max_by_key(|mount| mount.point.as_os_str().len());
     longest(&mut shows().filter(|mount| mount.number == number)).or_else(|| longest(&mut shows()))
 }
 

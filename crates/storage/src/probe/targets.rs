@@ -22,8 +22,18 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// Options of mounts that say something about I/O. No other is kept: some hold names and passwords.
 const OPTIONS: [&str; 12] = [
-    "discard", "compress", "compress-force", "data", "dax", "sync", "dirsync", "nobarrier", "barrier", "nodatacow",
-    "journal_async_commit", "background_gc",
+    "discard",
+    "compress",
+    "compress-force",
+    "data",
+    "dax",
+    "sync",
+    "dirsync",
+    "nobarrier",
+    "barrier",
+    "nodatacow",
+    "journal_async_commit",
+    "background_gc",
 ];
 
 impl From<TargetKind> for Kind {
@@ -126,10 +136,12 @@ fn filesystem(mounts: &[Mount], target: &TargetFacts) -> Option<Filesystem> {
         return None;
     }
     // A file that is not there yet lies where its directory does.
-    let there = target.path.ancestors().find_map(|path| if path.as_os_str().is_empty() {
-        Path::new(".").canonicalize().ok()
-    } else {
-        path.canonicalize().ok()
+    let there = target.path.ancestors().find_map(|path| {
+        if path.as_os_str().is_empty() {
+            Path::new(".").canonicalize().ok()
+        } else {
+            path.canonicalize().ok()
+        }
     })?;
     let number = device::number(there.metadata().ok()?.dev());
     let mount = mounts::of(mounts, &there, &number)?;

@@ -40,7 +40,8 @@ fn used(tree: &Tree, family: &BTreeSet<String>) -> Option<Use> {
         // A btrfs has a number of its own: what is mounted tells its device.
         let by_number = device::named(tree, &mount.number);
         let device = by_number.or_else(|| {
-            let number = fs::metadata(tree.path(mount.source.starts_with('/').then_some(&mount.source)?)).ok()?.rdev();
+            let number =
+                fs::metadata(tree.path(mount.source.starts_with('/').then_some(&mount.source)?)).ok()?.rdev();
             device::named(tree, &device::number(number))
         });
         if let Some(device) = device.filter(|device| family.contains(device)) {
@@ -51,20 +52,26 @@ fn used(tree: &Tree, family: &BTreeSet<String>) -> Option<Use> {
         let number = fs::metadata(tree.path(path)).ok()?.rdev();
         device::named(tree, &device::number(number))
     };
-    let swap = swaps(tree).iter().filter_map(|path| device_of_swap(path)).find(|device| family.contains(device));
+    let swap =
+        swaps(tree).iter().filter_map(|path| device_of_swap(path)).find(|device| family.contains(device));
     swap.map(|device| Use::Swap { device })
 }
 
 /// Files and devices that are swapped to.
 pub(super) fn swaps(tree: &Tree) -> Vec<String> {
     let text = tree.text("/proc/swaps").unwrap_or_default();
-    text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(|path| path.replace("\\040", " ")).collect()
+    text.lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next())
+        .map(|path| path.replace("\\040", " "))
+        .collect()
 }
 
 /// The loop device that has a file behind it.
 pub(super) fn looped(tree: &Tree, file: &fs::Metadata) -> Option<String> {
     let same = |path: &str| {
-        fs::metadata(tree.path(path)).is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()))
+        fs::metadata(tree.path(path))
+            .is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()))
     };
     device::loops(tree).into_iter().find(|(_, path)| same(path)).map(|(name, _)| name)
 }
@@ -145,7 +152,8 @@ mod tests {
     #[test]
     fn swap_is_read_from_its_list() {
         let (root, tree) = device::tests::tree();
-        let list = "Filename Type Size Used Priority\n/swap\\040file file 1 0 -2\n/dev/sda1 partition 1 0 -3\n";
+        let list =
+            "Filename Type Size Used Priority\n/swap\\040file file 1 0 -2\n/dev/sda1 partition 1 0 -3\n";
         fs::write(root.path().join("proc/swaps"), list).unwrap();
         assert_eq!(swaps(&tree), ["/swap file", "/dev/sda1"]);
     }

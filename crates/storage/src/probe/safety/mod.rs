@@ -104,8 +104,7 @@ impl Look<'_> {
         const MEMORY: u32 = 1;
         const HARMLESS: [u32; 3] = [3, 5, 7];
         let number = self.metadata.rdev();
-        let harmless =
-            rustix::fs::major(number) == MEMORY && HARMLESS.contains(&rustix::fs::minor(number));
+        let harmless = rustix::fs::major(number) == MEMORY && HARMLESS.contains(&rustix::fs::minor(number));
         if harmless || self.confirmed {
             return Ok(());
         }
@@ -118,7 +117,10 @@ impl Look<'_> {
         }
         let swap = |path: &String| fs::metadata(path).is_ok_and(|other| same_file(&other, self.metadata));
         if in_use::swaps(&self.tree).iter().any(swap) {
-            return Err(Error::protected(self.path, "is swap in use: `swapoff` it first; nothing was written"));
+            return Err(Error::protected(
+                self.path,
+                "is swap in use: `swapoff` it first; nothing was written",
+            ));
         }
         if let Some(device) = in_use::looped(&self.tree, self.metadata) {
             self.not_in_use(in_use::of_device(&self.tree, &device))?;
@@ -131,7 +133,9 @@ impl Look<'_> {
         }
         let real = self.path.canonicalize().unwrap_or_else(|_| self.path.to_owned());
         if let Some(directory) = in_use::postgres(&real) {
-            return Err(self.refusal(&format!("belongs to the running PostgreSQL server in {}", directory.display())));
+            return Err(
+                self.refusal(&format!("belongs to the running PostgreSQL server in {}", directory.display()))
+            );
         }
         if let Some((name, process)) = in_use::writer(self.metadata) {
             return Err(self.refusal(&format!("is open for writing by {name} (process {process})")));

@@ -105,7 +105,8 @@ fn at_end(tail: &[u8], size: u64) -> Option<&'static str> {
     // Version 1.0: 8 KiB before the end, rounded down to 4 KiB. 0.90: the last whole 64 KiB but one.
     let newer = (size / 512).saturating_sub(16) / 8 * 8 * 512;
     let older = (size & !0xffff).saturating_sub(0x1_0000);
-    let member = newer > 0 && found(newer, b"\xfc\x4e\x2b\xa9") || older > 0 && found(older, b"\xfc\x4e\x2b\xa9");
+    let member =
+        newer > 0 && found(newer, b"\xfc\x4e\x2b\xa9") || older > 0 && found(older, b"\xfc\x4e\x2b\xa9");
     member.then_some("a member of an array (mdraid)")
 }
 
@@ -118,7 +119,7 @@ mod tests {
     fn with(at: usize, what: &[u8]) -> Option<&'static str> {
         let mut head = vec![0; HEAD as usize];
         head[at..at + what.len()].copy_from_slice(what);
-        of(&head, &[0; TAIL as usize], SIZE)
+        of(&head, &vec![0; TAIL as usize], SIZE)
     }
 
     #[test]
@@ -126,7 +127,10 @@ mod tests {
         for magic in HEADS {
             assert_eq!(with(magic.at, magic.is), Some(magic.what));
         }
-        assert_eq!(with(512, b"LABELONE\x01\0\0\0\0\0\0\0abcd \0\0\0LVM2 001"), Some("a physical volume of LVM"));
+        assert_eq!(
+            with(512, b"LABELONE\x01\0\0\0\0\0\0\0abcd \0\0\0LVM2 001"),
+            Some("a physical volume of LVM")
+        );
         assert_eq!(with((128 << 10) + 4096, &0x00ba_b10c_u64.to_be_bytes()), Some("a member of a ZFS pool"));
         assert_eq!(with(7, b"XFSB\0\0"), None);
         assert_eq!(of(&[], &[], 0), None);
@@ -156,7 +160,7 @@ mod tests {
             let mut tail = vec![0; TAIL as usize];
             let at = (TAIL - from_end) as usize;
             tail[at..at + what.len()].copy_from_slice(what);
-            of(&[0; HEAD as usize], &tail, SIZE)
+            of(&vec![0; HEAD as usize], &tail, SIZE)
         };
         assert_eq!(at(512, b"EFI PART"), Some("the backup of a GPT partition table"));
         assert_eq!(at(8192, b"\xfc\x4e\x2b\xa9"), Some("a member of an array (mdraid)"));

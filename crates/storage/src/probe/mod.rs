@@ -8,7 +8,7 @@ mod after;
 mod cache;
 mod content;
 mod counters;
-mod device;
+pub(crate) mod device;
 mod extents;
 mod facts;
 mod host;

@@ -29,7 +29,7 @@ pub struct Facts {
     pub unseen: Vec<String>,
     /// What is counted while the run goes on.
     #[serde(skip)]
-    pub(crate) watched: Watched,
+    pub watched: Watched,
 }
 
 /// The machine as it was before the run.

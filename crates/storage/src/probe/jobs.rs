@@ -130,7 +130,7 @@ fn aligned(job: &Job, workers: &[&[Target]]) -> u64 {
 fn rate(job: &Job, direction: Direction) -> Option<u64> {
     let mean = match &job.blocks.sizes[direction] {
         BlockSizes::One(size) => f64::from(*size),
-        BlockSizes::Range(smallest, largest) => (f64::from(*smallest) + f64::from(*largest)) / 2.0,
+        BlockSizes::Range(smallest, largest) => f64::midpoint(f64::from(*smallest), f64::from(*largest)),
         BlockSizes::Split(parts) => {
             parts.iter().map(|(size, percent)| f64::from(*size) * percent / 100.0).sum()
         }

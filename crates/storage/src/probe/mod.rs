@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 pub use after::BEYOND;
 pub use facts::*;
-pub use watch::Watching;
+pub use watch::{Watched, Watching};
 
 use self::counters::Reading;
 use self::tree::Tree;

@@ -119,7 +119,7 @@ mod tests {
     fn with(at: usize, what: &[u8]) -> Option<&'static str> {
         let mut head = vec![0; HEAD as usize];
         head[at..at + what.len()].copy_from_slice(what);
-        of(&head, &[0; TAIL as usize], SIZE)
+        of(&head, &vec![0; TAIL as usize], SIZE)
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
             let mut tail = vec![0; TAIL as usize];
             let at = (TAIL - from_end) as usize;
             tail[at..at + what.len()].copy_from_slice(what);
-            of(&[0; HEAD as usize], &tail, SIZE)
+            of(&vec![0; HEAD as usize], &tail, SIZE)
         };
         assert_eq!(at(512, b"EFI PART"), Some("the backup of a GPT partition table"));
         assert_eq!(at(8192, b"\xfc\x4e\x2b\xa9"), Some("a member of an array (mdraid)"));

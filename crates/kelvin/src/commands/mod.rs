@@ -10,6 +10,8 @@ mod drop;
 mod gate;
 mod groups;
 mod history;
+#[allow(dead_code, reason = "called by the `io` command")]
+mod io_explain;
 mod observe;
 mod repeat;
 mod report;

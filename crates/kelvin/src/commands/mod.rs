@@ -10,7 +10,8 @@ mod drop;
 mod gate;
 mod groups;
 mod history;
-pub(crate) mod io;
+#[allow(dead_code, reason = "called by the `io` command")]
+mod io_explain;
 mod observe;
 mod repeat;
 mod report;
@@ -25,7 +26,6 @@ mod study;
 mod workload;
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use kelvin_database::Engine;
@@ -34,15 +34,13 @@ use kelvin_workload::Workload;
 pub(crate) use workload::Chosen;
 
 use crate::args::{Cli, Command};
-use crate::exit::Stopped;
+use crate::exit::{Code, Stopped};
 
 /// Runs what was asked for.
-pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
+pub(crate) fn run(cli: Cli) -> Result<Code> {
     let global = &cli.global;
-    let code = match cli.command {
+    match cli.command {
         Command::Run(args) => run::run(&args, global),
-        // Its exit codes are fio's.
-        Command::Io(args) => return Ok(io::io(&args, global)),
         Command::Squeeze(args) => squeeze::squeeze(&args, global),
         Command::Ab(args) => ab::ab(&args, global),
         Command::Groups(args) => groups::groups(&args, global),
@@ -62,8 +60,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Observe(args) => observe::observe(&args, global),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),
-    }?;
-    Ok(code.into())
+    }
 }
 
 /// Refuses a database that does not hold the workload's complete data.

@@ -90,6 +90,10 @@ fn job(entry: &Entry<'_>, all: &[Entry<'_>], plus: bool, partial: bool) -> Objec
         .add("latency_ns", class(&classes.nano, &SHORT))
         .add("latency_us", class(&classes.micro, &SHORT))
         .add("latency_ms", class(&classes.milli, &LONG));
+    let rules = &job.errors;
+    if rules.go_on_read || rules.go_on_write || rules.go_on_verify {
+        fields.add("total_err", entry.errors).add("first_error", i64::from(entry.first_error.unwrap_or(0)));
+    }
     let goal = &job.latency;
     fields
         .add("latency_depth", first.and_then(|first| first.latency_depth).unwrap_or(job.depth.depth))
@@ -98,10 +102,6 @@ fn job(entry: &Entry<'_>, all: &[Entry<'_>], plus: bool, partial: bool) -> Objec
         .add("latency_window", goal.target.map_or(0, |_| goal.window / 1000));
     if let Some(words) = &job.description {
         fields.add("desc", words.as_str());
-    }
-    let rules = &job.errors;
-    if rules.go_on_read || rules.go_on_write || rules.go_on_verify {
-        fields.add("total_err", entry.errors).add("first_error", i64::from(entry.first_error.unwrap_or(0)));
     }
     if let (Some(steady), Some(asked)) = (first.and_then(|first| first.steady.as_ref()), &job.steady) {
         fields.add("steadystate", steady_state(steady, asked));

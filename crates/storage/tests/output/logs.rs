@@ -68,10 +68,8 @@ fn without_windows_every_io_has_a_row_in_fios_columns() {
     one.logs.offset = true;
     one.logs.priority = true;
     one.logs.issue_time = true;
-    let dones = vec![
-        done(5 * MS, Direction::Read, 4096, 100_000),
-        done(7 * MS, Direction::Write, 8192, 200_000),
-    ];
+    let dones =
+        vec![done(5 * MS, Direction::Read, 4096, 100_000), done(7 * MS, Direction::Write, 8192, 200_000)];
     let directory = written(&jobs(vec![one]), &[(2 * MS, 10 * MS, dones)]);
     let at = directory.path();
     // Columns: time, value, direction, size, offset, priority, issue.
@@ -215,7 +213,9 @@ fn a_sum_adds_rates_and_averages_times() {
     one.logs.summed = true;
     one.logs.window = Some(100 * MS);
     let dones = |count: u64, completion: u64| -> Vec<Done> {
-        (0..count).map(|place| done((place * 80 / count + 12) * MS, Direction::Read, 4096, completion)).collect()
+        (0..count)
+            .map(|place| done((place * 80 / count + 12) * MS, Direction::Read, 4096, completion))
+            .collect()
     };
     // They did not begin together: the second had half of the first window.
     let late: Vec<Done> =
@@ -259,7 +259,10 @@ fn what_comes_too_late_for_a_sum_is_told_and_not_lost_silently() {
         writer.chunk(worker, &recorder.finish(end).unwrap()).unwrap();
     }
     let notes = writer.finish().unwrap();
-    assert!(notes[0].ends_with("p_bw.log lacks 1 I/Os that were told after their window was written"), "{notes:?}");
+    assert!(
+        notes[0].ends_with("p_bw.log lacks 1 I/Os that were told after their window was written"),
+        "{notes:?}"
+    );
 }
 
 #[test]
@@ -321,7 +324,8 @@ fn rows_are_in_the_file_as_soon_as_they_were_handed_over() {
         // As after a kill: nobody finished the file.
         let name = if compressed { "p_clat.1.log.fz" } else { "p_clat.1.log" };
         let bytes = std::fs::read(directory.path().join(name)).unwrap();
-        let (text, whole) = if compressed { inflate(&bytes) } else { (String::from_utf8(bytes).unwrap(), true) };
+        let (text, whole) =
+            if compressed { inflate(&bytes) } else { (String::from_utf8(bytes).unwrap(), true) };
         assert_eq!(text, "0, 100000, 0, 4096, 0\n");
         assert_eq!(whole, !compressed, "an unfinished archive says that it is");
         writer.finish().unwrap();

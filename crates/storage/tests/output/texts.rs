@@ -181,3 +181,14 @@ fn machine_readable_text_is_nothing_else() {
     let text = written(&outcome, &[Format::Terse], &options()).unwrap();
     assert!(text.lines().all(|line| line.starts_with("3;fio-3.33")), "{text}");
 }
+
+/// What `kelvin io explain` is tested with is what is written.
+#[test]
+fn the_sample_of_the_explaining_command_is_up_to_date() {
+    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../kelvin/src/commands/io_explain/samples/kelvin.json");
+    let now = json(&rich(), &options(), false);
+    if std::env::var_os("UPDATE_SAMPLES").is_some() {
+        std::fs::write(place, &now).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(place).unwrap(), now, "run this test with UPDATE_SAMPLES=1 and look at it");
+}

@@ -110,7 +110,8 @@ pub fn key_figures(
     }
 
     if evidence.is_io() {
-        for (id, name, unit, better, value) in of_io(run, evidence, point, stored.seconds, stored.all.good()) {
+        for (id, name, unit, better, value) in of_io(run, evidence, point, stored.seconds, stored.all.good())
+        {
             add(id, name, unit, Some(better), value);
         }
         for name in metrics {

@@ -11,7 +11,8 @@ use serde_json::Value;
 use support::{Place, text, wait_until};
 
 /// Read by the page cache: what is tested is the way of the figures, not a disk.
-const JOB: &str = "[global]\nfilename=data\nsize=1m\nbs=4k\nioengine=psync\n[reader]\nrw=randread\nnumber_ios=500\n";
+const JOB: &str =
+    "[global]\nfilename=data\nsize=1m\nbs=4k\nioengine=psync\n[reader]\nrw=randread\nnumber_ios=500\n";
 
 /// Open-ended, with as little load as does.
 const LONG: &str =
@@ -38,7 +39,8 @@ fn each_format_says_the_same_and_machines_get_nothing_else() {
     let terse = place.expect(0, &["io", "--minimal", "job.fio", "--no-observe"]);
     assert!(terse.starts_with("3;") && terse.lines().count() == 1, "{terse}");
     // In a file, and standard output says nothing of the result.
-    let told = place.expect(0, &["io", "job.fio", "--no-observe", "--output=out.json", "--output-format=json+"]);
+    let told =
+        place.expect(0, &["io", "job.fio", "--no-observe", "--output=out.json", "--output-format=json+"]);
     assert!(!told.contains("IOPS"), "{told}");
     let written: Value =
         serde_json::from_str(&std::fs::read_to_string(place.path("out.json")).unwrap()).unwrap();
@@ -61,11 +63,15 @@ fn a_run_is_kept_and_known_to_every_command() {
     assert_eq!(place.report("two")["jobs"][0]["targets"][0]["bytes"], 500 * 8192);
     assert!(report["spec_toml"].as_str().unwrap().contains("number_ios=500"));
     let shown = place.expect(0, &["show", "one"]);
-    for part in ["IOPS", "job reader: random reads of 4 KiB, through the page cache", "closed loop", "valid"] {
+    for part in ["IOPS", "job reader: random reads of 4 KiB, through the page cache", "closed loop", "valid"]
+    {
         assert!(shown.contains(part), "no {part} in\n{shown}");
     }
     let compared = place.expect(0, &["compare", "one", "two"]);
-    assert!(compared.contains("IOPS") && compared.contains("reader") | compared.contains("read"), "{compared}");
+    assert!(
+        compared.contains("IOPS") && compared.contains("reader") | compared.contains("read"),
+        "{compared}"
+    );
     assert!(place.expect(0, &["runs"]).contains("one"));
     assert!(place.expect(0, &["history", "main"]).contains("IOPS"));
     place.expect(0, &["report", "one", "--html", "--output", "page.html"]);
@@ -75,7 +81,10 @@ fn a_run_is_kept_and_known_to_every_command() {
     std::fs::remove_file(place.path("job.fio")).unwrap();
     place.expect(0, &["run", "run.toml", "--no-observe"]);
     assert_eq!(place.report("last")["points"][0]["headline_count"], 500);
-    place.expect(0, &["io", "--no-store", "--name=a", "--filename=data", "--rw=read", "--size=64k", "--no-observe"]);
+    place.expect(
+        0,
+        &["io", "--no-store", "--name=a", "--filename=data", "--rw=read", "--size=64k", "--no-observe"],
+    );
     assert_eq!(place.report("last")["run"], 3, "that one was not kept");
 }
 
@@ -188,11 +197,15 @@ fn runs_repeat_and_compare() {
     let shown = place.expect(0, &["io", "job.fio", "--no-observe", "--repeat", "2", "--label", "twice"]);
     assert!(shown.contains("group 1 \"twice\"") && shown.contains("IOPS"), "{shown}");
     // Each block has other offsets.
-    assert_eq!((place.report("1")["seed"].clone(), place.report("2")["seed"].clone()), ("1".into(), "2".into()));
+    assert_eq!(
+        (place.report("1")["seed"].clone(), place.report("2")["seed"].clone()),
+        ("1".into(), "2".into())
+    );
     place.write("a.toml", place.expect(0, &["io", "job.fio", "--print-spec", "--no-observe"]));
     place.write(
         "b.toml",
-        place.expect(0, &["run", "io", "--job", "job.fio", "--set", "bs=16k", "--print-spec", "--no-observe"]),
+        place
+            .expect(0, &["run", "io", "--job", "job.fio", "--set", "bs=16k", "--print-spec", "--no-observe"]),
     );
     let shown = place.expect(0, &["ab", "a.toml", "b.toml", "--blocks", "2", "--no-control"]);
     assert!(shown.contains("IOPS"), "{shown}");
@@ -216,8 +229,10 @@ fn stonewalls_are_phases_of_their_own() {
 #[test]
 fn a_sweep_is_one_table_and_a_group() {
     let place = place(JOB);
-    let shown = place
-        .expect(0, &["io", "sweep", "--bs", "4k,8k", "--numjobs", "1,2", "job.fio", "--no-observe", "--label", "s"]);
+    let shown = place.expect(
+        0,
+        &["io", "sweep", "--bs", "4k,8k", "--numjobs", "1,2", "job.fio", "--no-observe", "--label", "s"],
+    );
     for part in ["bs  numjobs", "4k        1", "8k        2", "IOPS"] {
         assert!(shown.contains(part), "no {part} in\n{shown}");
     }
@@ -233,9 +248,10 @@ fn a_sweep_is_one_table_and_a_group() {
 
 #[test]
 fn a_rate_curve_asks_for_parts_of_the_highest() {
-    let place = place("[c]\nfilename=data\nsize=1m\nrw=randread\nioengine=psync\nthinktime=1ms\ntime_based\nruntime=1\n");
-    let shown =
-        place.expect(0, &["io", "sweep", "--rate-curve", "20,50%", "job.fio", "--no-observe"]);
+    let place = place(
+        "[c]\nfilename=data\nsize=1m\nrw=randread\nioengine=psync\nthinktime=1ms\ntime_based\nruntime=1\n",
+    );
+    let shown = place.expect(0, &["io", "sweep", "--rate-curve", "20,50%", "job.fio", "--no-observe"]);
     for part in ["maximum", "20%", "50%", "asked/s", "response times"] {
         assert!(shown.contains(part), "no {part} in\n{shown}");
     }

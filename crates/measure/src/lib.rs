@@ -14,8 +14,8 @@ pub mod observation;
 mod random;
 mod recorder;
 mod squeeze;
-pub mod storage;
 mod stop;
+pub mod storage;
 
 pub use clock::{Clock, Nanos};
 pub use collector::{Collector, Totals, second_from};

@@ -233,7 +233,11 @@ fn percents(text: &str) -> Result<Percents, String> {
     let form = || format!("\"{text}\" is no curve; write 10..100%, 10..100%:5 or 10,50,90%");
     let number = |text: &str| -> Result<f64, String> {
         let value: f64 = text.trim().trim_end_matches('%').parse().map_err(|_| form())?;
-        if (1.0..=200.0).contains(&value) { Ok(value) } else { Err(format!("{value} %: rates lie between 1 and 200 %")) }
+        if (1.0..=200.0).contains(&value) {
+            Ok(value)
+        } else {
+            Err(format!("{value} %: rates lie between 1 and 200 %"))
+        }
     };
     let mut values = match text.split_once("..") {
         Some((from, rest)) => {
@@ -359,7 +363,8 @@ mod tests {
 
     fn arranged(line: &str) -> String {
         let words = std::iter::once("kelvin").chain(line.split(' ')).map(OsString::from).collect();
-        let words: Vec<String> = arrange(words).iter().map(|word| word.to_str().unwrap().to_owned()).collect();
+        let words: Vec<String> =
+            arrange(words).iter().map(|word| word.to_str().unwrap().to_owned()).collect();
         words[1..].join(" ")
     }
 
@@ -378,7 +383,10 @@ mod tests {
             ("io ./explain -q", "io -q -- ./explain"),
             ("io --help", "io --help"),
             ("run io --job x", "run io --job x"),
-            ("io --i-know-it-destroys /dev/x --filename=/dev/x", "io --i-know-it-destroys /dev/x -- --filename=/dev/x"),
+            (
+                "io --i-know-it-destroys /dev/x --filename=/dev/x",
+                "io --i-know-it-destroys /dev/x -- --filename=/dev/x",
+            ),
         ] {
             assert_eq!(arranged(line), expected);
         }
@@ -388,7 +396,10 @@ mod tests {
 
     #[test]
     fn a_curve_is_read_as_it_is_written() {
-        assert_eq!(percents("10..100%").unwrap().0, (1..=10).map(|n| f64::from(n) * 10.0).collect::<Vec<_>>());
+        assert_eq!(
+            percents("10..100%").unwrap().0,
+            (1..=10).map(|n| f64::from(n) * 10.0).collect::<Vec<_>>()
+        );
         assert_eq!(percents("20..60%:3").unwrap().0, [20.0, 40.0, 60.0]);
         assert_eq!(percents("90,10%,50").unwrap().0, [10.0, 50.0, 90.0]);
         for wrong in ["", "x", "100..10%", "0..10%", "10..20%:1", "10..20%:x", "nan"] {

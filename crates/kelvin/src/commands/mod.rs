@@ -10,7 +10,7 @@ mod drop;
 mod gate;
 mod groups;
 mod history;
-#[allow(dead_code, reason = "called by the `io` command")]
+pub(crate) mod io;
 mod io_explain;
 mod observe;
 mod repeat;
@@ -26,6 +26,7 @@ mod study;
 mod workload;
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use kelvin_database::Engine;
@@ -34,13 +35,15 @@ use kelvin_workload::Workload;
 pub(crate) use workload::Chosen;
 
 use crate::args::{Cli, Command};
-use crate::exit::{Code, Stopped};
+use crate::exit::Stopped;
 
 /// Runs what was asked for.
-pub(crate) fn run(cli: Cli) -> Result<Code> {
+pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     let global = &cli.global;
-    match cli.command {
+    let code = match cli.command {
         Command::Run(args) => run::run(&args, global),
+        // Its exit codes are fio's.
+        Command::Io(args) => return Ok(io::io(&args, global)),
         Command::Squeeze(args) => squeeze::squeeze(&args, global),
         Command::Ab(args) => ab::ab(&args, global),
         Command::Groups(args) => groups::groups(&args, global),
@@ -60,7 +63,8 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
         Command::Observe(args) => observe::observe(&args, global),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),
-    }
+    }?;
+    Ok(code.into())
 }
 
 /// Refuses a database that does not hold the workload's complete data.

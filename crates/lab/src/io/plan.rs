@@ -138,7 +138,11 @@ impl Layout {
             workers.iter().flat_map(|(_, targets)| targets.iter().map(place)).collect();
         let apart = (2..=MOST_PLACES).contains(&places.len());
         let name = |direction: Direction, target: &Target| {
-            if apart { format!("{} {}", direction.word(), place(target)) } else { direction.word().to_owned() }
+            if apart {
+                format!("{} {}", direction.word(), place(target))
+            } else {
+                direction.word().to_owned()
+            }
         };
         // Reads of all devices come first, then writes.
         let mut names: BTreeSet<(Direction, String)> = BTreeSet::new();

@@ -111,9 +111,12 @@ impl IoRun {
 
     /// Sentences that belong to the result: what each job does, and how its file was read.
     pub fn notes(&self) -> Vec<String> {
-        let how = self.jobs.jobs.iter().enumerate().map(|(index, job)| {
-            format!("job {}: {}", job.name, words::how(job, self.targets_of(index)))
-        });
+        let how = self
+            .jobs
+            .jobs
+            .iter()
+            .enumerate()
+            .map(|(index, job)| format!("job {}: {}", job.name, words::how(job, self.targets_of(index))));
         how.chain(self.jobs.notes.iter().chain(self.prepared.notes()).cloned()).collect()
     }
 
@@ -126,7 +129,12 @@ impl IoRun {
 
     /// Targets of the worker of a job that has most.
     fn targets_of(&self, job: usize) -> usize {
-        self.workers.iter().filter(|worker| worker.job == job).map(|worker| worker.targets.len()).max().unwrap_or(0)
+        self.workers
+            .iter()
+            .filter(|worker| worker.job == job)
+            .map(|worker| worker.targets.len())
+            .max()
+            .unwrap_or(0)
     }
 
     fn layout(&self) -> Layout {
@@ -296,12 +304,7 @@ fn tell(
 }
 
 /// What must hold of a point.
-fn invariants(
-    sums: &Sums,
-    workers: &[(&WorkerOutcome, u32)],
-    ios: u64,
-    elapsed: Nanos,
-) -> Vec<Invariant> {
+fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed: Nanos) -> Vec<Invariant> {
     let directions =
         workers.iter().flat_map(|(worker, _)| &worker.targets).flat_map(|target| &target.directions.0);
     let (mut counted, mut bytes) = (0, 0);
@@ -310,7 +313,12 @@ fn invariants(
         bytes += direction.bytes;
     }
     let mut found = vec![
-        counts_agree("the seconds add up to the result: I/Os", ("in the seconds", ios), ("in the result", counted), 0),
+        counts_agree(
+            "the seconds add up to the result: I/Os",
+            ("in the seconds", ios),
+            ("in the result", counted),
+            0,
+        ),
         counts_agree(
             "the seconds add up to the result: bytes",
             ("in the seconds", sums.bytes.iter().sum()),
@@ -357,7 +365,8 @@ fn schedule(jobs: &Jobs, point: u32, workers: &[(&WorkerOutcome, u32)], ios: u64
 fn lines(outcome: &Outcome, points: &[u32], targets: &[usize]) -> Vec<JobLine> {
     let mut found = Vec::new();
     for (index, job) in outcome.jobs.jobs.iter().enumerate() {
-        let workers: Vec<&WorkerOutcome> = outcome.workers.iter().filter(|worker| worker.job == index).collect();
+        let workers: Vec<&WorkerOutcome> =
+            outcome.workers.iter().filter(|worker| worker.job == index).collect();
         let nanos = workers.iter().map(|worker| worker.measured).max().unwrap_or(0);
         let seconds = nanos as f64 / 1e9;
         let mut rows: Vec<(PathBuf, Option<String>, Direction, kelvin_storage::result::DirectionOutcome)> =
@@ -366,12 +375,9 @@ fn lines(outcome: &Outcome, points: &[u32], targets: &[usize]) -> Vec<JobLine> {
             for (direction, figures) in target.directions.iter().filter(|(_, f)| f.ios + f.failed > 0) {
                 match rows.iter_mut().find(|row| row.0 == target.path && row.2 == direction) {
                     Some(row) => row.3.merge(figures),
-                    None => rows.push((
-                        target.path.clone(),
-                        target.device.clone(),
-                        direction,
-                        figures.clone(),
-                    )),
+                    None => {
+                        rows.push((target.path.clone(), target.device.clone(), direction, figures.clone()))
+                    }
                 }
             }
         }

@@ -139,12 +139,12 @@ impl Seconds {
     fn complete(&mut self, point: u32, now: Nanos) -> Vec<Event> {
         let Some(course) = self.courses.get_mut(&point) else { return Vec::new() };
         let Some(open) = course.open else { return Vec::new() };
-        let complete = |second: i64| {
-            now == Nanos::MAX || (second + 1) * SECOND as i64 <= now as i64 - open as i64
-        };
+        let complete =
+            |second: i64| now == Nanos::MAX || (second + 1) * SECOND as i64 <= now as i64 - open as i64;
         let ready: Vec<(i64, bool)> =
             course.seconds.keys().copied().filter(|(second, _)| complete(*second)).collect();
-        let mut events: Vec<Event> = std::mem::take(&mut course.errors).into_iter().map(Event::Errors).collect();
+        let mut events: Vec<Event> =
+            std::mem::take(&mut course.errors).into_iter().map(Event::Errors).collect();
         for key in ready {
             let Some(kinds) = course.seconds.remove(&key) else { continue };
             let part = if key.1 { Part::Measured } else { Part::RampUp };

@@ -101,7 +101,8 @@ pub fn of(jobs: &Jobs) -> String {
     let mut section = |name: &str, options: &[(String, String)]| {
         let _ = writeln!(out, "[{name}]");
         for (option, value) in options {
-            let _ = if value.is_empty() { writeln!(out, "{option}") } else { writeln!(out, "{option}={value}") };
+            let _ =
+                if value.is_empty() { writeln!(out, "{option}") } else { writeln!(out, "{option}={value}") };
         }
     };
     if !jobs.global.is_empty() {
@@ -142,9 +143,13 @@ mod tests {
     #[test]
     fn variables_are_replaced_and_nothing_else() {
         let known = |name: &str| (name == "A").then(|| "1".to_owned());
-        for (line, expected) in
-            [("x=${A}${B}2", "x=1${B}2"), ("x=$A", "x=$A"), ("x=${A", "x=${A"), ("${A}}", "1}"), ("é${A}é", "é1é")]
-        {
+        for (line, expected) in [
+            ("x=${A}${B}2", "x=1${B}2"),
+            ("x=$A", "x=$A"),
+            ("x=${A", "x=${A"),
+            ("${A}}", "1}"),
+            ("é${A}é", "é1é"),
+        ] {
             assert_eq!(expanded(line, known), expected);
         }
     }

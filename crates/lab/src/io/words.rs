@@ -10,7 +10,11 @@ pub(crate) fn how(job: &Job, targets: usize) -> String {
     parts.push(if job.sync.direct { "direct".into() } else { "through the page cache".to_owned() });
     let given = &job.engine.given;
     let word = job.engine.name.word();
-    parts.push(if given.is_empty() || given == word { word.to_owned() } else { format!("{given} (as {word})") });
+    parts.push(if given.is_empty() || given == word {
+        word.to_owned()
+    } else {
+        format!("{given} (as {word})")
+    });
     parts.push(depth(job, targets));
     parts.push(pace(job));
     parts.join(", ")
@@ -47,7 +51,9 @@ fn sizes(job: &Job) -> String {
     for direction in used {
         let word = match &job.blocks.sizes[direction] {
             BlockSizes::One(size) => bytes(u64::from(*size)),
-            sizes => format!("{} to {}", bytes(u64::from(sizes.smallest())), bytes(u64::from(sizes.largest()))),
+            sizes => {
+                format!("{} to {}", bytes(u64::from(sizes.smallest())), bytes(u64::from(sizes.largest())))
+            }
         };
         if words.last() != Some(&word) {
             words.push(word);
@@ -95,7 +101,11 @@ pub(crate) fn bytes(bytes: u64) -> String {
     for (name, unit) in UNITS {
         if bytes >= unit {
             let tenths = (bytes as f64 / unit as f64 * 10.0).round() / 10.0;
-            return if bytes % unit == 0 { format!("{} {name}", bytes / unit) } else { format!("{tenths} {name}") };
+            return if bytes % unit == 0 {
+                format!("{} {name}", bytes / unit)
+            } else {
+                format!("{tenths} {name}")
+            };
         }
     }
     format!("{bytes} B")

@@ -406,9 +406,7 @@ impl Spec {
             let message = format!("[{other}] says nothing about a run of the workload \"{workload}\"");
             return Err(SpecError::Parse { path: name.into(), message });
         }
-        spec.io
-            .resolve(directory)
-            .map_err(|message| SpecError::Parse { path: name.into(), message })?;
+        spec.io.resolve(directory).map_err(|message| SpecError::Parse { path: name.into(), message })?;
         spec.validate()?;
         Ok(spec)
     }
@@ -446,9 +444,14 @@ impl Spec {
 
     /// Refuses what says nothing about I/O jobs, whose own text says it.
     fn validate_io(&self) -> Result<(), String> {
-        let own = Self { load: Load { seed: self.load.seed, ..Load::default() }, ..Self::new(WorkloadName::Io) };
+        let own =
+            Self { load: Load { seed: self.load.seed, ..Load::default() }, ..Self::new(WorkloadName::Io) };
         let refused = [
-            (self.load != own.load, "[load]", "but for its seed: the job says how long, how deep and how fast it runs"),
+            (
+                self.load != own.load,
+                "[load]",
+                "but for its seed: the job says how long, how deep and how fast it runs",
+            ),
             (self.target != own.target, "target", ": the job names its files and devices"),
             (self.reset != own.reset, "[reset]", ": there is no database to bring back"),
             (self.build != own.build || self.check, "build or check", ": there are no tables"),

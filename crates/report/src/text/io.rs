@@ -41,7 +41,10 @@ impl Page {
         let open = if p.closed { "" } else { "; the window did not close: figures of a part" };
         let model = if report.open_loop { "open loop" } else { "closed loop" };
         let window = seconds(p.window_s);
-        self.wrapped("", &format!("{}, {model}, {window} measured as elapsed, {ramp_up}{open}", workers(p.users)));
+        self.wrapped(
+            "",
+            &format!("{}, {model}, {window} measured as elapsed, {ramp_up}{open}", workers(p.users)),
+        );
         if let Some(schedule) = &p.schedule
             && schedule.asked_per_second.is_some()
         {
@@ -84,7 +87,11 @@ impl Page {
         self.wrapped("", &format!("job {}: {}", job.job, job.how));
         let mut words = Vec::new();
         if let Some(reached) = job.depth_reached {
-            words.push(format!("{} of {} I/Os under way on average", significant(reached), whole(job.depth_asked.into())));
+            words.push(format!(
+                "{} of {} I/Os under way on average",
+                significant(reached),
+                whole(job.depth_asked.into())
+            ));
         }
         if let Some(cpu) = job.cpu_us {
             words.push(format!("{} µs of CPU an I/O", significant(cpu)));
@@ -134,7 +141,9 @@ fn target_line(target: &TargetLine) -> String {
     };
     let mut line = format!("  {:<30}", cut(&format!("{} {shown}{device}", target.direction), 30));
     let [mean, p50, _, p99] = target.times_us;
-    for value in [Some(target.iops), Some(target.bandwidth / f64::from(1 << 20)), mean, p50, p99, target.depth_reached] {
+    for value in
+        [Some(target.iops), Some(target.bandwidth / f64::from(1 << 20)), mean, p50, p99, target.depth_reached]
+    {
         let _ = write!(line, "{:>10}", value.map_or(NONE.into(), significant));
     }
     if target.failed > 0 {

@@ -2,20 +2,23 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use kelvin_storage::output;
+use anyhow::Result;
 
 use crate::args::io::ExplainArgs;
+use crate::commands::io_explain;
 use crate::out;
+
+/// Columns of the text where a terminal does not say.
+const WIDTH: usize = 100;
 
 /// Reads the results and says what they tell.
 pub(super) fn explain(args: &ExplainArgs) -> Result<ExitCode> {
-    let mut results = Vec::new();
-    for file in &args.files {
-        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let result = output::read::parse_json(&text, Some(file)).with_context(|| file.display().to_string())?;
-        results.push((file.display().to_string(), result));
-    }
-    out::write(&output::explain(&results))?;
+    out::write(&io_explain::explain(&args.files, width())?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Those of the terminal, within what reads well.
+fn width() -> usize {
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    asked.unwrap_or(WIDTH).clamp(60, WIDTH)
 }

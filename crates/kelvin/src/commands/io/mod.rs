@@ -10,8 +10,8 @@ use anyhow::Result;
 
 pub(super) use sweep::{in_short as sweep_in_short, json as sweep_json, text as sweep_text};
 
-use crate::args::io::{IoArgs, IoCommand};
 use crate::args::Global;
+use crate::args::io::{IoArgs, IoCommand};
 use crate::exit::{self, Stopped};
 
 /// fio's exit code for what cannot be run.

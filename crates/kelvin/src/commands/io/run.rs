@@ -123,8 +123,11 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
         write(file.as_mut(), &(output::banner(run.jobs()) + &output::starting(run.jobs())))?;
     }
     let clock = Clock::real();
-    let mut live: Box<dyn Live> =
-        if flags.load.tui { Box::new(Tui::new(spec, global.quiet, &stop)?) } else { live::for_run(!flags.load.json, flags.load.json) };
+    let mut live: Box<dyn Live> = if flags.load.tui {
+        Box::new(Tui::new(spec, global.quiet, &stop)?)
+    } else {
+        live::for_run(!flags.load.json, flags.load.json)
+    };
     let line = shows(words.eta) && !global.quiet && !flags.load.tui && !flags.load.json;
     let mut view = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
     let metrics = flags.load.metrics.map(Metrics::start).transpose()?;

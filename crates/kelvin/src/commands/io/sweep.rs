@@ -155,7 +155,8 @@ fn make(
         let told = match bench.measure(&Planned { spec: &spec, group, slot: &slot, metrics: &[] }) {
             Ok(measured) => {
                 if made == 0 && plan.curve.is_some() {
-                    let cells = plan.rates(base, &measured).map_err(|error| BenchError::Failed(error.into()))?;
+                    let cells =
+                        plan.rates(base, &measured).map_err(|error| BenchError::Failed(error.into()))?;
                     waiting.extend(cells);
                 }
                 failed += usize::from(!measured.counts());
@@ -198,11 +199,16 @@ impl Plan {
             .collect();
         let curve = args.rate_curve.as_ref().map(|percents| percents.0.clone());
         if axes.is_empty() && curve.is_none() {
-            bail!("nothing to sweep: give values for --bs, --iodepth, --rwmixread or --numjobs, or --rate-curve 10..100%");
+            bail!(
+                "nothing to sweep: give values for --bs, --iodepth, --rwmixread or --numjobs, or --rate-curve 10..100%"
+            );
         }
         for axis in &axes {
             for (index, value) in axis.values.iter().enumerate() {
-                if value.is_empty() || value.contains(char::is_whitespace) || axis.values[..index].contains(value) {
+                if value.is_empty()
+                    || value.contains(char::is_whitespace)
+                    || axis.values[..index].contains(value)
+                {
                     bail!("--{}: {value:?} is empty, or there twice", axis.option);
                 }
             }
@@ -283,13 +289,18 @@ const MAXIMUM: &str = "maximum";
 fn suits_curve(base: &Spec) -> Result<()> {
     let jobs = base.io.jobs(base.load.seed)?;
     let [job] = jobs.jobs.as_slice() else {
-        bail!("--rate-curve takes one job (numjobs may be more): how a rate is shared among different jobs is not known");
+        bail!(
+            "--rate-curve takes one job (numjobs may be more): how a rate is shared among different jobs is not known"
+        );
     };
     if job.rate.limits() {
         bail!("job {} has a rate of its own; a rate curve finds the highest first", job.name);
     }
     if job.course.runtime.is_none() || !job.course.time_based {
-        bail!("job {} needs runtime=… and time_based for a rate curve: at a tenth of the rate an amount takes ten times as long", job.name);
+        bail!(
+            "job {} needs runtime=… and time_based for a rate curve: at a tenth of the rate an amount takes ten times as long",
+            job.name
+        );
     }
     Ok(())
 }
@@ -349,7 +360,11 @@ pub(crate) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = groups::of_what(store, group)?;
     let mut text = format!("\ngroup {}{name}: {what}, {began}\n\n", group.id);
-    if plan.curve.is_some() { curve(&mut text, &lines) } else { cells(&mut text, &plan, &lines) }
+    if plan.curve.is_some() {
+        curve(&mut text, &lines)
+    } else {
+        cells(&mut text, &plan, &lines)
+    }
     for line in &lines {
         if let Some(why) = &line.member.void {
             out::wrapped(&mut text, &format!("void: run {}: {why}", line.member.run), 0, 6, 100);
@@ -425,7 +440,8 @@ fn by_series(text: &mut String, widths: &[usize], line: &Line) {
 
 /// A row for each rate: times from the intended start.
 fn curve(text: &mut String, lines: &[Line]) {
-    let heading = ["rate", "asked/s", "IOPS", "MiB/s", "mean µs", "p50 µs", "p95 µs", "p99 µs", "p99.9 µs", "CPU µs"];
+    let heading =
+        ["rate", "asked/s", "IOPS", "MiB/s", "mean µs", "p50 µs", "p95 µs", "p99 µs", "p99.9 µs", "CPU µs"];
     let mut columns: Vec<(usize, String)> = heading.iter().map(|name| (9, (*name).to_owned())).collect();
     columns.push((5, "run".into()));
     row(text, &columns);
@@ -479,7 +495,10 @@ pub(crate) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
 /// The answer in a few words: the best run.
 pub(crate) fn in_short(rows: &[Row]) -> String {
     let value = |row: &&Row| row.figures.first().and_then(|figure| figure.value);
-    let best = rows.iter().filter(|row| row.counts()).max_by(|a, b| value(a).partial_cmp(&value(b)).unwrap_or(std::cmp::Ordering::Equal));
+    let best = rows
+        .iter()
+        .filter(|row| row.counts())
+        .max_by(|a, b| value(a).partial_cmp(&value(b)).unwrap_or(std::cmp::Ordering::Equal));
     best.map_or_else(
         || "no run counts".into(),
         |row| format!("highest: {} IOPS with {}", shown(value(&row)), row.slot.treatment),

@@ -37,7 +37,8 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
 
 impl<'a> Asked<'a> {
     pub(super) fn of(job: &'a JobResult) -> Self {
-        let direct = is_on(job.option(&["direct"])) || job.option(&["buffered"]).is_some_and(|v| v.trim() == "0");
+        let direct =
+            is_on(job.option(&["direct"])) || job.option(&["buffered"]).is_some_and(|v| v.trim() == "0");
         let rate = [("rate_iops", "I/Os a second"), ("rate", "bytes a second")]
             .into_iter()
             .find_map(|(option, unit)| job.option(&[option]).map(|value| (unit, value)))

@@ -66,7 +66,8 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
     let host = job.host.as_deref().map_or_else(String::new, |host| format!(" on {host}"));
     let _ = writeln!(text, "\n  {}{host}: {}", job.name, asked.words());
     if job.error != 0 {
-        let words = format!("ended with error {} before its time: the figures are of what came before it", job.error);
+        let words =
+            format!("ended with error {} before its time: the figures are of what came before it", job.error);
         point(text, width, "error", &words);
     }
     if job.errors > 0 {
@@ -101,7 +102,12 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
                     .lines
                     .iter()
                     .map(|(word, iops, rate, mean)| {
-                        format!("{word} {} IOPS, {} MB/s, mean {}", significant(*iops), significant(rate / 1e6), us(*mean))
+                        format!(
+                            "{word} {} IOPS, {} MB/s, mean {}",
+                            significant(*iops),
+                            significant(rate / 1e6),
+                            us(*mean)
+                        )
                     })
                     .collect();
                 let depth =
@@ -251,7 +257,9 @@ fn depth(job: &JobResult, asked: &Asked<'_>) -> Option<String> {
     if per_worker > 1 && !asked.is_asynchronous() {
         let _ = write!(words, ": iodepth has no effect with {}, which does one I/O at a time", asked.engine);
     } else if reached < all as f64 * 0.7 && asked.rate.is_none() && asked.think.is_none() {
-        words.push_str(": the worker did not keep the queue full, so that this is not the device at that depth");
+        words.push_str(
+            ": the worker did not keep the queue full, so that this is not the device at that depth",
+        );
     }
     if per_worker > 1 && asked.engine == "libaio" && !asked.direct {
         words.push_str("; libaio through the page cache waits in its submission");
@@ -268,7 +276,8 @@ fn cpu(job: &JobResult, asked: &Asked<'_>) -> String {
         let each = busy / 100.0 * job.runtime as f64 * 1e3 / ios as f64;
         let _ = write!(words, ", {} µs an I/O", significant(each));
     }
-    let _ = write!(words, ", {} context switches an I/O", significant(job.switches as f64 / ios.max(1) as f64));
+    let _ =
+        write!(words, ", {} context switches an I/O", significant(job.switches as f64 / ios.max(1) as f64));
     let workers = asked.workers.max(1);
     if busy >= BUSY {
         words.push_str(". The generator was the limit: the device may do more");
@@ -300,7 +309,9 @@ fn suspicions(result: &IoResult, job: &JobResult, asked: &Asked<'_>) -> Vec<Stri
         if times(line).count > 0 && median < FASTEST_MEDIA + block / 10.0 {
             let why = match (word.as_str(), asked.direct) {
                 ("trim", _) => continue,
-                (_, false) => "they ended in the page cache. Take direct=1, or a size of several times the memory",
+                (_, false) => {
+                    "they ended in the page cache. Take direct=1, or a size of several times the memory"
+                }
                 ("read", true) => {
                     "no medium answers so fast: holes, blocks never written, or a cache of the host or the controller"
                 }
@@ -378,7 +389,8 @@ fn consistency(job: &JobResult) -> Vec<String> {
             found.push(format!("{word}: {} I/Os were short, {} given up", line.short, line.dropped));
         }
     }
-    let runtimes: Vec<u64> = job.lines.iter().map(|(_, line)| line.runtime).filter(|time| *time > 0).collect();
+    let runtimes: Vec<u64> =
+        job.lines.iter().map(|(_, line)| line.runtime).filter(|time| *time > 0).collect();
     if let (Some(least), Some(most)) = (runtimes.iter().min(), runtimes.iter().max())
         && (*most as f64) > *least as f64 * 1.1
     {
@@ -439,8 +451,12 @@ fn together(text: &mut String, result: &IoResult, width: usize) {
     groups.dedup();
     for group in groups {
         let members: Vec<&JobResult> = result.jobs.iter().filter(|job| job.group == group).collect();
-        let runtimes: Vec<u64> =
-            members.iter().flat_map(|job| &job.lines).map(|(_, line)| line.runtime).filter(|t| *t > 0).collect();
+        let runtimes: Vec<u64> = members
+            .iter()
+            .flat_map(|job| &job.lines)
+            .map(|(_, line)| line.runtime)
+            .filter(|t| *t > 0)
+            .collect();
         if members.len() < 2 {
             continue;
         }

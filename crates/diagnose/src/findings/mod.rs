@@ -100,8 +100,7 @@ const KNOWN: &[About] = &[
 ];
 
 /// Those that say something about a run without a database, too.
-const OF_ANY_LOAD: [&str; 6] =
-    ["steal", "ramp-up-too-short", "not-steady", "machine-changed", "swapping", "memory-pressure"];
+const OF_ANY_LOAD: [&str; 4] = ["steal", "machine-changed", "swapping", "memory-pressure"];
 
 /// Every finding that is known.
 pub fn all() -> &'static [About] {

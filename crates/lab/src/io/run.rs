@@ -376,7 +376,7 @@ fn lines(outcome: &Outcome, points: &[u32], targets: &[usize]) -> Vec<JobLine> {
                 match rows.iter_mut().find(|row| row.0 == target.path && row.2 == direction) {
                     Some(row) => row.3.merge(figures),
                     None => {
-                        rows.push((target.path.clone(), target.device.clone(), direction, figures.clone()))
+                        rows.push((target.path.clone(), target.device.clone(), direction, figures.clone()));
                     }
                 }
             }

@@ -1,5 +1,9 @@
-//! From the ticks of workers to the seconds of a run: each tick belongs to the second of its middle, counted from where the
-//! window of its point opened.
+//! From the ticks of workers to the seconds of a run, counted from where the window of its point opened.
+//!
+//! Ticks are half a second long, and a little more each: those that reach over the end of a second are shared out between
+//! the two by their parts of the time, since whole ticks would leave one out of a second now and then, which would look like
+//! a stall. Sums stay what they are. A tick that is longer than a second, of a worker that was held up in a call, belongs to
+//! the second of its end.
 //!
 //! Workers of a point begin at slightly different times. The window opens with the first of them and closes with the last,
 //! so that it is known only a moment later where it opened: ticks wait so long.
@@ -158,14 +162,12 @@ impl Seconds {
         let Some(course) = self.courses.get_mut(&point) else { return };
         let Some(open) = course.open else { return };
         let measured = tick.part == Part::Measured;
-        let half = tick.to.saturating_sub(tick.from) / 2;
-        let middle = (tick.from + half) as i64 - open as i64;
+        let (first, second, part) = share(tick.from as i64 - open as i64, tick.to as i64 - open as i64);
         // Another worker's ramp-up goes on beside the window: it is in no figure and has no second of its own.
-        let second = middle.div_euclid(SECOND as i64);
-        if !measured && second >= 0 {
+        if !measured && first >= 0 {
             return;
         }
-        let second = if measured { second.max(0) } else { second };
+        let (first, second) = if measured { (first.max(0), second.max(0)) } else { (first, second.min(-1)) };
         if measured {
             course.close = course.close.max(tick.to);
             sums.window = Some((open, course.close));
@@ -186,18 +188,26 @@ impl Seconds {
                     ..KindCounts::default()
                 };
                 let response = self.layout.response(kind).zip(responses(tally));
-                let kinds = course
-                    .seconds
-                    .entry((second, measured))
-                    .or_insert_with(|| vec![KindCounts::default(); series]);
                 let kind = usize::from(kind);
-                if let Some(place) = kinds.get_mut(kind) {
-                    place.add(&counts);
-                }
-                if let Some((kind, counts)) = &response
-                    && let Some(place) = kinds.get_mut(usize::from(*kind))
-                {
-                    place.add(counts);
+                let mut place = |second: i64, part: Share| {
+                    let kinds = course
+                        .seconds
+                        .entry((second, measured))
+                        .or_insert_with(|| vec![KindCounts::default(); series]);
+                    if let Some(place) = kinds.get_mut(kind) {
+                        place.add(&part.of(&counts));
+                    }
+                    if let Some((kind, counts)) = &response
+                        && let Some(place) = kinds.get_mut(usize::from(*kind))
+                    {
+                        place.add(&part.of(counts));
+                    }
+                };
+                if part >= 1.0 {
+                    place(first, Share::Whole);
+                } else {
+                    place(first, Share::First(part));
+                    place(second, Share::Rest(part));
                 }
                 if measured {
                     sums.take(kind, &counts, response.as_ref(), tally);
@@ -210,7 +220,7 @@ impl Seconds {
                 .and_then(|direction| self.layout.kind(tick.worker, failure.target as usize, direction));
             course.errors.push(ErrorCount {
                 point,
-                second,
+                second: first,
                 kind,
                 class: class(failure.direction, failure.number).into(),
                 code: failure.number.to_string(),
@@ -218,6 +228,71 @@ impl Seconds {
                 retried: false,
                 count: failure.count,
             });
+        }
+    }
+}
+
+/// The second that a stretch of time from the window's opening begins in, the one it ends in, and how much of it lies in the
+/// first, 0 to 1.
+fn share(from: i64, to: i64) -> (i64, i64, f64) {
+    const LENGTH: i64 = SECOND as i64;
+    let (first, last) = (from.div_euclid(LENGTH), (to - 1).max(from).div_euclid(LENGTH));
+    if to - from > LENGTH {
+        return (last, last, 1.0);
+    }
+    let part = ((first + 1) * LENGTH - from) as f64 / (to - from).max(1) as f64;
+    // What reaches over by a hair is not worth an estimate.
+    match part {
+        _ if first == last => (first, first, 1.0),
+        part if part > 0.98 => (first, first, 1.0),
+        part if part < 0.02 => (last, last, 1.0),
+        part => (first, last, part),
+    }
+}
+
+/// Which part of a tick's counts.
+#[derive(Debug, Clone, Copy)]
+enum Share {
+    Whole,
+    /// So much of it, 0 to 1.
+    First(f64),
+    /// What that leaves.
+    Rest(f64),
+}
+
+impl Share {
+    /// The part of these counts. First and rest add up to the whole in every count and sum.
+    fn of(self, counts: &KindCounts) -> KindCounts {
+        let (share, rest) = match self {
+            Self::Whole => return counts.clone(),
+            Self::First(share) => (share, false),
+            Self::Rest(share) => (share, true),
+        };
+        let of = |count: u64| {
+            let first = (count as f64 * share).round() as u64;
+            if rest { count - first } else { first }
+        };
+        let times = counts.latency.count();
+        let wanted = (times as f64 * share).round() as u64;
+        let (mut seen, mut taken) = (0_u64, 0_u64);
+        let mut latency = Histogram::new();
+        let mut values = Vec::new();
+        for (value, count) in counts.latency.buckets() {
+            seen += count;
+            let upto = (u128::from(seen) * u128::from(wanted) / u128::from(times.max(1))) as u64;
+            let first = upto - taken;
+            taken = upto;
+            values.push((value, if rest { count - first } else { first }));
+        }
+        let sum = counts.latency.sum();
+        let of_first = sum * u128::from(wanted) / u128::from(times.max(1));
+        let sum = if rest { sum - of_first } else { of_first };
+        latency.add_counted(values.into_iter().filter(|(_, count)| *count > 0), sum);
+        KindCounts {
+            committed: of(counts.committed),
+            failed: of(counts.failed),
+            latency,
+            ..KindCounts::default()
         }
     }
 }
@@ -292,5 +367,47 @@ fn class(direction: Option<Direction>, number: i32) -> &'static str {
         libc::EINVAL => "invalid argument",
         _ if direction.is_none() => "sync",
         _ => "system",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_is_shared_between_the_seconds_that_it_lies_in() {
+        let milli = |n: i64| n * 1_000_000;
+        for (from, to, expected) in [
+            (0, 500, (0, 0, 1.0)),
+            (500, 1001, (0, 0, 1.0)),
+            (999, 1500, (1, 1, 1.0)),
+            (800, 1300, (0, 1, 0.4)),
+            (-700, -200, (-1, -1, 1.0)),
+            (-300, 200, (-1, 0, 0.6)),
+            (1200, 4300, (4, 4, 1.0)),
+        ] {
+            let (first, last, part) = share(milli(from), milli(to));
+            assert_eq!((first, last), (expected.0, expected.1), "{from} to {to}");
+            assert!((part - expected.2).abs() < 1e-9, "{from} to {to}: {part}");
+        }
+        assert_eq!(share(7, 7), (0, 0, 1.0));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_parts_of_a_tick_are_the_whole(
+            times in proptest::collection::vec(1_u64..10_000_000, 0..200), failed in 0_u64..20, part in 0.02..0.98_f64,
+        ) {
+            let mut latency = Histogram::new();
+            times.iter().for_each(|time| latency.record(*time));
+            let counts = KindCounts { committed: times.len() as u64, failed, latency, ..KindCounts::default() };
+            let (first, rest) = (Share::First(part).of(&counts), Share::Rest(part).of(&counts));
+            proptest::prop_assert_eq!(first.committed, first.latency.count());
+            let mut both = first;
+            both.add(&rest);
+            proptest::prop_assert_eq!((both.committed, both.failed), (counts.committed, counts.failed));
+            proptest::prop_assert_eq!(both.latency.sum(), counts.latency.sum());
+            proptest::prop_assert!(both.latency.buckets().eq(counts.latency.buckets()));
+        }
     }
 }

@@ -101,7 +101,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     for (name, unit) in UNITS {
         if bytes >= unit {
             let tenths = (bytes as f64 / unit as f64 * 10.0).round() / 10.0;
-            return if bytes % unit == 0 {
+            return if bytes.is_multiple_of(unit) {
                 format!("{} {name}", bytes / unit)
             } else {
                 format!("{tenths} {name}")

@@ -6,8 +6,6 @@ mod sweep;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
-
 pub(super) use sweep::{in_short as sweep_in_short, json as sweep_json, text as sweep_text};
 
 use crate::args::Global;
@@ -34,9 +32,9 @@ pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
 }
 
 /// Runs that were interrupted are told by fio's code.
-fn code(code: exit::Code) -> Result<ExitCode> {
-    Ok(match code {
+fn code(code: exit::Code) -> ExitCode {
+    match code {
         exit::Code::Interrupted => ExitCode::from(INTERRUPTED),
         code => code.into(),
-    })
+    }
 }

@@ -50,7 +50,7 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
             destroys: &args.flags.i_know_it_destroys,
             history: args.flags.history()?,
         };
-        return code(repeat::repeat(often, &spec, &plan, global)?);
+        return Ok(code(repeat::repeat(often, &spec, &plan, global)?));
     }
     once(args, &spec, &parsed.run, global)
 }

@@ -361,9 +361,9 @@ pub(crate) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
     let what = groups::of_what(store, group)?;
     let mut text = format!("\ngroup {}{name}: {what}, {began}\n\n", group.id);
     if plan.curve.is_some() {
-        curve(&mut text, &lines)
+        curve(&mut text, &lines);
     } else {
-        cells(&mut text, &plan, &lines)
+        cells(&mut text, &plan, &lines);
     }
     for line in &lines {
         if let Some(why) = &line.member.void {

@@ -7,6 +7,7 @@ mod account;
 mod check;
 mod collect;
 mod disks;
+mod iologs;
 mod lay_out;
 mod prepared;
 mod run;

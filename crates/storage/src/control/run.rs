@@ -11,6 +11,7 @@ use kelvin_measure::{Clock, Stop};
 use super::account::{self, Account};
 use super::collect::Collected;
 use super::disks::Disks;
+use super::iologs::Iologs;
 use super::lay_out::{self, QUIET};
 use super::schedule::{Exit, Schedule, Stage, Turn};
 use super::scheduler::Schedulers;
@@ -68,6 +69,7 @@ struct Run<'a> {
     shared: Arc<Shared>,
     messages: Receiver<Message>,
     logs: Writer,
+    iologs: Iologs,
     schedule: Schedule,
     threads: Vec<Option<JoinHandle<()>>>,
     collected: Vec<Collected>,
@@ -96,10 +98,12 @@ impl<'a> Run<'a> {
             .collect();
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let origin = since.as_millis() as i64;
+        let directory = options.log_directory.clone().unwrap_or_default();
         Ok(Self {
             logs: Writer::new(&prepared.jobs, options.log_directory.as_deref(), origin)?,
+            iologs: Iologs::new(&prepared, &directory)?,
             work,
-            directory: options.log_directory.clone().unwrap_or_default(),
+            directory,
             stop,
             watcher,
             shared,
@@ -229,7 +233,10 @@ impl<'a> Run<'a> {
                 }
                 self.shared.spare.give(tick);
             }
-            Message::Log(worker, chunk) => self.logs.chunk(worker, &chunk)?,
+            Message::Log(worker, chunk) => {
+                self.logs.chunk(worker, &chunk)?;
+                self.iologs.chunk(worker, &chunk)?;
+            }
             Message::Note(worker, note) => {
                 self.watcher.event(&IoEvent::Note(&note));
                 if let Some(collected) = self.collected.get_mut(worker as usize) {
@@ -353,6 +360,7 @@ impl<'a> Run<'a> {
     }
 
     fn outcome(self, tree: &Tree, disks: &Disks, account: Option<Account>) -> Result<Outcome> {
+        self.iologs.finish()?;
         for note in self.logs.finish()? {
             self.watcher.event(&IoEvent::Note(&note));
         }

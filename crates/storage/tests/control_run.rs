@@ -98,6 +98,20 @@ fn stonewalls_delays_and_waiting_order_the_workers_and_groups_are_counted_as_fio
 }
 
 #[test]
+fn times_are_on_the_clock_that_was_given() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = kelvin_measure::Clock::real();
+    std::thread::sleep(std::time::Duration::from_millis(120));
+    let mut delayed = reader("delayed", directory.path(), MIB);
+    delayed.course.start_delay = (60 * MILLI, 60 * MILLI);
+    let options = RunOptions { clock: Some(clock), ..RunOptions::default() };
+    let (outcome, heard) = run(&jobs([reader("read", directory.path(), MIB), delayed]), &options).unwrap();
+    assert!(heard.first.unwrap() >= 120 * MILLI, "{:?}", heard.first);
+    assert!((-5..100).contains(&course(&outcome, 0).0), "{:?}", course(&outcome, 0));
+    assert!(course(&outcome, 1).0 >= 55, "a delay counts from the beginning of the run and not of the clock");
+}
+
+#[test]
 fn exitall_ends_the_others_and_only_those_meant() {
     let directory = tempfile::tempdir().unwrap();
     let long = |name: &str| lasting(reader(name, directory.path(), MIB), 20 * SECOND);

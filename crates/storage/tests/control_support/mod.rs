@@ -233,6 +233,8 @@ pub struct Heard {
     pub notes: Vec<String>,
     pub ticks: u64,
     pub ios: u64,
+    /// When the first tick began, on the run's clock.
+    pub first: Option<Nanos>,
 }
 
 impl Watcher for Heard {
@@ -244,6 +246,7 @@ impl Watcher for Heard {
             }
             IoEvent::Tick(tick) => {
                 self.ticks += 1;
+                self.first.get_or_insert(tick.from);
                 let measured = tick.targets.iter().filter(|_| tick.part == Part::Measured);
                 self.ios += measured.flat_map(|t| t.0.iter().flatten()).map(|tally| tally.ios).sum::<u64>();
             }

@@ -1,4 +1,5 @@
 //! Who runs when, and what is collected.
+#![allow(clippy::unwrap_used)]
 
 mod control_support;
 

@@ -2,6 +2,7 @@
 //! error has to be clear, what was measured has to be kept, and nothing outside the targets may have been touched.
 //!
 //! Filesystems and loop devices of the tests' own are there only for root; without, those tests do nothing.
+#![allow(clippy::unwrap_used)]
 
 mod control_support;
 mod faults_support;

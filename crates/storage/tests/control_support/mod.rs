@@ -1,6 +1,5 @@
 //! Jobs, a small real worker, and a watcher that writes down what it hears.
-#![allow(dead_code, reason = "each test file uses its part")]
-#![allow(clippy::unwrap_used, reason = "it is part of the tests")]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

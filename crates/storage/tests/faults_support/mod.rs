@@ -1,5 +1,5 @@
 //! Filesystems and devices of the tests' own, and what must not be touched.
-#![allow(clippy::unwrap_used, reason = "it is part of the tests")]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -4,6 +4,7 @@
 //! [`tick::Tick`]s, whose sums are the [`result::Outcome`], from which every output is made.
 
 mod bins;
+pub mod data;
 mod direction;
 mod engine;
 pub mod error;

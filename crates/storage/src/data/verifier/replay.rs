@@ -1,0 +1,54 @@
+//! `experimental_verify` and `verify_only`: the writes are drawn again instead of being remembered.
+
+use crate::error::{Error, Result};
+use crate::job::Job;
+use crate::{Direction, Io, Next, Target};
+
+/// Where the writes come from.
+pub(super) trait Draws: std::fmt::Debug + Send {
+    fn next(&mut self) -> Next;
+    /// Another pass.
+    fn restart(&mut self);
+}
+
+/// The writes of a job once more, in their order.
+#[derive(Debug)]
+pub(super) struct Replay {
+    source: Box<dyn Draws>,
+    /// Number of the next write.
+    number: u64,
+}
+
+impl Replay {
+    pub(super) fn new(job: &Job, _clone: u32, _targets: &[Target], _seed: u64) -> Result<Self> {
+        Err(Error::refused(&job.name, "SOURCE"))
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(source: Box<dyn Draws>) -> Self {
+        Self { source, number: 0 }
+    }
+
+    /// The next write and its number. `written` is how many there were; none when an earlier run did one pass.
+    pub(super) fn next(&mut self, written: Option<u64>) -> Option<(Io, u64)> {
+        if written.is_some_and(|written| self.number >= written) {
+            return None;
+        }
+        let mut restarted = false;
+        loop {
+            match self.source.next() {
+                Next::Io(io) if io.direction == Direction::Write => {
+                    let number = self.number;
+                    self.number += 1;
+                    return Some((io, number));
+                }
+                Next::End if written.is_none() || restarted => return None,
+                Next::End => {
+                    self.source.restart();
+                    restarted = true;
+                }
+                Next::Io(_) | Next::Sync { .. } | Next::NotBefore(_) | Next::Drain => {}
+            }
+        }
+    }
+}

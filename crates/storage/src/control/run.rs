@@ -29,11 +29,10 @@ use crate::{Direction, PerDirection, Result};
 
 const MILLI: Nanos = 1_000_000;
 
-/// Runs prepared jobs with something that does the workers' I/O. Ends when all workers have ended; when somebody asks to
-/// stop, with what there is until then; when somebody asks twice, without waiting for I/O that does not come back.
+/// As [`super::run`], with something else that does the workers' I/O.
 ///
 /// # Errors
-/// Files that cannot be laid out, and counts that do not agree. What goes wrong in a worker is in its outcome.
+/// As [`super::run`].
 pub fn run_with(
     work: Arc<dyn Work>,
     mut prepared: Prepared,

@@ -14,6 +14,7 @@ mod io;
 pub mod job;
 pub mod layout;
 pub mod jobfile;
+mod layout;
 pub mod log;
 pub mod message;
 mod moments;

@@ -30,7 +30,11 @@ fn look(facts: &Facts) -> Vec<Finding> {
         Some(finding(title, shown, reason(facts, target)))
     });
     let written = doing(facts, Direction::Write).filter_map(|job| {
-        let shown = small(job.buffers.as_ref()?);
+        let buffers = job.buffers.as_ref()?;
+        let mut shown = small(buffers);
+        if share(u64::from(buffers.zero), u64::from(buffers.blocks)) > 1.0 - DISTINCT {
+            shown.push(Fact::new("blocks of zeros", format!("{} of {}", buffers.zero, buffers.blocks)));
+        }
         (!shown.is_empty()).then(|| {
             let title = format!("What job {} writes is smaller than it seems", job.name);
             finding(title, shown, targets_of(facts, job).find_map(|target| reason(facts, target)))
@@ -143,6 +147,9 @@ mod tests {
         let mut facts = before();
         facts.jobs[0].buffers.as_mut().unwrap().compressed = 0.3;
         assert_eq!(severities(&ABOUT, &facts), [Severity::Note]);
+        (facts.jobs[0].buffers.as_mut().unwrap().compressed, facts.jobs[0].buffers.as_mut().unwrap().zero) =
+            (1.0, 64);
+        assert_eq!(severities(&ABOUT, &facts), [Severity::Note], "zero_buffers");
         facts.jobs[0].does.0[1] = false;
         assert_eq!(severities(&ABOUT, &facts), []);
     }

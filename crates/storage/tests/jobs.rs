@@ -256,3 +256,17 @@ fn fio_reads_the_good_files_too() {
         assert!(!said.contains(wrong), "{said}");
     }
 }
+
+#[test]
+fn every_option_of_fio_is_in_the_table() {
+    let fio = fio().expect("fio is not installed: apt-get install fio");
+    let run = Command::new(fio).arg("--cmdhelp=all").output().unwrap();
+    let listed = String::from_utf8(run.stdout).unwrap();
+    let names = listed.lines().filter_map(|line| line.split([':', ' ']).find(|word| !word.is_empty()));
+    let names: Vec<&str> = names.collect();
+    assert!(names.len() > 200, "{names:?}");
+    for name in names {
+        let page = jobfile::command_help(Some(name));
+        assert!(!page.starts_with("there is no option"), "{name}");
+    }
+}

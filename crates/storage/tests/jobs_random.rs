@@ -201,7 +201,7 @@ fn shown_says_the_same(jobs: Jobs) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_text_makes_it_panic(text in "\\PC{0,80}") {

@@ -1,7 +1,9 @@
 //! The corpus of job files: what each resolves to, what is wrong with those that are refused, and whether fio reads the
 //! good ones too.
 
-use std::collections::{BTreeMap, BTreeSet};
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail like the test")]
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,7 +12,7 @@ use kelvin_storage::jobfile;
 
 /// The files of a directory of the corpus, by name.
 fn corpus(directory: &str) -> Vec<(String, PathBuf)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jobs").join(directory);
+    let path = if directory.is_empty() { root() } else { root().join(directory) };
     let entries = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<(String, PathBuf)> = entries
         .filter(|path| path.extension().is_some_and(|extension| extension == "fio"))
@@ -20,72 +22,62 @@ fn corpus(directory: &str) -> Vec<(String, PathBuf)> {
     files
 }
 
-/// Every value of a job with the path of fields that leads to it, from what `Debug` writes.
-fn flat(job: &Job) -> BTreeMap<String, String> {
-    let mut out: BTreeMap<String, String> = BTreeMap::new();
-    let mut path: Vec<(String, usize)> = Vec::new();
+/// The fields of a job's parts, each in one line, from what `Debug` writes.
+fn fields(job: &Job) -> Vec<(String, String)> {
+    let mut out: Vec<(String, String)> = Vec::new();
+    let mut part = String::new();
+    let mut add = |name: String, value: &str| out.push((name, value.trim_end_matches(',').to_owned()));
+    let mut open: Option<(String, String)> = None;
     for line in format!("{job:#?}").lines() {
-        let line = line.trim().trim_end_matches(',');
-        if matches!(line, "}" | ")" | "]") {
-            path.pop();
-            continue;
-        }
-        let (name, value) = match line.split_once(": ") {
-            Some((name, value))
-                if name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_') =>
-            {
-                (Some(name), value)
+        let depth = (line.len() - line.trim_start().len()) / 4;
+        let text = line.trim();
+        let is_end = text.starts_with(['}', ')', ']']);
+        match depth {
+            0 => {}
+            // The end of a part, which was said to begin with its first field.
+            1 if is_end => {}
+            1 | 2 if !is_end => {
+                if let Some((name, value)) = open.take() {
+                    add(name, &value);
+                }
+                let (name, value) = text.split_once(": ").unwrap_or(("", text));
+                if depth == 1 {
+                    name.clone_into(&mut part);
+                }
+                let name =
+                    if depth == 1 || name.is_empty() { part.clone() } else { format!("{part}.{name}") };
+                open = Some((name, value.to_owned()));
             }
-            _ => (None, line),
-        };
-        let place = path.last_mut().map_or(0, |level| {
-            level.1 += 1;
-            level.1 - 1
-        });
-        let mut label = name.map_or_else(|| place.to_string(), str::to_owned);
-        if let Some(opened) = value.strip_suffix(['{', '(', '[']) {
-            let kind = opened.trim();
-            // What an option or a variant wraps is told by its name.
-            if !kind.is_empty() && name.is_none() {
-                label = kind.to_owned();
-            } else if !kind.is_empty() && value.ends_with('(') && kind != "Some" && kind != "PerDirection" {
-                label = format!("{label}.{kind}");
+            _ => {
+                if let Some((_, value)) = &mut open {
+                    let tight = is_end && !text.starts_with('}') || value.ends_with(['(', '[']);
+                    let kept = if is_end { value.trim_end_matches(',').len() } else { value.len() };
+                    value.truncate(kept);
+                    value.push_str(if tight { "" } else { " " });
+                    value.push_str(text);
+                }
             }
-            path.push((label, 0));
-            continue;
         }
-        let levels: Vec<&str> = path.iter().skip(1).map(|(name, _)| name.as_str()).collect();
-        let key = levels.into_iter().chain([label.as_str()]).collect::<Vec<_>>().join(".");
-        out.insert(key, value.to_owned());
     }
+    if let Some((name, value)) = open {
+        add(name, &value);
+    }
+    out.retain(|(_, value)| !value.ends_with(" {") && value != "Some(");
     out
 }
 
 /// What of the jobs is not as it is when nothing is said.
 fn summary(jobs: &Jobs, root: &Path) -> String {
     let plain = jobfile::parse_text("[x]\n", None, &[]).unwrap();
-    let plain = flat(&plain.jobs[0]);
+    let plain = fields(&plain.jobs[0]);
     let mut out = String::new();
     for job in &jobs.jobs {
         out.push_str(&format!("  [{}]\n", job.name));
-        let here = flat(job);
-        let skipped = |key: &str| {
-            key == "name"
-                || key == "place"
-                || key.starts_with("place.")
-                || key == "given"
-                || key.starts_with("given.")
-        };
-        for (key, value) in here.iter().filter(|(key, value)| !skipped(key) && plain.get(*key) != Some(value))
-        {
-            out.push_str(&format!("    {key} = {value}\n"));
-        }
-        let gone: Vec<&str> =
-            plain.keys().filter(|key| !here.contains_key(*key)).map(String::as_str).collect();
-        let gone =
-            gone.into_iter().filter(|key| !skipped(key) && !here.keys().any(|here| here.starts_with(key)));
-        for key in gone.filter(|key| !key.starts_with("report.percentiles") && !key.contains(".One")) {
-            out.push_str(&format!("    {key} is gone\n"));
+        for (name, value) in fields(job) {
+            let skipped = name == "name" || name.starts_with("place") || name.starts_with("given");
+            if !skipped && !plain.contains(&(name.clone(), value.clone())) {
+                out.push_str(&format!("    {name} = {value}\n"));
+            }
         }
     }
     for note in &jobs.notes {
@@ -104,7 +96,7 @@ fn root() -> PathBuf {
 
 #[test]
 fn good_files_resolve_to_what_they_say() {
-    let files = corpus(".");
+    let files = corpus("");
     assert!(files.len() >= 60, "{}", files.len());
     let mut out = String::new();
     for (name, path) in files {
@@ -149,7 +141,7 @@ fn bad_files_are_refused_with_their_place() {
 #[test]
 fn the_corpus_has_every_option_that_is_supported() {
     let mut written = BTreeSet::new();
-    for (_, path) in corpus(".") {
+    for (_, path) in corpus("") {
         let jobs = jobfile::parse_file(&path, &[]).unwrap();
         let given = jobs.jobs.iter().flat_map(|job| job.given.iter());
         written.extend(jobs.global.iter().chain(given).map(|(name, _)| name.clone()));
@@ -170,7 +162,7 @@ fn the_corpus_has_every_option_that_is_supported() {
 
 #[test]
 fn what_is_shown_as_a_command_line_is_read_as_the_same_jobs() {
-    for (name, path) in corpus(".") {
+    for (name, path) in corpus("") {
         let jobs = jobfile::parse_file(&path, &[]).unwrap();
         let again = jobfile::parse_words(&jobfile::shown_words(&jobs))
             .unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -221,18 +213,10 @@ fn sections_can_be_chosen() {
 #[test]
 fn files_on_a_command_line_follow_each_other() {
     let words = |names: &[&str]| -> Vec<String> {
-        names
-            .iter()
-            .map(|name| {
-                if name.ends_with(".fio") {
-                    root().join(name).display().to_string()
-                } else {
-                    (*name).to_owned()
-                }
-            })
-            .collect()
+        let files = names.iter().map(|name| root().join(name).display().to_string());
+        std::iter::once("--thinktime=5".to_owned()).chain(files).collect()
     };
-    let parsed = jobfile::parse_words(&words(&["--thinktime=5", "globals.fio", "mixed.fio"])).unwrap();
+    let parsed = jobfile::parse_words(&words(&["globals.fio", "mixed.fio"])).unwrap();
     let jobs = &parsed.jobs.jobs;
     let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
     assert_eq!(names, ["reader", "writer", "mixed"]);
@@ -256,7 +240,7 @@ fn fio_reads_the_good_files_too() {
     // Those with a mark cannot be read by Debian's fio, and say why.
     let marked = |path: &Path| std::fs::read_to_string(path).unwrap().starts_with(";; fio:");
     let files: Vec<PathBuf> =
-        corpus(".").into_iter().map(|(_, path)| path).filter(|path| !marked(path)).collect();
+        corpus("").into_iter().map(|(_, path)| path).filter(|path| !marked(path)).collect();
     assert!(files.len() >= 60, "{}", files.len());
     // All at once: fio takes a fifth of a second to begin.
     let run = Command::new(&fio)
@@ -270,5 +254,19 @@ fn fio_reads_the_good_files_too() {
     assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stdout));
     for wrong in ["failed parsing", "dropped", "Bad option", "Error"] {
         assert!(!said.contains(wrong), "{said}");
+    }
+}
+
+#[test]
+fn every_option_of_fio_is_in_the_table() {
+    let fio = fio().expect("fio is not installed: apt-get install fio");
+    let run = Command::new(fio).arg("--cmdhelp=all").output().unwrap();
+    let listed = String::from_utf8(run.stdout).unwrap();
+    let names = listed.lines().filter_map(|line| line.split([':', ' ']).find(|word| !word.is_empty()));
+    let names: Vec<&str> = names.collect();
+    assert!(names.len() > 200, "{names:?}");
+    for name in names {
+        let page = jobfile::command_help(Some(name));
+        assert!(!page.starts_with("there is no option"), "{name}");
     }
 }

@@ -16,6 +16,7 @@ mod moments;
 pub mod result;
 mod target;
 pub mod tick;
+pub mod vioperf;
 
 pub use bins::{BINS, BinSums, Bins, bin, middle};
 pub use direction::{Direction, PerDirection};

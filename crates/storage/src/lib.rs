@@ -25,6 +25,7 @@ pub mod stream;
 mod target;
 pub mod tick;
 pub mod worker;
+pub mod vioperf;
 
 pub use bins::{BINS, BinSums, Bins, bin, middle};
 pub use direction::{Direction, PerDirection};

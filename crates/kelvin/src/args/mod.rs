@@ -21,6 +21,7 @@ mod squeeze;
 mod study;
 mod study_analysis;
 mod tproc_c;
+mod vioperf;
 mod words;
 mod workload;
 
@@ -43,6 +44,7 @@ pub(crate) use study::{
     FolderArgs, ForkArgs, ListArgs, NewArgs, PlanArgs, RecoverArgs, StudyCommand, StudyFolder, StudyRunArgs,
 };
 pub(crate) use study_analysis::{AnalyzeArgs, StudyReportArgs};
+pub(crate) use vioperf::{Required, VioperfArgs};
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
 /// The command line.
@@ -133,6 +135,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Watch this machine, and a database's part of it, without a load
     Observe(ObserveArgs),
+    /// Measure whether storage is fast enough for a column store: MB/s for each core, by vioperf's four tests
+    Vioperf(VioperfArgs),
     /// Print the completions for a shell
     Completions {
         /// The shell

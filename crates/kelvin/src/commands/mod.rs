@@ -23,6 +23,7 @@ mod show;
 pub(crate) mod snapshot;
 pub(crate) mod squeeze;
 mod study;
+mod vioperf;
 mod workload;
 
 use std::io::{BufRead, IsTerminal, Write};
@@ -61,6 +62,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Study(command) => study::study(&command, global),
         Command::Doctor(args) => doctor::doctor(&args, global),
         Command::Observe(args) => observe::observe(&args, global),
+        Command::Vioperf(args) => vioperf::run(&args, global),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),
     }?;

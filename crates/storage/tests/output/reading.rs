@@ -25,10 +25,7 @@ fn stray_lines_are_told_with_their_positions_and_several_results_are_several() {
     assert_eq!(parsed.results.iter().map(|result| result.line).collect::<Vec<_>>(), [4, 4 + lines]);
     let stray: Vec<(u32, u32, &str)> =
         parsed.stray.iter().map(|stray| (stray.line, stray.lines, stray.text.as_str())).collect();
-    assert_eq!(
-        stray,
-        [(1, 1, "fio: a note"), (3, 1, "fio: another"), (4 + 2 * lines, 1, "fio: the end")]
-    );
+    assert_eq!(stray, [(1, 1, "fio: a note"), (3, 1, "fio: another"), (4 + 2 * lines, 1, "fio: the end")]);
 }
 
 #[test]
@@ -49,7 +46,7 @@ fn what_cannot_be_read_is_told_with_its_place() {
     let cut = result();
     let cut = &cut[..cut.len() / 2];
     assert!(told(cut).contains("the result ends in the middle: was the run killed?"), "{}", told(cut));
-    assert!(told("x\n{\n \"jobs\" : [ 1,, 2 ]\n}").starts_with("r.json:3:16: not JSON: "));
+    assert_eq!(told("x\n{\n \"jobs\" : [ 1,, 2 ]\n}"), "r.json:3:15: not JSON: expected value");
     // JSON, but no result.
     assert!(told("{\"a\": 1}\n").contains("no result"));
     let deep = format!("{}{}", "{\"jobs\":".repeat(2000), "1");
@@ -68,7 +65,10 @@ fn numbers_that_are_none_and_units_of_old_versions() {
     let (word, line) = &job.lines[0];
     assert_eq!(word, "read");
     assert_eq!((line.bytes, line.bandwidth), (4 << 20, 2_097_152.0));
-    assert_eq!((line.completion.mean, line.completion.deviation, line.completion.count), (50_500.0, 0.0, 1024));
+    assert_eq!(
+        (line.completion.mean, line.completion.deviation, line.completion.count),
+        (50_500.0, 0.0, 1024)
+    );
     assert_eq!(line.completion.percentile(50.0), Some(48_000.0));
     assert_eq!(parsed.results[0].at, 1_500_000_000_000);
 }

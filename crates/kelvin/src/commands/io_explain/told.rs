@@ -92,6 +92,9 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
             point(text, width, "", &words);
         }
     }
+    if job.lines.iter().all(|(_, line)| line.bytes == 0) {
+        return;
+    }
     point(text, width, "loop", &kind_of_loop(job, &asked));
     if let Some(words) = depth(job, &asked) {
         point(text, width, "depth", &words);
@@ -267,6 +270,12 @@ pub(super) fn reached(job: &JobResult) -> Option<f64> {
     (!known.is_empty()).then(|| known.iter().sum())
 }
 
+/// Whether about as many I/Os were under way as were asked for.
+fn is_full(job: &JobResult, asked: &Asked<'_>) -> bool {
+    let all = asked.depth.map_or(0, |depth| depth * asked.workers);
+    reached(job).is_some_and(|reached| reached >= all as f64 * 0.7)
+}
+
 fn depth(job: &JobResult, asked: &Asked<'_>) -> Option<String> {
     let reached = reached(job)?;
     let per_worker = asked.depth?;
@@ -275,7 +284,7 @@ fn depth(job: &JobResult, asked: &Asked<'_>) -> Option<String> {
         format!("{} I/Os under way in the mean (IOPS × mean time) of {all} asked for", significant(reached));
     if per_worker > 1 && !asked.is_asynchronous() {
         let _ = write!(words, ": iodepth has no effect with {}, which does one I/O at a time", asked.engine);
-    } else if reached < all as f64 * 0.7 && asked.rate.is_none() && asked.think.is_none() {
+    } else if !is_full(job, asked) && asked.rate.is_none() && asked.think.is_none() {
         words.push_str(
             ": the worker did not keep the queue full, so that this is not the device at that depth",
         );

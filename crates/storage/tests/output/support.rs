@@ -225,7 +225,9 @@ pub(crate) fn target(path: &str, device: Option<&str>) -> TargetOutcome {
 
 fn samples(values: &[f64]) -> Samples {
     let mut samples = Samples::default();
-    values.iter().for_each(|value| samples.record(*value));
+    for value in values {
+        samples.record(*value);
+    }
     samples
 }
 

@@ -22,6 +22,8 @@ fn rich() -> Outcome {
     first.description = Some("some words".into());
     first.given = vec![("rw".into(), "randread".into()), ("iodepth".into(), "8".into())];
     let mut second = job("mix");
+    let given = [("rw", "randrw"), ("bs", "64k,4k-64k,1m"), ("ioengine", "posixaio"), ("rate_iops", "1000")];
+    second.given = given.map(|(name, value)| (name.into(), value.into())).to_vec();
     second.course.stonewall = true;
     second.pattern.writes = true;
     second.pattern.random = true;
@@ -190,5 +192,9 @@ fn the_sample_of_the_explaining_command_is_up_to_date() {
     if std::env::var_os("UPDATE_SAMPLES").is_some() {
         std::fs::write(place, &now).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(place).unwrap(), now, "run this test with UPDATE_SAMPLES=1 and look at it");
+    assert_eq!(
+        std::fs::read_to_string(place).unwrap(),
+        now,
+        "run this test with UPDATE_SAMPLES=1 and look at it"
+    );
 }

@@ -204,6 +204,7 @@ fn kelvin(fields: &Map<String, Value>) -> KelvinResult {
     KelvinResult {
         workers: whole(fields, "workers"),
         engine: text(fields, "engine").unwrap_or_default(),
+        direct: whole(fields, "direct") > 0,
         depth_asked: whole(fields, "depth_asked"),
         depth: fields.get("depth_effective").and_then(Value::as_f64),
         run_delay: fields.get("run_delay_ns").and_then(Value::as_u64),

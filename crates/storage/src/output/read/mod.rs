@@ -160,6 +160,8 @@ pub struct KelvinResult {
     pub workers: u64,
     /// The engine that did the I/O.
     pub engine: String,
+    /// Whether it went past the page cache.
+    pub direct: bool,
     /// The depth asked for, all workers together.
     pub depth_asked: u64,
     /// The depth reached, by Little's law.

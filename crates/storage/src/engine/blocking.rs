@@ -61,7 +61,13 @@ impl Blocking {
             _ => Calls::Positioned,
         };
         let positions = vec![None; files.len()];
-        Self { calls, files, queued: None, positions, random: kelvin_measure::Random::part(seed, 0x656e_67, 0) }
+        Self {
+            calls,
+            files,
+            queued: None,
+            positions,
+            random: kelvin_measure::Random::part(seed, 0x656e_67, 0),
+        }
     }
 
     /// Does an I/O.
@@ -94,8 +100,11 @@ impl Blocking {
                     if position != Some(request.offset) && libc::lseek(file, offset, libc::SEEK_SET) < 0 {
                         return Err(io::Error::last_os_error());
                     }
-                    let answer =
-                        if writes { libc::write(file, address, length) } else { libc::read(file, address, length) };
+                    let answer = if writes {
+                        libc::write(file, address, length)
+                    } else {
+                        libc::read(file, address, length)
+                    };
                     if let Some(position) = self.positions.get_mut(request.target as usize) {
                         *position = u64::try_from(answer).ok().map(|moved| request.offset + moved);
                     }

@@ -48,7 +48,8 @@ impl Files {
 
     /// Its path, for messages.
     pub(crate) fn name(&self, target: u32) -> String {
-        self.target(target).map_or_else(|| format!("file {target}"), |target| target.path.display().to_string())
+        self.target(target)
+            .map_or_else(|| format!("file {target}"), |target| target.path.display().to_string())
     }
 
     /// Brings a file to its medium; `range` is where it was written to since the last time, begin and end.
@@ -74,7 +75,8 @@ impl Files {
     pub(crate) fn read_all(&self, mut go_on: impl FnMut() -> bool) -> Result<()> {
         let mut piece = vec![0_u8; PIECE];
         for target in &self.targets {
-            let failed = |error| Error::system(format!("reading {} (pre_read)", target.path.display()))(error);
+            let failed =
+                |error| Error::system(format!("reading {} (pre_read)", target.path.display()))(error);
             if target.kind == TargetKind::None {
                 continue;
             }

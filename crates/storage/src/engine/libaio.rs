@@ -126,7 +126,8 @@ impl Libaio {
         while taken < most && head != ring.tail.load(Ordering::Acquire) {
             // SAFETY: `count` events lie behind the header; the kernel writes those outside head..tail only.
             let event = unsafe {
-                *((self.context + size_of::<Ring>()) as *const Event).add(head as usize % ring.count.max(1) as usize)
+                *((self.context + size_of::<Ring>()) as *const Event)
+                    .add(head as usize % ring.count.max(1) as usize)
             };
             ended.push(Ended { slot: event.data as u32, result: event.result });
             head = (head + 1) % ring.count.max(1);
@@ -212,7 +213,8 @@ impl Engine for Libaio {
             let rest = &self.queued[from..];
             // SAFETY: the pointers are to blocks that live as long as the context, with requests whose memory is
             // theirs until they have ended.
-            let answer = unsafe { libc::syscall(libc::SYS_io_submit, self.context, rest.len(), rest.as_ptr()) };
+            let answer =
+                unsafe { libc::syscall(libc::SYS_io_submit, self.context, rest.len(), rest.as_ptr()) };
             if let Ok(count) = usize::try_from(answer) {
                 self.under_way += count as u32;
                 from += count;

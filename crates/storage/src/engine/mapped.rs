@@ -24,7 +24,8 @@ struct Guard {
 }
 
 static ALL: [Guard; GUARDS] =
-    [const { Guard { begin: AtomicUsize::new(0), end: AtomicUsize::new(0), hit: AtomicBool::new(false) } }; GUARDS];
+    [const { Guard { begin: AtomicUsize::new(0), end: AtomicUsize::new(0), hit: AtomicBool::new(false) } };
+        GUARDS];
 
 /// What handled SIGBUS before: Rust's own look at stack overflows.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
@@ -109,7 +110,9 @@ impl Mapped {
         };
         let mut this = Self { maps: Vec::new(), queued: None, files };
         for target in 0..this.files.len() as u32 {
-            let map = this.map(target, access).map_err(Error::system(format!("mmap of {}", this.files.name(target))))?;
+            let map = this
+                .map(target, access)
+                .map_err(Error::system(format!("mmap of {}", this.files.name(target))))?;
             this.maps.push(map);
         }
         Ok(this)
@@ -117,12 +120,15 @@ impl Mapped {
 
     #[allow(unsafe_code, reason = "maps a file")]
     fn map(&self, target: u32, access: i32) -> io::Result<Option<Map>> {
-        let Some(region) = self.files.target(target).filter(|region| region.length > 0) else { return Ok(None) };
+        let Some(region) = self.files.target(target).filter(|region| region.length > 0) else {
+            return Ok(None);
+        };
         let offset = region.begin / PAGE as u64 * PAGE as u64;
         let length = (region.begin + region.length - offset) as usize;
         let file = self.files.descriptor(target);
         // SAFETY: a new map at a place of the kernel's choice.
-        let begin = unsafe { libc::mmap(ptr::null_mut(), length, access, libc::MAP_SHARED, file, offset as i64) };
+        let begin =
+            unsafe { libc::mmap(ptr::null_mut(), length, access, libc::MAP_SHARED, file, offset as i64) };
         if begin == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -169,7 +175,16 @@ impl Mapped {
         let file = self.files.descriptor(target);
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         // SAFETY: replaces pages of this engine's own map by the same pages of the same file.
-        unsafe { libc::mmap(map.begin.add(from).cast(), length, map.access, flags, file, (map.offset as usize + from) as i64) };
+        unsafe {
+            libc::mmap(
+                map.begin.add(from).cast(),
+                length,
+                map.access,
+                flags,
+                file,
+                (map.offset as usize + from) as i64,
+            )
+        };
     }
 }
 

@@ -29,7 +29,12 @@ pub(crate) struct BufferPool {
 
 impl BufferPool {
     /// `count` buffers of `size` bytes in the memory that the job wants.
-    pub(crate) fn new(count: usize, size: usize, buffers: &Buffers, numa: Option<&NumaMemory>) -> Result<Self> {
+    pub(crate) fn new(
+        count: usize,
+        size: usize,
+        buffers: &Buffers,
+        numa: Option<&NumaMemory>,
+    ) -> Result<Self> {
         let align = (buffers.memory_align as usize).next_power_of_two().max(PAGE);
         let step = size.max(1).next_multiple_of(align);
         // Maps begin at a page: room to move on to a multiple of the alignment.
@@ -39,7 +44,8 @@ impl BufferPool {
         let Some(bytes) = bytes.filter(|bytes| *bytes < isize::MAX as usize / 2) else {
             return Err(Error::system(what())(io::Error::from_raw_os_error(libc::ENOMEM)));
         };
-        let region = Region::new(bytes, &buffers.memory, buffers.huge_page_size).map_err(Error::system(what()))?;
+        let region =
+            Region::new(bytes, &buffers.memory, buffers.huge_page_size).map_err(Error::system(what()))?;
         if let Some(policy) = numa {
             super::numa::bind(region.begin.as_ptr(), region.length, policy)?;
         }

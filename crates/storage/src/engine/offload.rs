@@ -23,13 +23,18 @@ pub(crate) struct Offload {
 
 impl Offload {
     /// As many threads as the depth, each with what `engine` makes for it.
-    pub(crate) fn new<E: Engine + Send + 'static>(depth: u32, mut engine: impl FnMut(u32) -> E) -> io::Result<Self> {
+    pub(crate) fn new<E: Engine + Send + 'static>(
+        depth: u32,
+        mut engine: impl FnMut(u32) -> E,
+    ) -> io::Result<Self> {
         let (to, jobs) = channel::<Request>();
         let (ended, from) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
         let threads = (0..depth.min(THREADS)).map(|number| {
             let (jobs, ended, engine) = (Arc::clone(&jobs), ended.clone(), engine(number));
-            std::thread::Builder::new().name("kelvin-offload".into()).spawn(move || work(&jobs, &ended, engine))
+            std::thread::Builder::new()
+                .name("kelvin-offload".into())
+                .spawn(move || work(&jobs, &ended, engine))
         });
         let threads = threads.collect::<io::Result<Vec<_>>>()?;
         Ok(Self { to: Some(to), from, queued: Vec::with_capacity(depth as usize), under_way: 0, threads })

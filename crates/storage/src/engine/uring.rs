@@ -66,8 +66,10 @@ impl Uring {
         let ring = build(job, depth).map_err(|error| {
             let hint = match error.raw_os_error() {
                 Some(libc::ENOSYS) => ": this kernel has none; take ioengine=libaio",
-                Some(libc::EPERM) => ": forbidden here (kernel.io_uring_disabled, or a container's seccomp profile); \
-                     take ioengine=libaio",
+                Some(libc::EPERM) => {
+                    ": forbidden here (kernel.io_uring_disabled, or a container's seccomp profile); \
+                     take ioengine=libaio"
+                }
                 Some(libc::ENOMEM) => ": the locked-memory limit is too small (ulimit -l)",
                 _ => "",
             };
@@ -112,8 +114,9 @@ impl Uring {
         }
         let mut update = Update { offset: u32::MAX, reserved: 0, data: self.enter.0 as u64 };
         // SAFETY: the kernel reads and writes one update, which lives over the call.
-        let answer =
-            unsafe { libc::syscall(libc::SYS_io_uring_register, self.enter.0, REGISTER_RING_FDS, &raw mut update, 1) };
+        let answer = unsafe {
+            libc::syscall(libc::SYS_io_uring_register, self.enter.0, REGISTER_RING_FDS, &raw mut update, 1)
+        };
         if answer == 1 {
             self.enter = (update.offset as RawFd, ENTER_REGISTERED_RING);
         }
@@ -123,7 +126,8 @@ impl Uring {
         if wanted == Some(false) {
             return Ok(());
         }
-        let all: Vec<RawFd> = (0..self.files.len() as u32).map(|target| self.files.descriptor(target)).collect();
+        let all: Vec<RawFd> =
+            (0..self.files.len() as u32).map(|target| self.files.descriptor(target)).collect();
         match self.ring.submitter().register_files(&all) {
             Ok(()) => self.fixed_files = true,
             Err(error) if wanted == Some(true) => return Err(Error::system("registerfiles")(error)),
@@ -133,7 +137,12 @@ impl Uring {
     }
 
     #[allow(unsafe_code, reason = "registers memory that outlives the ring")]
-    fn register_buffers(&mut self, wanted: Option<bool>, pool: &BufferPool, notes: &mut Vec<String>) -> Result<()> {
+    fn register_buffers(
+        &mut self,
+        wanted: Option<bool>,
+        pool: &BufferPool,
+        notes: &mut Vec<String>,
+    ) -> Result<()> {
         if wanted == Some(false) {
             return Ok(());
         }
@@ -154,7 +163,8 @@ impl Uring {
     #[inline]
     fn entry(&mut self, request: &Request) -> squeue::Entry {
         // A registered file is told by its place, which is its target's number.
-        let number = if self.fixed_files { request.target as RawFd } else { self.files.descriptor(request.target) };
+        let number =
+            if self.fixed_files { request.target as RawFd } else { self.files.descriptor(request.target) };
         let file = types::Fd(number);
         let (address, length, offset) = (request.address, request.length, request.offset);
         let writes = request.direction == Direction::Write;
@@ -174,9 +184,14 @@ impl Uring {
             } else {
                 built!(opcode::ReadFixed::new(file, address, length, buffer))
             }
-        } else if let Some(vector) = self.vectors.as_mut().and_then(|all| all.get_mut(request.slot as usize)) {
+        } else if let Some(vector) = self.vectors.as_mut().and_then(|all| all.get_mut(request.slot as usize))
+        {
             *vector = libc::iovec { iov_base: address.cast(), iov_len: length as usize };
-            if writes { built!(opcode::Writev::new(file, vector, 1)) } else { built!(opcode::Readv::new(file, vector, 1)) }
+            if writes {
+                built!(opcode::Writev::new(file, vector, 1))
+            } else {
+                built!(opcode::Readv::new(file, vector, 1))
+            }
         } else if writes {
             built!(opcode::Write::new(file, address, length))
         } else {
@@ -293,10 +308,13 @@ impl Engine for Uring {
                 Ok(submitted) => self.queued -= submitted.min(self.queued),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // No room in the kernel: what has ended makes some.
-                Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY)) && tries < TRIES => {
+                Err(error)
+                    if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY)) && tries < TRIES =>
+                {
                     tries += 1;
                     let wait = Wait::AtMost(1_000_000);
-                    self.enter(0, u32::from(self.under_way > self.queued), ENTER_GETEVENTS, wait).or_else(expected)?;
+                    self.enter(0, u32::from(self.under_way > self.queued), ENTER_GETEVENTS, wait)
+                        .or_else(expected)?;
                     self.take(u32::MAX, ended);
                 }
                 Err(error) => return Err(error),

@@ -122,7 +122,12 @@ mod tests {
 
     /// Searches on a device whose time grows with the depth: 100 µs for each I/O under way.
     fn found(target: Nanos, most: u32) -> (Option<u32>, u32) {
-        let goal = LatencyGoal { target: Some(target), window: 1_000_000, percentile: 99.0, ..LatencyGoal::default() };
+        let goal = LatencyGoal {
+            target: Some(target),
+            window: 1_000_000,
+            percentile: 99.0,
+            ..LatencyGoal::default()
+        };
         let mut search = Search::new(&goal, most, 0).unwrap();
         for windows in 1..100 {
             for _ in 0..100 {

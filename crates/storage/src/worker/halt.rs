@@ -40,7 +40,9 @@ pub(super) fn failed(io: &Io, path: &str, number: i32) -> String {
         libc::ENOSPC => ": the filesystem or device is full",
         libc::EIO => ": the device or the filesystem failed (the kernel's log says more)",
         libc::ENODEV | libc::ENXIO | libc::ENOMEDIUM => ": the device is gone",
-        libc::EINVAL => ": with direct=1 offset, length and memory have to be multiples of the device's block size",
+        libc::EINVAL => {
+            ": with direct=1 offset, length and memory have to be multiples of the device's block size"
+        }
         libc::EOPNOTSUPP => ": the file or device cannot do this (hipri, nowait, uncached, atomic or trim)",
         libc::EAGAIN => ": it would have had to wait, which nowait=1 forbids (ignore_error=EAGAIN goes on)",
         libc::EFBIG => ": beyond the largest file (ulimit -f, or the filesystem's limit)",
@@ -58,7 +60,10 @@ pub(super) fn ended(io: &Io, path: &str, moved: u32) -> String {
             "read of {} bytes at {} of {path}: the file ends at {at}; somebody has truncated it, or it was never laid out",
             io.length, io.offset
         ),
-        _ => format!("{} of {} bytes at {} of {path}: nothing was taken at {at}", io.direction, io.length, io.offset),
+        _ => format!(
+            "{} of {} bytes at {} of {path}: nothing was taken at {at}",
+            io.direction, io.length, io.offset
+        ),
     }
 }
 

@@ -1,7 +1,7 @@
-use std::path::Path;
 use super::testing::run;
 use crate::engine::testing::job;
 use crate::job::*;
+use std::path::Path;
 
 fn measure(name: &str, job: &mut Job, length: u64, path: &Path) {
     job.course.runtime = Some(1_000_000_000);

@@ -250,8 +250,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         };
         let (ramp, apart) = (job.course.ramp > 0, search.as_ref().is_some_and(Search::is_apart));
         let part = if ramp || apart { Part::RampUp } else { Part::Measured };
-        let counter =
-            Counter::new(plan.number, files.len(), &job.report, response, synchronous, now);
+        let counter = Counter::new(plan.number, files.len(), &job.report, response, synchronous, now);
         let current = search.as_ref().map_or(depth, Search::depth);
         let mut this = Self {
             minimum: Minimum::new(&job.rate, now),
@@ -366,7 +365,8 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         self.due = now;
         self.measured_from = now;
         self.before = Usage::now();
-        let response = self.job.rate.limits() || self.job.replay.as_ref().is_some_and(|replay| !replay.no_stall);
+        let response =
+            self.job.rate.limits() || self.job.replay.as_ref().is_some_and(|replay| !replay.no_stall);
         self.counter = Counter::new(
             self.plan.number,
             self.files.len(),
@@ -399,7 +399,10 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
                 }
             }
             // The batch is full and the queue is not: the next batch.
-            if (again || self.batch.submit < self.depth) && self.blocked == Blocked::No && self.under_way < self.depth {
+            if (again || self.batch.submit < self.depth)
+                && self.blocked == Blocked::No
+                && self.under_way < self.depth
+            {
                 return Ok(true);
             }
             if self.under_way >= self.depth {
@@ -438,8 +441,15 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             }
             let Some(slot) = self.free.pop() else { break };
             // `free` holds places of `flights` only.
-            self.flights[slot as usize] =
-                Flight { io, begin, handed: 0, intended, moved: 0, number: 0, apart: self.source != Source::Work };
+            self.flights[slot as usize] = Flight {
+                io,
+                begin,
+                handed: 0,
+                intended,
+                moved: 0,
+                number: 0,
+                apart: self.source != Source::Work,
+            };
             self.under_way += 1;
             if self.wanted.fill {
                 self.before_issue(slot, begin);
@@ -635,9 +645,9 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             let flight = &self.flights[*slot as usize];
             self.shared.under_way[self.plan.number as usize].enter(self.now, &flight.io);
         }
-        self.engine
-            .commit(&mut self.ended)
-            .map_err(|error| Halt::call(&format!("handing over to {}", self.job.engine.name.word()), &error))?;
+        self.engine.commit(&mut self.ended).map_err(|error| {
+            Halt::call(&format!("handing over to {}", self.job.engine.name.word()), &error)
+        })?;
         let handed = self.ticker.now();
         self.now = handed;
         if named {
@@ -717,7 +727,13 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
                 next += 1;
                 self.release(one.slot, at, &mut failure);
             }
-            self.counter.record(first.io.target, first.io.direction, ios, bytes, times(&first, at, self.synchronous));
+            self.counter.record(
+                first.io.target,
+                first.io.direction,
+                ios,
+                bytes,
+                times(&first, at, self.synchronous),
+            );
         }
         self.ended = ended;
         self.ended.clear();
@@ -757,9 +773,11 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         if self.part == Part::Measured
             && let Some(recorder) = &mut self.recorder
         {
-            let priority = self.job.process.io_priority.map_or(0, |(class, level)| {
-                (u16::from(class) << 13) | u16::from(level)
-            });
+            let priority = self
+                .job
+                .process
+                .io_priority
+                .map_or(0, |(class, level)| (u16::from(class) << 13) | u16::from(level));
             recorder.record(&Done {
                 at,
                 issued: flight.begin,
@@ -875,7 +893,13 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         self.failed_by_direction(&io, libc::EIO, message, flight.apart)
     }
 
-    fn failed_by_direction(&mut self, io: &Io, number: i32, message: String, apart: bool) -> Result<(), Halt> {
+    fn failed_by_direction(
+        &mut self,
+        io: &Io,
+        number: i32,
+        message: String,
+        apart: bool,
+    ) -> Result<(), Halt> {
         let reads = io.direction == Direction::Read;
         let errors = &self.job.errors;
         let go_on = if reads { errors.go_on_read } else { errors.go_on_write };
@@ -888,7 +912,14 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
     }
 
     /// Counts a failure, and ends the job where its rules say so.
-    fn failed(&mut self, io: &Io, number: i32, message: String, go_on: bool, kind: usize) -> Result<(), Halt> {
+    fn failed(
+        &mut self,
+        io: &Io,
+        number: i32,
+        message: String,
+        go_on: bool,
+        kind: usize,
+    ) -> Result<(), Halt> {
         let ignored = self.job.errors.ignore.get(kind).is_some_and(|all| all.contains(&number));
         self.counter.fail(Failures {
             target: io.target,
@@ -1035,7 +1066,8 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
     fn sync(&mut self, target: u32, how: SyncCall) -> Result<(), Halt> {
         let begin = self.ticker.now();
         let all = (0, self.files.target(target).map_or(0, |region| region.begin + region.length));
-        let range = self.dirty.get_mut(target as usize).map_or(all, |range| std::mem::replace(range, (u64::MAX, 0)));
+        let range =
+            self.dirty.get_mut(target as usize).map_or(all, |range| std::mem::replace(range, (u64::MAX, 0)));
         let io = Io { direction: Direction::Write, target, offset: 0, length: 0 };
         let named = self.shared.under_way.get(self.plan.number as usize);
         if let Some(named) = named {
@@ -1052,7 +1084,9 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             let failure = Failures { target, direction: None, number, count: 1, first: (0, 0), message };
             let message = failure.message.clone();
             self.counter.fail(failure);
-            if self.job.errors.go_on_write && number == libc::EIO || self.job.errors.ignore[1].contains(&number) {
+            if self.job.errors.go_on_write && number == libc::EIO
+                || self.job.errors.ignore[1].contains(&number)
+            {
                 return Ok(());
             }
             return Err(Halt { number, message });
@@ -1159,7 +1193,9 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
 
     fn what_is_under_way(&self, now: Nanos) -> String {
         const SHOWN: usize = 4;
-        let each = self.in_flight().take(SHOWN).map(|Flight { io, begin, .. }| {
+        let mut all: Vec<&Flight> = self.in_flight().collect();
+        all.sort_by_key(|flight| (flight.begin, flight.io.target, flight.io.offset));
+        let each = all.into_iter().take(SHOWN).map(|Flight { io, begin, .. }| {
             let seconds = now.saturating_sub(*begin) as f64 / 1e9;
             format!(
                 "{} of {} bytes at {} of {} since {seconds:.1} s",
@@ -1270,7 +1306,8 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             self.check_counts();
         }
         if let Some(check) = &mut self.check {
-            let complete = self.halt.is_none() && !self.shared.stop.requested() && self.source == Source::Verify;
+            let complete =
+                self.halt.is_none() && !self.shared.stop.requested() && self.source == Source::Verify;
             match check.finish(complete) {
                 Ok(note) => self.notes.extend(note),
                 Err(error) => {
@@ -1283,7 +1320,8 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         }
         let latency_depth = self.search.as_ref().and_then(Search::result);
         if self.search.is_some() && latency_depth.is_none() {
-            self.notes.push("latency_target: the depth was not found in this time; there are no figures".into());
+            self.notes
+                .push("latency_target: the depth was not found in this time; there are no figures".into());
         }
         let course = Course {
             begun: self.begun,

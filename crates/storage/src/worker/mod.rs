@@ -82,7 +82,10 @@ fn attempt<S: Stream>(
         notes.push(format!("iodepth={wanted}, but {} has {depth} under way at a time", name.word()));
     }
     if job.depth.offload && matches!(name, EngineName::IoUring | EngineName::Libaio | EngineName::Null) {
-        notes.push(format!("io_submit_mode=offload: {} hands over without waiting, and does it in the job's thread", name.word()));
+        notes.push(format!(
+            "io_submit_mode=offload: {} hands over without waiting, and does it in the job's thread",
+            name.word()
+        ));
     }
     let largest = Direction::ALL.into_iter().filter(|direction| *direction != Direction::Trim);
     let largest = largest.map(|direction| job.blocks.sizes[direction].largest()).max().unwrap_or(0);

@@ -133,7 +133,8 @@ impl Minimum {
                 let least = least.filter(|least| found < *least as f64)?;
                 Some(format!("{direction}: {found:.0} {what} a second, less than {least} (rate_min)"))
             };
-            too_few("bytes", self.bytes[direction], bytes).or_else(|| too_few("I/Os", self.ios[direction], ios))
+            too_few("bytes", self.bytes[direction], bytes)
+                .or_else(|| too_few("I/Os", self.ios[direction], ios))
         });
         (self.from, self.before, self.next) = (now, *done, now + self.cycle);
         below

@@ -47,7 +47,9 @@ fn pin(cpus: &[u32]) -> Result<()> {
     let mut set = rustix::thread::CpuSet::new();
     for cpu in cpus {
         if *cpu as usize >= rustix::thread::CpuSet::MAX_CPU {
-            return Err(Error::system(format!("cpus_allowed: CPU {cpu}"))(io::Error::from_raw_os_error(libc::EINVAL)));
+            return Err(Error::system(format!("cpus_allowed: CPU {cpu}"))(io::Error::from_raw_os_error(
+                libc::EINVAL,
+            )));
         }
         set.set(*cpu as usize);
     }
@@ -59,8 +61,9 @@ fn pin(cpus: &[u32]) -> Result<()> {
 fn cpus_of(node: u32) -> Result<Vec<u32>> {
     let path = format!("/sys/devices/system/node/node{node}/cpulist");
     let text = fs::read_to_string(&path).map_err(Error::system(format!("numa_cpu_nodes: node {node}")))?;
-    list(text.trim())
-        .ok_or_else(|| Error::system(path)(io::Error::new(io::ErrorKind::InvalidData, "is not a list of CPUs")))
+    list(text.trim()).ok_or_else(|| {
+        Error::system(path)(io::Error::new(io::ErrorKind::InvalidData, "is not a list of CPUs"))
+    })
 }
 
 /// `0-3,8` as numbers.

@@ -37,7 +37,8 @@ impl Usage {
 
     /// Since an earlier reading.
     pub(super) fn since(&self, before: &Self) -> Self {
-        let pair = |now: (u64, u64), then: (u64, u64)| (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1));
+        let pair =
+            |now: (u64, u64), then: (u64, u64)| (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1));
         Self {
             cpu: pair(self.cpu, before.cpu),
             run_delay: self.run_delay.zip(before.run_delay).map(|(now, then)| now.saturating_sub(then)),

@@ -18,6 +18,7 @@ mod fsync_off;
 mod hot_page;
 mod hot_rows;
 mod huge_pages_off;
+mod io;
 mod log_write_latency;
 mod machine_changed;
 mod memory_pressure;
@@ -45,6 +46,7 @@ mod wal_forced_checkpoint;
 mod words;
 mod working_set;
 
+pub use self::io::{IoAbout, all as io_all, find as io_findings};
 use crate::{Evidence, Finding};
 
 /// A finding as it is asked for.

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::facts::JobFacts;
+use super::content::{BLOCK, Counting};
+use super::facts::{Content, JobFacts};
 use super::tree::Tree;
-use crate::job::{BlockSizes, Distribution, Job, Jobs, SyncOpen};
-use crate::{Direction, PerDirection, Target};
+use crate::data::Filler;
+use crate::job::{BlockSizes, Distribution, EngineName, Job, Jobs, ReplaySkip, SyncOpen, VerifyMethod};
+use crate::{Direction, Io, PerDirection, Target};
 
 /// The targets of each job's workers: what was planned by worker, or by job where workers were put together.
 pub(crate) fn planned<'a>(jobs: &Jobs, plan: &'a [(String, Vec<Target>)]) -> Vec<Vec<&'a [Target]>> {
@@ -25,7 +27,7 @@ pub(crate) fn planned<'a>(jobs: &Jobs, plan: &'a [(String, Vec<Target>)]) -> Vec
 
 /// A job, with its workers' targets.
 pub(crate) fn look(tree: &Tree, job: &Job, workers: &[&[Target]]) -> JobFacts {
-    let does = PerDirection(Direction::ALL.map(|direction| job.pattern.has(direction)));
+    let does = PerDirection(Direction::ALL.map(|direction| does(job, direction)));
     let clones = job.clones.max(1);
     let largest = workers.iter().max_by_key(|targets| targets.len()).copied().unwrap_or(&[]);
     // Where the workers of a job were put together, each of them has its part.
@@ -60,7 +62,7 @@ pub(crate) fn look(tree: &Tree, job: &Job, workers: &[&[Target]]) -> JobFacts {
         engine: job.engine.name.word().into(),
         asynchronous: job.engine.name.is_asynchronous(),
         depth: job.depth.depth,
-        direct: job.sync.direct,
+        direct: is_direct(job),
         does,
         random: job.pattern.random,
         block: PerDirection(Direction::ALL.map(|direction| {
@@ -81,9 +83,54 @@ pub(crate) fn look(tree: &Tree, job: &Job, workers: &[&[Target]]) -> JobFacts {
             || same_bytes > 1
             || job.pattern.random && draws_again,
         nodes: nodes(tree, job),
-        buffers: None,
+        buffers: buffers(job),
         percentiles: job.report.percentiles.clone(),
     }
+}
+
+/// Whether I/Os of a direction are among a job's. A trace may hold what it likes.
+pub(crate) fn does(job: &Job, direction: Direction) -> bool {
+    match &job.replay {
+        None => job.pattern.has(direction),
+        Some(replay) => !replay.skip.contains(&match direction {
+            Direction::Read => ReplaySkip::Read,
+            Direction::Write => ReplaySkip::Write,
+            Direction::Trim => ReplaySkip::Trim,
+        }),
+    }
+}
+
+/// Whether a job goes past the page cache. A map of a file is the page cache.
+pub(crate) fn is_direct(job: &Job) -> bool {
+    job.sync.direct && job.engine.name != EngineName::Mmap
+}
+
+/// What a job writes, of blocks that are filled as its own are. Unknown where they are verified: then the verifier fills
+/// them.
+fn buffers(job: &Job) -> Option<Content> {
+    const BLOCKS: usize = 64;
+    const MOST: usize = 1 << 20;
+    const PIECE: usize = BLOCK as usize;
+    let verified = job.verify.as_ref().is_some_and(|verify| verify.method != VerifyMethod::Null);
+    if !job.pattern.writes || verified || job.engine.name == EngineName::Null {
+        return None;
+    }
+    let length = job.blocks.sizes[Direction::Write].smallest().clamp(1, MOST as u32);
+    let mut filler = Filler::new(job, 1).ok()?;
+    let mut buffer = vec![0; length as usize];
+    let mut counting = Counting::default();
+    let writes = (MOST / length as usize).clamp(1, BLOCKS);
+    for number in 0..writes {
+        // A buffer that is filled once is not the only one.
+        filler.prepare(&mut buffer);
+        let io =
+            Io { direction: Direction::Write, target: 0, offset: number as u64 * u64::from(length), length };
+        filler.fill(&io, &mut buffer);
+        for piece in buffer.chunks(PIECE).take(BLOCKS.div_ceil(writes)) {
+            counting.add(piece, None);
+        }
+    }
+    counting.done()
 }
 
 /// How many files a worker has by its options.
@@ -130,7 +177,7 @@ fn aligned(job: &Job, workers: &[&[Target]]) -> u64 {
 fn rate(job: &Job, direction: Direction) -> Option<u64> {
     let mean = match &job.blocks.sizes[direction] {
         BlockSizes::One(size) => f64::from(*size),
-        BlockSizes::Range(smallest, largest) => (f64::from(*smallest) + f64::from(*largest)) / 2.0,
+        BlockSizes::Range(smallest, largest) => f64::midpoint(f64::from(*smallest), f64::from(*largest)),
         BlockSizes::Split(parts) => {
             parts.iter().map(|(size, percent)| f64::from(*size) * percent / 100.0).sum()
         }

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 pub use after::BEYOND;
 pub use facts::*;
-pub use watch::Watching;
+pub use watch::{Watched, Watching};
 
 use self::counters::Reading;
 use self::tree::Tree;
@@ -83,10 +83,10 @@ pub fn before(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> Facts {
             } else {
                 (known.region.0.min(target.begin), known.region.1.max(end))
             };
-            known.read |= job.pattern.has(Direction::Read);
-            known.written |= job.pattern.changes_data();
-            known.direct |= job.sync.direct;
-            known.buffered |= !job.sync.direct;
+            known.read |= jobs::does(job, Direction::Read);
+            known.written |= jobs::does(job, Direction::Write);
+            known.direct |= jobs::is_direct(job);
+            known.buffered |= !jobs::is_direct(job);
             if !of.targets.contains(&place) {
                 of.targets.push(place);
             }

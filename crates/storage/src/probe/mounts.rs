@@ -43,15 +43,12 @@ fn unescaped(text: &str) -> String {
     let mut out = parts.next().unwrap_or("").to_owned();
     for part in parts {
         let code = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match code {
-            Some(code) => {
-                out.push(code as char);
-                out.push_str(part.get(3..).unwrap_or(""));
-            }
-            None => {
-                out.push('\\');
-                out.push_str(part);
-            }
+        if let Some(code) = code {
+            out.push(code as char);
+            out.push_str(part.get(3..).unwrap_or(""));
+        } else {
+            out.push('\\');
+            out.push_str(part);
         }
     }
     out

@@ -22,9 +22,9 @@ const MOST: usize = 1_000_000;
 /// Values of a series as it is kept.
 const KEPT: usize = 1000;
 
-/// Counts that grow during the run.
+/// Counts that grow during the run, and are in no stored facts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Watched {
+pub struct Watched {
     /// The counters when the jobs began; until then those before layout.
     pub(crate) begun: Option<Reading>,
     /// Whether a job has begun.

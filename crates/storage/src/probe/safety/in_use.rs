@@ -1,16 +1,19 @@
 //! Who uses a device or file at this moment.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::{BTreeSet, HashMap};
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::super::tree::Tree;
 use super::super::{device, mounts};
 
 /// Time to look for processes that have a file open.
-const LOOKING: Duration = Duration::from_millis(200);
+const LOOKING: Duration = Duration::from_millis(300);
+/// How long what was found is used for the next file.
+const FRESH: Duration = Duration::from_millis(200);
 
 /// A use of a device that writing to it would break.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,7 +71,7 @@ pub(super) fn swaps(tree: &Tree) -> Vec<String> {
 }
 
 /// The loop device that has a file behind it.
-pub(super) fn looped(tree: &Tree, file: &fs::Metadata) -> Option<String> {
+pub(super) fn looped(tree: &Tree, file: &Metadata) -> Option<String> {
     let same = |path: &str| {
         fs::metadata(tree.path(path))
             .is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()))
@@ -76,27 +79,44 @@ pub(super) fn looped(tree: &Tree, file: &fs::Metadata) -> Option<String> {
     device::loops(tree).into_iter().find(|(_, path)| same(path)).map(|(name, _)| name)
 }
 
+/// Files that other processes have open for writing, by device and inode, with a process's name and number.
+type Writers = HashMap<(u64, u64), (String, u32)>;
+
 /// Another process that has a file open for writing: its name and number. Those of other users are seen by root only.
-pub(super) fn writer(file: &fs::Metadata) -> Option<(String, u32)> {
+pub(super) fn writer(file: &Metadata) -> Option<(String, u32)> {
+    // A job may have thousands of files: one look serves all that are asked for in a row.
+    static LOOKED: Mutex<Option<(Instant, Writers)>> = Mutex::new(None);
+    let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_, writers) = match looked.take().filter(|(at, _)| at.elapsed() < FRESH) {
+        Some(known) => looked.insert(known),
+        None => {
+            let found = writers();
+            looked.insert((Instant::now(), found))
+        }
+    };
+    writers.get(&(file.dev(), file.ino())).cloned()
+}
+
+fn writers() -> Writers {
     let until = Instant::now() + LOOKING;
     let own = std::process::id();
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut found = Writers::new();
+    let Ok(processes) = fs::read_dir("/proc") else { return found };
+    let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     for process in numbers.filter(|process| *process != own) {
         if Instant::now() > until {
-            return None;
+            break;
         }
         let Ok(open) = fs::read_dir(format!("/proc/{process}/fd")) else { continue };
         for entry in open.flatten() {
-            let same = fs::metadata(entry.path())
-                .is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()));
-            if same && writes(process, &entry.file_name().to_string_lossy()) {
+            let Some(file) = fs::metadata(entry.path()).ok().filter(Metadata::is_file) else { continue };
+            if writes(process, &entry.file_name().to_string_lossy()) {
                 let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
-                return Some((name.trim().to_owned(), process));
+                found.insert((file.dev(), file.ino()), (name.trim().to_owned(), process));
             }
         }
     }
-    None
+    found
 }
 
 fn writes(process: u32, descriptor: &str) -> bool {

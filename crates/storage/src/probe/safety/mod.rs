@@ -88,7 +88,7 @@ impl Look<'_> {
         })?;
         let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
             .map_err(|error| self.refusal(&format!("its size cannot be told ({error})")))?;
-        let (head, tail) = self.ends(&file, size)?;
+        let (head, tail) = self.ends(&file, size, signature::HEAD)?;
         if let Some(what) = signature::of(&head, &tail, size) {
             return Err(self.refusal(&format!("holds {what}")));
         }
@@ -142,7 +142,7 @@ impl Look<'_> {
         }
         // Who may write a file and not read it is told nothing about it.
         let Ok(file) = File::open(self.path) else { return Ok(()) };
-        let (head, tail) = self.ends(&file, self.metadata.len())?;
+        let (head, tail) = self.ends(&file, self.metadata.len(), signature::FILE)?;
         match signature::of(&head, &tail, self.metadata.len()) {
             Some(what) => Err(self.refusal(&format!("holds {what}"))),
             None => Ok(()),
@@ -169,15 +169,15 @@ impl Look<'_> {
         }
     }
 
-    fn ends(&self, file: &File, size: u64) -> Result<(Vec<u8>, Vec<u8>)> {
+    fn ends(&self, file: &File, size: u64, length: u64) -> Result<(Vec<u8>, Vec<u8>)> {
         let read = |at: u64, length: u64| {
             let mut bytes = vec![0; length as usize];
             file.read_exact_at(&mut bytes, at)
                 .map_err(|error| self.refusal(&format!("its blocks cannot be read ({error})")))?;
             Ok(bytes)
         };
-        let head = read(0, size.min(signature::HEAD))?;
-        let tail = size.min(signature::TAIL);
+        let head = read(0, size.min(length))?;
+        let tail = size.min(length / 2);
         Ok((head, read(size - tail, tail)?))
     }
 

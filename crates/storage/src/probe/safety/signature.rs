@@ -1,9 +1,10 @@
 //! What the first and last bytes of a device say that it holds.
 
-/// Bytes of the beginning that are looked at: the first uberblocks of ZFS are the farthest.
+/// Bytes of the beginning that are looked at, and half of them of the end: the first uberblocks of ZFS are the farthest,
+/// and the superblocks of older arrays.
 pub(super) const HEAD: u64 = 256 << 10;
-/// Bytes of the end: the backup of a GPT, the superblocks of older arrays.
-pub(super) const TAIL: u64 = 128 << 10;
+/// The same of a file, of which a job may have thousands: as far as btrfs.
+pub(super) const FILE: u64 = 72 << 10;
 
 /// A constant at a place.
 struct Magic {
@@ -119,7 +120,7 @@ mod tests {
     fn with(at: usize, what: &[u8]) -> Option<&'static str> {
         let mut head = vec![0; HEAD as usize];
         head[at..at + what.len()].copy_from_slice(what);
-        of(&head, &[0; TAIL as usize], SIZE)
+        of(&head, &vec![0; HEAD as usize / 2], SIZE)
     }
 
     #[test]
@@ -157,10 +158,10 @@ mod tests {
     #[test]
     fn the_end_is_looked_at() {
         let at = |from_end: u64, what: &[u8]| {
-            let mut tail = vec![0; TAIL as usize];
-            let at = (TAIL - from_end) as usize;
+            let mut tail = vec![0; HEAD as usize / 2];
+            let at = (HEAD / 2 - from_end) as usize;
             tail[at..at + what.len()].copy_from_slice(what);
-            of(&[0; HEAD as usize], &tail, SIZE)
+            of(&vec![0; HEAD as usize], &tail, SIZE)
         };
         assert_eq!(at(512, b"EFI PART"), Some("the backup of a GPT partition table"));
         assert_eq!(at(8192, b"\xfc\x4e\x2b\xa9"), Some("a member of an array (mdraid)"));
@@ -173,7 +174,7 @@ mod tests {
         let mut random = kelvin_measure::Random::part(1, 2, 3);
         for _ in 0..40 {
             let head: Vec<u8> = (0..HEAD / 8).flat_map(|_| random.bits().to_le_bytes()).collect();
-            assert_eq!(of(&head, &head[..TAIL as usize], SIZE), None);
+            assert_eq!(of(&head, &head[..HEAD as usize / 2], SIZE), None);
         }
     }
 }

@@ -13,7 +13,7 @@ pub mod event;
 mod io;
 pub mod job;
 pub mod jobfile;
-pub mod layout;
+mod layout;
 pub mod log;
 pub mod message;
 mod moments;

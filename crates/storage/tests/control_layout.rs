@@ -1,4 +1,5 @@
 //! Which files jobs have, how large they are, and what is in them before the first I/O.
+#![allow(clippy::unwrap_used)]
 
 mod control_support;
 

@@ -1,4 +1,5 @@
 //! Who runs when, and what is collected.
+#![allow(clippy::unwrap_used)]
 
 mod control_support;
 
@@ -95,6 +96,20 @@ fn stonewalls_delays_and_waiting_order_the_workers_and_groups_are_counted_as_fio
     assert!(course(&outcome, 3).0 >= course(&outcome, 2).1, "behind the delayed one too");
     assert!(course(&outcome, 4).0 >= course(&outcome, 3).1);
     assert!(outcome.elapsed >= 280 * MILLI);
+}
+
+#[test]
+fn times_are_on_the_clock_that_was_given() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = kelvin_measure::Clock::real();
+    std::thread::sleep(std::time::Duration::from_millis(120));
+    let mut delayed = reader("delayed", directory.path(), MIB);
+    delayed.course.start_delay = (60 * MILLI, 60 * MILLI);
+    let options = RunOptions { clock: Some(clock), ..RunOptions::default() };
+    let (outcome, heard) = run(&jobs([reader("read", directory.path(), MIB), delayed]), &options).unwrap();
+    assert!(heard.first.unwrap() >= 120 * MILLI, "{:?}", heard.first);
+    assert!((-5..100).contains(&course(&outcome, 0).0), "{:?}", course(&outcome, 0));
+    assert!(course(&outcome, 1).0 >= 55, "a delay counts from the beginning of the run and not of the clock");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! error has to be clear, what was measured has to be kept, and nothing outside the targets may have been touched.
 //!
 //! Filesystems and loop devices of the tests' own are there only for root; without, those tests do nothing.
+#![allow(clippy::unwrap_used)]
 
 mod control_support;
 mod faults_support;
@@ -116,19 +117,27 @@ fn a_device_whose_medium_vanishes_during_the_run_ends_its_worker() {
 #[test]
 fn a_device_that_was_removed_is_an_error_and_no_endless_run() {
     let Some(device) = LoopDevice::new(4 * MIB) else { return };
-    let all = jobs([lasting(on(job("read"), device.path()), 20 * SECOND)]);
+    let all = jobs([lasting(on(job("read"), device.path()), 3 * SECOND)]);
     let options = RunOptions::default();
     let prepared = control::prepare(&all, &options).unwrap();
+    // The number must not be given to another test's device meanwhile.
+    let alone = no_new_devices();
     device.detach();
     let begun = Instant::now();
     let mut heard = Heard::default();
     let outcome = run_prepared(prepared, &options, &Stop::new(), &mut heard).unwrap();
+    let refusal = control::prepare(&all, &options);
+    if device.over().is_some() {
+        // Another process made a device of this number.
+        return;
+    }
+    drop(alone);
     let (number, words) = error(&outcome, 0);
     assert!(number != 0 && !words.is_empty());
     assert_eq!(bytes(&outcome, 0, Direction::Read), 0, "{words}");
     assert_eq!(exit_code(&outcome), 1);
     assert!(begun.elapsed() < Duration::from_secs(15));
-    let refusal = control::prepare(&all, &options).unwrap_err().to_string();
+    let refusal = refusal.unwrap_err().to_string();
     assert!(refusal.contains("no medium"), "{refusal}");
 }
 

@@ -7,6 +7,7 @@ mod account;
 mod check;
 mod collect;
 mod disks;
+mod iologs;
 mod lay_out;
 mod prepared;
 mod run;
@@ -20,15 +21,45 @@ pub use lay_out::lay_out;
 pub use prepared::{PlannedWorker, Prepared, RunOptions, prepare};
 pub use run::run_with;
 
+use std::sync::Arc;
+
+use kelvin_measure::Stop;
+
+use crate::Result;
+use crate::event::Watcher;
 use crate::message::WorkerEnd;
 use crate::result::Outcome;
-use crate::worker::{Shared, WorkerPlan};
+use crate::worker::{self, Shared, WorkerPlan};
 
 /// Does a worker's I/O.
 pub trait Work: Send + Sync {
     /// Runs on the calling thread until the worker ends. Everything it does goes to `shared.messages`, with
     /// [`crate::message::Message::End`] as the last; the same end is returned.
     fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd;
+}
+
+/// The workers that read and write.
+struct Engines;
+
+impl Work for Engines {
+    fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
+        worker::run(plan, shared)
+    }
+}
+
+/// Runs prepared jobs. Ends when all workers have ended; when somebody asks to stop, with what there is until then; when
+/// somebody asks twice, without waiting for I/O that does not come back.
+///
+/// # Errors
+/// Files that cannot be laid out, log files that cannot be written, and counts that do not agree. What goes wrong in a
+/// worker is in its outcome.
+pub fn run(
+    prepared: Prepared,
+    options: &RunOptions,
+    stop: &Stop,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome> {
+    run_with(Arc::new(Engines), prepared, options, stop, watcher)
 }
 
 /// The exit code of a run as fio has it: 0 when all went well, 128 when somebody stopped it, else the number of workers

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kelvin_measure::{Nanos, Random};
+use kelvin_measure::{Clock, Nanos, Random};
 
 use super::check;
 use crate::job::{Job, Jobs};
@@ -25,6 +25,8 @@ pub struct RunOptions {
     /// Where log files go that are named without a directory, and the output of `exec_prerun`; the working directory
     /// when none.
     pub log_directory: Option<PathBuf>,
+    /// The clock that all times of the run are told on, for those who watch it on one of theirs; one of its own when none.
+    pub clock: Option<Clock>,
 }
 
 /// One worker: a clone of a job.

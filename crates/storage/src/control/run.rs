@@ -6,11 +6,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use kelvin_measure::{Clock, Stop};
+use kelvin_measure::{Clock, Nanos, Stop};
 
 use super::account::{self, Account};
 use super::collect::Collected;
 use super::disks::Disks;
+use super::iologs::Iologs;
 use super::lay_out::{self, QUIET};
 use super::schedule::{Exit, Schedule, Stage, Turn};
 use super::scheduler::Schedulers;
@@ -26,11 +27,12 @@ use crate::result::Outcome;
 use crate::worker::{Shared, WorkerPlan};
 use crate::{Direction, PerDirection, Result};
 
-/// Runs prepared jobs with something that does the workers' I/O. Ends when all workers have ended; when somebody asks to
-/// stop, with what there is until then; when somebody asks twice, without waiting for I/O that does not come back.
+const MILLI: Nanos = 1_000_000;
+
+/// As [`super::run`], with something else that does the workers' I/O.
 ///
 /// # Errors
-/// Files that cannot be laid out, and counts that do not agree. What goes wrong in a worker is in its outcome.
+/// As [`super::run`].
 pub fn run_with(
     work: Arc<dyn Work>,
     mut prepared: Prepared,
@@ -68,12 +70,15 @@ struct Run<'a> {
     shared: Arc<Shared>,
     messages: Receiver<Message>,
     logs: Writer,
+    iologs: Iologs,
     schedule: Schedule,
     threads: Vec<Option<JoinHandle<()>>>,
     collected: Vec<Collected>,
     watches: Vec<Watch>,
-    /// The beginning in milliseconds since 1970.
+    /// The clock's zero in milliseconds since 1970.
     origin: i64,
+    /// When the jobs began, on the clock.
+    begun: Nanos,
     interrupted: bool,
     /// When the watcher last heard something.
     heard: Instant,
@@ -89,17 +94,21 @@ impl<'a> Run<'a> {
     ) -> Result<Self> {
         let (sender, messages) = channel();
         let flows: Vec<_> = prepared.workers.iter().map(|worker| prepared.job(worker).flow).collect();
-        let shared = Arc::new(Shared::new(Clock::real(), stop.clone(), sender, &flows));
+        let clock = options.clock.clone().unwrap_or_else(Clock::real);
+        let begun = clock.now();
+        let shared = Arc::new(Shared::new(clock, stop.clone(), sender, &flows));
         let collected = prepared.workers.iter().enumerate();
         let collected = collected
             .map(|(number, worker)| Collected::new(number as u32, worker.clone(), prepared.job(worker)))
             .collect();
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let origin = since.as_millis() as i64;
+        let origin = since.as_millis() as i64 - (begun / MILLI) as i64;
+        let directory = options.log_directory.clone().unwrap_or_default();
         Ok(Self {
             logs: Writer::new(&prepared.jobs, options.log_directory.as_deref(), origin)?,
+            iologs: Iologs::new(&prepared, &directory)?,
             work,
-            directory: options.log_directory.clone().unwrap_or_default(),
+            directory,
             stop,
             watcher,
             shared,
@@ -109,6 +118,7 @@ impl<'a> Run<'a> {
             collected,
             watches: watches(&prepared),
             origin,
+            begun,
             interrupted: false,
             heard: Instant::now(),
             prepared,
@@ -121,7 +131,7 @@ impl<'a> Run<'a> {
                 self.interrupted = true;
                 self.schedule.cancel_all();
             }
-            for worker in self.schedule.ready(self.shared.clock.now()) {
+            for worker in self.schedule.ready(self.time()) {
                 self.begin(worker);
             }
             if self.schedule.is_over() {
@@ -137,6 +147,11 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Since the jobs began.
+    fn time(&self) -> Nanos {
+        self.shared.clock.now().saturating_sub(self.begun)
+    }
+
     /// How long nothing can happen but messages.
     fn patience(&self) -> Duration {
         // A thread whose worker has ended is about to end too.
@@ -144,7 +159,7 @@ impl<'a> Run<'a> {
         if ending {
             return Duration::from_millis(1);
         }
-        let now = self.shared.clock.now();
+        let now = self.time();
         let next = self.schedule.next().map(|at| Duration::from_nanos(at.saturating_sub(now)));
         next.map_or(QUIET / 2, |next| next.min(QUIET / 2))
     }
@@ -229,7 +244,10 @@ impl<'a> Run<'a> {
                 }
                 self.shared.spare.give(tick);
             }
-            Message::Log(worker, chunk) => self.logs.chunk(worker, &chunk)?,
+            Message::Log(worker, chunk) => {
+                self.logs.chunk(worker, &chunk)?;
+                self.iologs.chunk(worker, &chunk)?;
+            }
             Message::Note(worker, note) => {
                 self.watcher.event(&IoEvent::Note(&note));
                 if let Some(collected) = self.collected.get_mut(worker as usize) {
@@ -289,10 +307,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `unlink=`: deletes a worker's files when nobody else has them or will have them.
+    /// `unlink=`, and `unlink_each_loop=` of the only loop: deletes a worker's files when nobody else has them or will have them.
     fn delete(&mut self, worker: usize) -> Result<()> {
         let Some(planned) = self.prepared.workers.get(worker) else { return Ok(()) };
-        if !self.prepared.job(planned).targets.unlink {
+        let targets = &self.prepared.job(planned).targets;
+        if !targets.unlink && !targets.unlink_each_loop {
             return Ok(());
         }
         let others = self.prepared.workers.iter().zip(&self.schedule.0);
@@ -353,6 +372,8 @@ impl<'a> Run<'a> {
     }
 
     fn outcome(self, tree: &Tree, disks: &Disks, account: Option<Account>) -> Result<Outcome> {
+        let millis = self.time() / MILLI;
+        self.iologs.finish()?;
         for note in self.logs.finish()? {
             self.watcher.event(&IoEvent::Note(&note));
         }
@@ -374,7 +395,6 @@ impl<'a> Run<'a> {
         let workers = || self.prepared.workers.iter();
         let shown = workers().filter(|worker| self.prepared.job(worker).report.disk_use);
         let devices = shown.flat_map(|worker| &worker.targets).filter_map(|target| target.device.as_deref());
-        let millis = self.shared.clock.now() / 1_000_000;
         let disks = disks.until(&Disks::now(tree), tree, devices, millis);
         let watches = &self.watches;
         let outcomes = self.collected.into_iter().enumerate().map(|(number, collected)| {
@@ -384,7 +404,7 @@ impl<'a> Run<'a> {
         Ok(Outcome {
             workers: outcomes.collect::<Result<_>>()?,
             jobs: self.prepared.jobs,
-            started: self.origin,
+            started: self.origin + (self.begun / MILLI) as i64,
             elapsed,
             disks,
             interrupted: self.interrupted,

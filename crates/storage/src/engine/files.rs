@@ -130,7 +130,7 @@ fn open(job: &Job, target: &Target) -> Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// Tells the kernel what is to come, and lets it forget what it holds of the file.
+/// Tells the kernel what is to come.
 #[allow(unsafe_code, reason = "fcntl for write hints has no wrapper")]
 fn hint(job: &Job, target: &Target, file: &File) -> Result<()> {
     let advise = |advice| {
@@ -139,9 +139,6 @@ fn hint(job: &Job, target: &Target, file: &File) -> Result<()> {
         let _ = rustix::fs::fadvise(file, target.begin, length, advice);
     };
     let regular = matches!(target.kind, TargetKind::File | TargetKind::Block);
-    if job.targets.invalidate && regular && !job.targets.pre_read {
-        advise(rustix::fs::Advice::DontNeed);
-    }
     if regular {
         match job.targets.fadvise {
             Fadvise::Off => {}

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::job::*;
-use crate::{Direction, PerDirection, Target, TargetKind};
+use crate::{PerDirection, Target, TargetKind};
 
 /// The heap, and random bytes.
 pub(crate) fn buffers() -> Buffers {
@@ -175,12 +175,9 @@ pub(crate) fn job(name: EngineName, depth: u32) -> Job {
     }
 }
 
-/// The same for this direction only.
-pub(crate) fn towards(mut job: Job, direction: Direction) -> Job {
-    let pattern = &mut job.pattern;
-    pattern.reads = direction == Direction::Read;
-    pattern.writes = direction == Direction::Write;
-    pattern.trims = direction == Direction::Trim;
+/// The same, writing.
+pub(crate) fn writing(mut job: Job) -> Job {
+    (job.pattern.reads, job.pattern.writes) = (false, true);
     job
 }
 

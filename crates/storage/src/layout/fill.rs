@@ -1,41 +1,51 @@
-//! What files are filled with: bytes that no device can compress, deduplicate or take for zeros.
+//! What files are filled with: what the job's writes would hold, and where it asks for nothing else bytes that no device
+//! can compress, deduplicate or take for zeros.
 
-/// SplitMix64's finaliser (Steele, Lea and Flood 2014) over a counter: each word depends on its place alone, so that
-/// what an interrupted layout left is continued as if nothing had been.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Filling(u64);
+use crate::data::Filler;
+use crate::job::Job;
+use crate::{Direction, Io, Result};
+
+/// Fills the chunks of one file.
+#[derive(Debug, Clone)]
+pub(crate) struct Filling {
+    job: Box<Job>,
+    seed: u64,
+    /// The length of the job's writes, in bytes: shares of equal or compressible blocks are of these.
+    block: usize,
+}
 
 impl Filling {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+    /// For a file of a job; `seed` is the file's own, or files would be copies of each other.
+    pub(crate) fn new(job: &Job, seed: u64) -> Self {
+        let mut job = Box::new(job.clone());
+        // As a writer would that never writes the same twice; headers for `verify=` are its own.
+        job.pattern.writes = true;
+        (job.verify, job.replay) = (None, None);
+        job.buffers.refill = true;
+        let block = job.blocks.sizes[Direction::Write].largest().clamp(512, 1 << 20) as usize;
+        Self { job, seed, block }
     }
 
-    /// Fills what will stand at `offset`, a multiple of 8.
-    pub(crate) fn fill(self, offset: u64, buffer: &mut [u8]) {
-        for (word, place) in buffer.chunks_mut(8).zip(offset / 8..) {
-            let mut z = self.0.wrapping_add(place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let bytes = (z ^ (z >> 31)).to_le_bytes();
-            let length = word.len();
-            word.copy_from_slice(&bytes[..length]);
-        }
+    /// What fills a stretch that begins at `from`. A layout that goes on where another ended begins a new stretch.
+    pub(crate) fn from(&self, from: u64) -> Result<Stretch> {
+        let filler = Filler::new(&self.job, self.seed ^ from.rotate_left(32))?;
+        Ok(Stretch { filler, block: self.block })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Fills one chunk after another.
+pub(crate) struct Stretch {
+    filler: Filler,
+    block: usize,
+}
 
-    #[test]
-    fn what_stands_where_does_not_depend_on_how_it_is_cut() {
-        let filling = Filling::new(7);
-        let mut whole = vec![0; 4096];
-        filling.fill(8192, &mut whole);
-        let mut part = vec![0; 1001];
-        filling.fill(8192 + 1024, &mut part);
-        assert_eq!(part, whole[1024..2025]);
-        let mut seen = std::collections::HashSet::new();
-        assert!(whole.chunks(8).all(|word| seen.insert(word.to_vec())), "no two words are equal");
+impl Stretch {
+    pub(crate) fn fill(&mut self, offset: u64, chunk: &mut [u8]) {
+        let mut at = offset;
+        for block in chunk.chunks_mut(self.block) {
+            let io = Io { direction: Direction::Write, target: 0, offset: at, length: block.len() as u32 };
+            self.filler.fill(&io, block);
+            at += block.len() as u64;
+        }
     }
 }

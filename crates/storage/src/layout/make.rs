@@ -12,7 +12,6 @@ use rustix::fs::{Advice, FallocateFlags};
 
 use super::amount::bytes;
 use super::extent;
-use super::fill::Filling;
 use super::plan::{Making, Plan, Step};
 use crate::job::Fallocate;
 use crate::{Error, Result, TargetKind};
@@ -96,8 +95,7 @@ fn one(making: &Making, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
         .map_err(|cause| failed("open", cause))?;
     let what = format!("laying out {shown}");
     progress.add(making, &what, 0);
-    let writer =
-        Writer { making, file: &file, what: &what, stop, progress, filling: Filling::new(making.seed) };
+    let writer = Writer { making, file: &file, what: &what, stop, progress };
     for step in &making.steps {
         match *step {
             Step::Truncate => file.set_len(0).map_err(|cause| failed("empty", cause))?,
@@ -191,13 +189,11 @@ struct Writer<'a> {
     what: &'a str,
     stop: &'a Stop,
     progress: &'a Progress<'a>,
-    filling: Filling,
 }
 
 impl Writer<'_> {
     fn write(&self, range: Range<u64>) -> Result<()> {
         self.chunks(range, |_, _| Ok(true))
-            .map_err(|(at, cause)| full(self.making, cause, at, at + CHUNK as u64))
     }
 
     /// Writes where a device shows nothing but zeros in a whole chunk's 4 KiB: what holds data is left alone, so that
@@ -208,16 +204,18 @@ impl Writer<'_> {
             self.file.read_exact_at(buffer, at)?;
             Ok(buffer.chunks(BLOCK).any(|block| block.iter().all(|byte| *byte == 0)))
         };
-        self.chunks(range, read).map_err(|(at, cause)| full(self.making, cause, at, at + CHUNK as u64))
+        self.chunks(range, read)
     }
 
     /// Goes through a range in chunks, writes those that `needed` is true for, and brings them to the medium now and
-    /// then. The error is with its place.
+    /// then.
     fn chunks(
         &self,
         range: Range<u64>,
         mut needed: impl FnMut(u64, &mut [u8]) -> io::Result<bool>,
-    ) -> std::result::Result<(), (u64, io::Error)> {
+    ) -> Result<()> {
+        let failed = |at: u64| move |cause| full(self.making, cause, at, at + CHUNK as u64);
+        let mut filling = self.making.filling.from(range.start)?;
         let mut buffer = vec![0; CHUNK];
         let (mut at, mut unsynced) = (range.start, 0);
         while at < range.end && !self.stop.requested() {
@@ -225,15 +223,15 @@ impl Writer<'_> {
             let next = (at + 1).next_multiple_of(CHUNK as u64).min(range.end);
             let length = (next - at) as usize;
             let Some(chunk) = buffer.get_mut(..length) else { break };
-            if needed(at, chunk).map_err(|cause| (at, cause))? {
-                self.filling.fill(at, chunk);
-                self.file.write_all_at(chunk, at).map_err(|cause| (at, cause))?;
+            if needed(at, chunk).map_err(failed(at))? {
+                filling.fill(at, chunk);
+                self.file.write_all_at(chunk, at).map_err(failed(at))?;
                 unsynced += length as u64;
             }
             at = next;
             self.progress.add(self.making, self.what, length as u64);
             if unsynced >= A_SYNC && self.making.fsync {
-                self.file.sync_data().map_err(|cause| (at, cause))?;
+                self.file.sync_data().map_err(failed(at))?;
                 let _ = rustix::fs::fadvise(self.file, 0, None, Advice::DontNeed);
                 unsynced = 0;
             }
@@ -243,9 +241,12 @@ impl Writer<'_> {
 
     fn until_full(&self, from: u64) -> Result<()> {
         match self.chunks(from..u64::MAX - CHUNK as u64, |_, _| Ok(true)) {
-            Ok(()) => Ok(()),
-            Err((_, cause)) if matches!(cause.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)) => Ok(()),
-            Err((at, cause)) => Err(full(self.making, cause, at, at + CHUNK as u64)),
+            Err(Error::System { cause, .. })
+                if matches!(cause.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)) =>
+            {
+                Ok(())
+            }
+            end => end,
         }
     }
 }

@@ -23,9 +23,8 @@ pub(crate) use space::check as check_space;
 
 use crate::{Target, TargetKind};
 
-/// Deletes the regular files among targets (`unlink=`, and `unlink_each_loop=` between loops). Devices stay. A file
-/// that is gone already is no error.
-pub fn unlink(targets: &[Target]) -> io::Result<()> {
+/// Deletes the regular files among targets (`unlink=`). Devices stay. A file that is gone already is no error.
+pub(crate) fn unlink(targets: &[Target]) -> io::Result<()> {
     for target in targets.iter().filter(|target| target.kind == TargetKind::File) {
         match std::fs::remove_file(&target.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -9,12 +9,15 @@ use std::path::{Path, PathBuf};
 
 use kelvin_measure::Random;
 
+use super::amount::bytes;
+use super::fill::Filling;
 use super::name::{self, Named};
 use super::size::{self, Found};
 use super::{device, space};
 use crate::job::{EngineName, Fallocate, Job};
 use crate::probe::device::{named, number};
 use crate::probe::tree::Tree;
+use crate::stream::replay;
 use crate::{Error, Result, Target, TargetKind};
 
 /// What a worker is, as far as its files go.
@@ -75,7 +78,8 @@ pub(crate) struct Making {
     pub fsync: bool,
     /// `fallocate=` allows that space is reserved before data is written.
     pub fallocate: Fallocate,
-    pub seed: u64,
+    /// What is written into it.
+    pub filling: Filling,
 }
 
 /// What is to be done before the first worker begins.
@@ -122,10 +126,16 @@ impl Planner<'_> {
             ));
         }
         let mut random = Random::part(who.seed, FILE_SIZES, 0);
-        let names = name::of(job, who.clone);
+        // A trace names its files itself and says how far it reaches into each.
+        let (names, ends): (Vec<Named>, Vec<Option<u64>>) = if job.replay.is_some() {
+            let reached = replay::files(job, who.clone)?.into_iter();
+            reached.map(|file| (Named { path: file.path, made: false }, Some(file.end))).unzip()
+        } else {
+            name::of(job, who.clone).into_iter().map(|name| (name, None)).unzip()
+        };
         let mut targets = Vec::with_capacity(names.len());
-        for (index, name) in names.iter().enumerate() {
-            targets.push(self.target(number, who, name, (index, names.len()), &mut random)?);
+        for (index, (name, end)) in names.iter().zip(ends).enumerate() {
+            targets.push(self.target(number, who, name, (index, names.len()), end, &mut random)?);
         }
         let all: u64 = targets.iter().map(|target| target.length).fold(0, u64::saturating_add);
         let block = size::smallest_block(job);
@@ -134,8 +144,8 @@ impl Planner<'_> {
                 &job.name,
                 format!(
                     "its smallest block of {} does not fit into the {} that it has to work on",
-                    super::amount::bytes(block),
-                    super::amount::bytes(all)
+                    bytes(block),
+                    bytes(all)
                 ),
             ));
         }
@@ -148,6 +158,7 @@ impl Planner<'_> {
         who: Who<'_>,
         name: &Named,
         place: (usize, usize),
+        end: Option<u64>,
         random: &mut Random,
     ) -> Result<Target> {
         let job = who.job;
@@ -157,11 +168,16 @@ impl Planner<'_> {
         let diskless = job.engine.name == EngineName::Null;
         let Some(known) = self.known.get(&key) else { return Err(refused("it is not known".into())) };
         let found = Found { kind: known.kind, size: known.size, capacity: known.capacity };
-        // A trace says itself where its I/Os lie.
-        let region = match (size::region(job, who.clone, place, found, random), &job.replay) {
-            (Ok(region), _) => region,
-            (Err(_), Some(_)) => size::Region { begin: 0, length: known.size.unwrap_or(0) },
-            (Err(problem), None) => return Err(refused(problem)),
+        let region = match (end, known.kind, known.size) {
+            (None, ..) => size::region(job, who.clone, place, found, random).map_err(refused)?,
+            (Some(end), TargetKind::Block, Some(size)) if end > size => {
+                return Err(refused(format!(
+                    "the trace reaches up to {}, and the device has {}: give replay_scale= or another device",
+                    bytes(end),
+                    bytes(size)
+                )));
+            }
+            (Some(end), _, size) => size::Region { begin: 0, length: end.max(size.unwrap_or(0)) },
         };
         let target = Target {
             path: name.path.clone(),
@@ -273,11 +289,14 @@ impl Planner<'_> {
         let end = target.begin.saturating_add(target.length);
         let writes = job.pattern.changes_data();
         // Without data there is nothing to read or to overwrite; a mapping cannot grow a file.
-        let needs_data =
-            job.pattern.reads || job.sync.overwrite || job.engine.name == EngineName::Mmap || rules.prepare;
+        let needs_data = job.pattern.reads
+            || job.replay.is_some()
+            || job.sync.overwrite
+            || job.engine.name == EngineName::Mmap
+            || rules.prepare;
         let mut steps = Vec::new();
-        if job.replay.is_some() || targets.create_on_open {
-            // What a trace does to its files, and what comes to be when it is opened, is the worker's.
+        if targets.create_on_open {
+            // What comes to be when it is opened is the worker's.
         } else if targets.fill_device && !writes {
             steps.push(Step::UntilFull { from: size });
         } else if end > size && !targets.fill_device {
@@ -287,8 +306,8 @@ impl Planner<'_> {
                     format!(
                         "{} has {} and would have to be laid out up to {}, which --readonly forbids",
                         name.path.display(),
-                        super::amount::bytes(size),
-                        super::amount::bytes(end)
+                        bytes(size),
+                        bytes(end)
                     ),
                 ));
             }
@@ -319,6 +338,8 @@ impl Planner<'_> {
         if steps.is_empty() && (!create || known.making.is_some() || name.path.exists()) {
             return Ok(());
         }
+        let filling =
+            Filling::new(job, Random::part(who.seed, CONTENT, self.plan.makings.len() as u64).bits());
         let making = *known.making.get_or_insert_with(|| {
             self.plan.makings.push(Making {
                 path: name.path.clone(),
@@ -329,7 +350,7 @@ impl Planner<'_> {
                 serialize: targets.create_serialize,
                 fsync: false,
                 fallocate: targets.fallocate,
-                seed: who.seed,
+                filling,
             });
             self.plan.makings.len() - 1
         });
@@ -374,10 +395,16 @@ impl Planner<'_> {
             serialize: who.job.targets.create_serialize,
             fsync: true,
             fallocate: Fallocate::None,
-            seed: who.seed,
+            filling: Filling::new(
+                who.job,
+                Random::part(who.seed, CONTENT, self.plan.makings.len() as u64).bits(),
+            ),
         });
     }
 }
+
+/// The part of a worker's random numbers that what its files are filled with is drawn from.
+const CONTENT: u64 = 0x64_61_74_61;
 
 /// The part of a worker's random numbers that the sizes of its files are drawn from.
 const FILE_SIZES: u64 = 0x66_69_6c_65;

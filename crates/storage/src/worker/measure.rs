@@ -60,3 +60,22 @@ fn figures() {
     aio.sync.direct = true;
     measure("libaio hole", &mut aio, 8 << 30, &hole);
 }
+
+#[test]
+#[ignore = "measures"]
+fn one() {
+    let path = Path::new("/root/engio/hole");
+    let mut direct = job(EngineName::IoUring, 32);
+    direct.sync.direct = true;
+    direct.depth.submit = Some(16);
+    direct.depth.complete_min = Some(16);
+    for _ in 0..2 {
+        measure("hole 16", &mut direct.clone(), 8 << 30, path);
+        let mut other = direct.clone();
+        other.engine.fixed_buffers = Some(false);
+        measure("hole 16 not fixed", &mut other, 8 << 30, path);
+        let mut other = direct.clone();
+        other.engine.register_files = Some(false);
+        measure("hole 16 no files", &mut other, 8 << 30, path);
+    }
+}

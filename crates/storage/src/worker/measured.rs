@@ -872,6 +872,11 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         }
         self.free.push(slot);
         self.under_way -= 1;
+        if io.direction == Direction::Write
+            && let Some(check) = &mut self.check
+        {
+            check.failed(&io, flight.number);
+        }
         let path = self.files.name(io.target);
         if result < 0 {
             if number == libc::ENOSPC && self.job.targets.fill_device && io.direction == Direction::Write {
@@ -1004,6 +1009,9 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
     /// The pass is over. Another, or the end of the work.
     fn next_pass(&mut self) -> Result<bool, Halt> {
         self.passes += 1;
+        if let Some(problem) = self.stream.problem() {
+            return Err(problem.into());
+        }
         let some = std::mem::take(&mut self.pass_ios) > 0;
         let more = self.left_bytes > 0 && self.left_ios > 0 && !self.ending;
         // Without time or amount that asks for more, the passes are counted.
@@ -1024,7 +1032,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         if self.source == Source::Verify {
             return Ok(false);
         }
-        if self.job.sync.end_fsync && self.job.pattern.changes_data() {
+        if (self.job.sync.end_fsync || self.job.sync.fsync_on_close) && self.job.pattern.changes_data() {
             self.say(State::Syncing);
             for target in 0..self.files.len() as u32 {
                 self.sync(target, SyncCall::Fsync)?;
@@ -1296,9 +1304,12 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             self.check_counts();
         }
         if let Some(check) = &mut self.check {
-            let complete = self.halt.is_none() && !self.shared.stop.requested();
-            if let Err(error) = check.finish(complete) {
-                self.halt.get_or_insert(Halt::from(error));
+            let complete = self.halt.is_none() && !self.shared.stop.requested() && self.source == Source::Verify;
+            match check.finish(complete) {
+                Ok(note) => self.notes.extend(note),
+                Err(error) => {
+                    self.halt.get_or_insert(Halt::from(error));
+                }
             }
         }
         if let Some(chunk) = self.recorder.as_mut().and_then(|recorder| recorder.finish(self.now)) {

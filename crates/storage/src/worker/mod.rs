@@ -29,6 +29,12 @@ use parts::{Parts, Stream};
 /// The deepest queue: an io_uring has no more places.
 const DEEPEST: u32 = 32_768;
 
+/// Does what a plan says, in the calling thread, and tells the channel of `shared`; the last message is
+/// [`Message::End`]. An error ends the worker and not the process: it is in what is returned and in that message.
+pub fn run(plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
+    run_parts(&plan, shared, || Parts::of(&plan))
+}
+
 /// Does what a plan says with these parts, in the calling thread, and tells the channel of `shared`.
 pub(crate) fn run_parts<S: Stream>(
     plan: &WorkerPlan,
@@ -50,8 +56,6 @@ pub(crate) fn run_parts<S: Stream>(
         }
         Err(halt) => end.error = Some((halt.number, halt.message)),
     }
-    let state = if end.error.is_some() { State::Failed } else { State::Ended };
-    let _ = shared.messages.send(Message::State(plan.number, state));
     let _ = shared.messages.send(Message::End(Box::new(end.clone())));
     end
 }
@@ -86,7 +90,7 @@ fn attempt<S: Stream>(
     let largest = Direction::ALL.into_iter().filter(|direction| *direction != Direction::Trim);
     let largest = largest.map(|direction| job.blocks.sizes[direction].largest()).max().unwrap_or(0);
     let parts = parts()?;
-    let size = (largest as usize).max(parts.stream.largest() as usize);
+    let size = (largest as usize).max(parts.stream.longest() as usize);
     let pool = BufferPool::new(depth as usize, size, &job.buffers, job.process.numa_memory.as_ref())?;
     let seed = plan.seed;
     let own = Arc::clone(&files);
@@ -119,3 +123,5 @@ fn attempt<S: Stream>(
 mod measure;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;

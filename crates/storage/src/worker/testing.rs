@@ -7,10 +7,12 @@ use std::sync::mpsc::{Receiver, channel};
 use kelvin_measure::event::Part;
 use kelvin_measure::{Clock, Random, Stop};
 
-use super::parts::{Fill, Parts, Stream};
+use super::measured::{Loop, Made};
+use super::parts::{Check, Fill, Parts, Stream};
 use super::{Shared, WorkerPlan, run_parts};
 use crate::engine::testing::file;
-use crate::job::Job;
+use crate::engine::{BufferPool, Engine, Files};
+use crate::job::{EngineName, Job};
 use crate::message::{Message, WorkerEnd};
 use crate::result::DirectionOutcome;
 use crate::tick::{DepthCounts, Tick};
@@ -23,7 +25,7 @@ pub(super) struct Blocks {
     blocks: u64,
     size: u32,
     issued: u64,
-    /// What is said instead of an I/O, by its place.
+    /// What is said before an I/O, by its place.
     pub(super) also: Vec<(u64, Next)>,
 }
 
@@ -137,17 +139,77 @@ pub(super) fn plan(job: &Job, targets: Vec<Target>) -> WorkerPlan {
 
 /// Runs a job on a file of this length.
 pub(super) fn run(job: &Job, path: &Path, length: u64) -> Sent {
-    run_with(job, path, length, &Stop::new(), Vec::new())
+    run_on(job, file(path, length), &Stop::new(), |_| {})
 }
 
-/// The same, with a way to stop it and things said between the I/Os.
-pub(super) fn run_with(job: &Job, path: &Path, length: u64, stop: &Stop, also: Vec<(u64, Next)>) -> Sent {
+/// The same on a target, with a way to stop it and something done to its parts.
+pub(super) fn run_on(job: &Job, target: Target, stop: &Stop, change: impl FnOnce(&mut Parts<Blocks>)) -> Sent {
     let (messages, received) = channel();
     let shared = Shared::new(Clock::real(), stop.clone(), messages, &[job.flow]);
-    let mut stream = Blocks::new(job, length);
-    stream.also = also;
-    run_parts(&plan(job, vec![file(path, length)]), &shared, || {
-        Ok(Parts { stream, fill: Box::new(Offsets), check: None })
-    });
+    let mut parts =
+        Parts { stream: Blocks::new(job, target.length), fill: Box::new(Offsets), check: None };
+    change(&mut parts);
+    run_parts(&plan(job, vec![target]), &shared, || Ok(parts));
     Sent::of(&received)
+}
+
+/// Runs a job with an engine of the test's own.
+pub(super) fn run_engine<E: Engine>(job: &Job, engine: E, length: u64, stop: &Stop) -> Sent {
+    let (messages, received) = channel();
+    let shared = Shared::new(Clock::real(), stop.clone(), messages, &[None]);
+    let mut job = job.clone();
+    job.engine.name = EngineName::Null;
+    let plan = plan(&job, vec![file(Path::new("/nowhere"), length)]);
+    let files = Arc::new(Files::open(&job, &plan.targets).unwrap());
+    let depth = job.depth.depth;
+    let pool = BufferPool::new(depth as usize, 4096, &job.buffers, None).unwrap();
+    let parts = Parts { stream: Blocks::new(&job, length), fill: Box::new(Offsets), check: None };
+    let made = Made { files, pool, parts, depth, notes: Vec::new() };
+    let course = Loop::new(&shared, &plan, engine, made).run();
+    let mut sent = Sent::of(&received);
+    sent.end.error = course.halt.map(|halt| (halt.number, halt.message));
+    sent.end.notes = course.notes;
+    sent
+}
+
+/// Looks whether what was read begins with its offset, as [`Offsets`] writes it.
+#[derive(Default)]
+pub(super) struct Looks {
+    pub(super) written: Vec<Io>,
+}
+
+impl Check for Looks {
+    fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> u64 {
+        Offsets.fill(io, buffer);
+        io.offset
+    }
+
+    fn written(&mut self, io: &Io, number: u64) {
+        assert_eq!(number, io.offset);
+        self.written.push(Io { direction: Direction::Read, ..*io });
+    }
+
+    fn failed(&mut self, _io: &Io, _number: u64) {}
+
+    fn trimmed(&mut self, _io: &Io) {}
+
+    fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), String> {
+        let found = u64::from_le_bytes(buffer[..8].try_into().unwrap());
+        if found == io.offset && buffer.len() == io.length as usize && buffer[8..].iter().all(|byte| *byte == 0x5a) {
+            return Ok(());
+        }
+        Err(format!("verify: offset {}: found {found}", io.offset))
+    }
+
+    fn next_read(&mut self) -> Option<Io> {
+        self.written.pop()
+    }
+
+    fn backlog_due(&self) -> bool {
+        self.written.len() >= 64
+    }
+
+    fn finish(&mut self, _complete: bool) -> crate::Result<Option<String>> {
+        Ok(None)
+    }
 }

@@ -1,6 +1,5 @@
 //! Jobs, a small real worker, and a watcher that writes down what it hears.
-#![allow(dead_code, reason = "each test file uses its part")]
-#![allow(clippy::unwrap_used, reason = "it is part of the tests")]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -233,6 +232,8 @@ pub struct Heard {
     pub notes: Vec<String>,
     pub ticks: u64,
     pub ios: u64,
+    /// When the first tick began, on the run's clock.
+    pub first: Option<Nanos>,
 }
 
 impl Watcher for Heard {
@@ -244,6 +245,7 @@ impl Watcher for Heard {
             }
             IoEvent::Tick(tick) => {
                 self.ticks += 1;
+                self.first.get_or_insert(tick.from);
                 let measured = tick.targets.iter().filter(|_| tick.part == Part::Measured);
                 self.ios += measured.flat_map(|t| t.0.iter().flatten()).map(|tally| tally.ios).sum::<u64>();
             }

@@ -1,10 +1,11 @@
 //! Filesystems and devices of the tests' own, and what must not be touched.
-#![allow(clippy::unwrap_used, reason = "it is part of the tests")]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kelvin_measure::Random;
 use tempfile::{NamedTempFile, TempDir};
@@ -87,6 +88,14 @@ impl Drop for SmallFilesystem {
     }
 }
 
+/// Held by whoever makes a loop device, and for longer by whoever needs a number to stay free.
+static LOOPS: Mutex<()> = Mutex::new(());
+
+/// Nobody in this process makes a loop device while this is held.
+pub fn no_new_devices() -> MutexGuard<'static, ()> {
+    LOOPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A block device over a file; none without the right to make one.
 pub struct LoopDevice {
     path: PathBuf,
@@ -100,6 +109,7 @@ impl LoopDevice {
         }
         let file = NamedTempFile::new().unwrap();
         file.as_file().set_len(size).unwrap();
+        let _alone = no_new_devices();
         let path = said("losetup", &["--find", "--show", file.path().to_str()?])?;
         Some(Self { path: path.into(), file })
     }
@@ -126,14 +136,18 @@ impl LoopDevice {
     pub fn detach(&self) {
         said("losetup", &["--detach", self.path.to_str().unwrap()]);
     }
+
+    /// The file that the device is over now, if any.
+    pub fn over(&self) -> Option<String> {
+        let file = said("losetup", &["--noheadings", "--output", "BACK-FILE", self.path.to_str()?])?;
+        Some(file).filter(|file| !file.is_empty())
+    }
 }
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
         // Only if it is still over this test's own file: the number may be somebody else's by now.
-        let file =
-            said("losetup", &["--noheadings", "--output", "BACK-FILE", self.path.to_str().unwrap_or("")]);
-        if file.is_some_and(|file| file.starts_with(&*self.file.path().to_string_lossy())) {
+        if self.over().is_some_and(|file| file.starts_with(&*self.file.path().to_string_lossy())) {
             self.detach();
         }
     }

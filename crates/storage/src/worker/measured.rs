@@ -1304,7 +1304,8 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             self.check_counts();
         }
         if let Some(check) = &mut self.check {
-            let complete = self.halt.is_none() && !self.shared.stop.requested() && self.source == Source::Verify;
+            let complete =
+                self.halt.is_none() && !self.shared.stop.requested() && self.source == Source::Verify;
             match check.finish(complete) {
                 Ok(note) => self.notes.extend(note),
                 Err(error) => {

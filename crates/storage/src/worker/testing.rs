@@ -143,11 +143,15 @@ pub(super) fn run(job: &Job, path: &Path, length: u64) -> Sent {
 }
 
 /// The same on a target, with a way to stop it and something done to its parts.
-pub(super) fn run_on(job: &Job, target: Target, stop: &Stop, change: impl FnOnce(&mut Parts<Blocks>)) -> Sent {
+pub(super) fn run_on(
+    job: &Job,
+    target: Target,
+    stop: &Stop,
+    change: impl FnOnce(&mut Parts<Blocks>),
+) -> Sent {
     let (messages, received) = channel();
     let shared = Shared::new(Clock::real(), stop.clone(), messages, &[job.flow]);
-    let mut parts =
-        Parts { stream: Blocks::new(job, target.length), fill: Box::new(Offsets), check: None };
+    let mut parts = Parts { stream: Blocks::new(job, target.length), fill: Box::new(Offsets), check: None };
     change(&mut parts);
     run_parts(&plan(job, vec![target]), &shared, || Ok(parts));
     Sent::of(&received)
@@ -195,7 +199,10 @@ impl Check for Looks {
 
     fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), String> {
         let found = u64::from_le_bytes(buffer[..8].try_into().unwrap());
-        if found == io.offset && buffer.len() == io.length as usize && buffer[8..].iter().all(|byte| *byte == 0x5a) {
+        if found == io.offset
+            && buffer.len() == io.length as usize
+            && buffer[8..].iter().all(|byte| *byte == 0x5a)
+        {
             return Ok(());
         }
         Err(format!("verify: offset {}: found {found}", io.offset))

@@ -44,7 +44,13 @@ fn engines() -> Vec<Job> {
     let mut offloaded = job(EngineName::Psync, 4);
     offloaded.depth.offload = true;
     let mut batches = job(EngineName::IoUring, 16);
-    batches.depth = Depth { submit: Some(4), complete_min: Some(3), complete_max: Some(5), low: Some(6), ..batches.depth };
+    batches.depth = Depth {
+        submit: Some(4),
+        complete_min: Some(3),
+        complete_max: Some(5),
+        low: Some(6),
+        ..batches.depth
+    };
     all.extend([vectored, polled, in_memory, offloaded, batches]);
     all
 }
@@ -166,7 +172,10 @@ fn a_rate_is_kept_and_times_count_from_the_intended_start() {
     assert!(took >= 199 * MS / 2, "199 gaps of half a millisecond are not over in {took} ns");
     assert_eq!(sent.read().response.count, 200);
     assert_eq!(sent.read().response_bins.count(), 200);
-    assert!(sent.read().response.sum >= sent.read().total.sum, "the intended start is never after the real one");
+    assert!(
+        sent.read().response.sum >= sent.read().total.sum,
+        "the intended start is never after the real one"
+    );
 }
 
 #[test]
@@ -275,7 +284,9 @@ fn verify() -> Verify {
 fn the_real_parts_write_and_verify() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("data");
-    for (name, random) in [(EngineName::IoUring, true), (EngineName::Libaio, false), (EngineName::Psync, true)] {
+    for (name, random) in
+        [(EngineName::IoUring, true), (EngineName::Libaio, false), (EngineName::Psync, true)]
+    {
         fs::write(&path, vec![0; MIB as usize]).unwrap();
         let mut job = writing(job(name, 8));
         job.pattern.random = random;
@@ -315,7 +326,8 @@ fn trims_make_holes() {
 
 #[test]
 fn a_full_device_is_an_error_or_the_end() {
-    let full = Target { path: "/dev/full".into(), kind: TargetKind::Character, begin: 0, length: MIB, device: None };
+    let full =
+        Target { path: "/dev/full".into(), kind: TargetKind::Character, begin: 0, length: MIB, device: None };
     for name in [EngineName::Psync, EngineName::IoUring] {
         let mut job = writing(job(name, 4));
         let sent = run_on(&job, full.clone(), &Stop::new(), |_| {});
@@ -323,7 +335,8 @@ fn a_full_device_is_an_error_or_the_end() {
         assert_eq!(number, libc::ENOSPC);
         assert!(message.contains("/dev/full: No space left on device"), "{message}");
         assert!(message.contains("write of 4096 bytes at "), "{message}");
-        let failures: u64 = sent.ticks.iter().flat_map(|tick| &tick.failures).map(|failure| failure.count).sum();
+        let failures: u64 =
+            sent.ticks.iter().flat_map(|tick| &tick.failures).map(|failure| failure.count).sum();
         assert_eq!(failures, sent.written().failed);
         assert_eq!(sent.written().ios, 0);
         job.targets.fill_device = true;
@@ -490,7 +503,10 @@ fn a_device_that_hangs_hangs_nobody_who_insists() {
     stopper.join().unwrap();
     let (number, message) = sent.end.error.unwrap();
     assert_eq!(number, libc::ETIMEDOUT);
-    assert!(message.starts_with("gave up waiting for 4 I/Os under way: read of 4096 bytes at 40960"), "{message}");
+    assert!(
+        message.starts_with("gave up waiting for 4 I/Os under way: read of 4096 bytes at 40960"),
+        "{message}"
+    );
     assert_eq!(sent.read().ios, 10, "what had ended is kept");
     assert_eq!(sent.end.notes, ["4 I/Os never ended and are in no figure"]);
 }

@@ -165,7 +165,9 @@ impl Check for Verified {
     fn finish(&mut self, complete: bool) -> Result<Option<String>> {
         let unseen = self.verifier.unremembered();
         if unseen > 0 {
-            return Ok(Some(format!("{unseen} writes were too many to be remembered, and were not verified")));
+            return Ok(Some(format!(
+                "{unseen} writes were too many to be remembered, and were not verified"
+            )));
         }
         // What was looked at needs no other run; what was not can be looked at by one.
         if complete || !self.save || self.verifier.remaining() == 0 {

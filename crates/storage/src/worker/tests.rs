@@ -44,7 +44,13 @@ fn engines() -> Vec<Job> {
     let mut offloaded = job(EngineName::Psync, 4);
     offloaded.depth.offload = true;
     let mut batches = job(EngineName::IoUring, 16);
-    batches.depth = Depth { submit: Some(4), complete_min: Some(3), complete_max: Some(5), low: Some(6), ..batches.depth };
+    batches.depth = Depth {
+        submit: Some(4),
+        complete_min: Some(3),
+        complete_max: Some(5),
+        low: Some(6),
+        ..batches.depth
+    };
     all.extend([vectored, polled, in_memory, offloaded, batches]);
     all
 }
@@ -166,7 +172,10 @@ fn a_rate_is_kept_and_times_count_from_the_intended_start() {
     assert!(took >= 199 * MS / 2, "199 gaps of half a millisecond are not over in {took} ns");
     assert_eq!(sent.read().response.count, 200);
     assert_eq!(sent.read().response_bins.count(), 200);
-    assert!(sent.read().response.sum >= sent.read().total.sum, "the intended start is never after the real one");
+    assert!(
+        sent.read().response.sum >= sent.read().total.sum,
+        "the intended start is never after the real one"
+    );
 }
 
 #[test]
@@ -176,7 +185,7 @@ fn two_rates_of_a_mix_do_not_wait_for_each_other() {
     job.rate.iops[Direction::Read] = Some(4000);
     job.rate.iops[Direction::Write] = Some(1000);
     job.targets.number_ios = Some(500);
-    let sent = run(&job, Path::new("/nowhere"), MIB);
+    let sent = run(&job, Path::new("/nowhere"), 4 * MIB);
     assert_eq!(sent.read().ios + sent.written().ios, 500);
     assert!(sent.read().ios.abs_diff(400) <= 10, "{}", sent.read().ios);
 }
@@ -239,7 +248,7 @@ fn what_was_written_is_looked_at_in_between_and_afterwards() {
     let sent = run_on(&in_order(job(EngineName::IoUring, 8)), file(&path, MIB), &Stop::new(), |parts| {
         parts.check = Some(Box::new(Looks::default()));
     });
-    let (number, message) = sent.end.error.unwrap();
+    let (number, message) = sent.end.error.clone().unwrap();
     assert_eq!(number, libc::EILSEQ);
     assert!(message.contains("offset 409600"), "{message}");
 }
@@ -275,7 +284,9 @@ fn verify() -> Verify {
 fn the_real_parts_write_and_verify() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("data");
-    for (name, random) in [(EngineName::IoUring, true), (EngineName::Libaio, false), (EngineName::Psync, true)] {
+    for (name, random) in
+        [(EngineName::IoUring, true), (EngineName::Libaio, false), (EngineName::Psync, true)]
+    {
         fs::write(&path, vec![0; MIB as usize]).unwrap();
         let mut job = writing(job(name, 8));
         job.pattern.random = random;
@@ -315,15 +326,17 @@ fn trims_make_holes() {
 
 #[test]
 fn a_full_device_is_an_error_or_the_end() {
-    let full = Target { path: "/dev/full".into(), kind: TargetKind::Character, begin: 0, length: MIB, device: None };
+    let full =
+        Target { path: "/dev/full".into(), kind: TargetKind::Character, begin: 0, length: MIB, device: None };
     for name in [EngineName::Psync, EngineName::IoUring] {
         let mut job = writing(job(name, 4));
         let sent = run_on(&job, full.clone(), &Stop::new(), |_| {});
-        let (number, message) = sent.end.error.unwrap();
+        let (number, message) = sent.end.error.clone().unwrap();
         assert_eq!(number, libc::ENOSPC);
         assert!(message.contains("/dev/full: No space left on device"), "{message}");
         assert!(message.contains("write of 4096 bytes at "), "{message}");
-        let failures: u64 = sent.ticks.iter().flat_map(|tick| &tick.failures).map(|failure| failure.count).sum();
+        let failures: u64 =
+            sent.ticks.iter().flat_map(|tick| &tick.failures).map(|failure| failure.count).sum();
         assert_eq!(failures, sent.written().failed);
         assert_eq!(sent.written().ios, 0);
         job.targets.fill_device = true;
@@ -341,7 +354,7 @@ fn a_file_that_was_truncated_is_told_and_kills_nobody() {
         fs::write(&path, vec![0; MIB as usize / 2]).unwrap();
         let mut job = in_order(job(name, 4));
         let sent = run(&job, &path, MIB);
-        let (number, message) = sent.end.error.unwrap();
+        let (number, message) = sent.end.error.clone().unwrap();
         assert_eq!(number, libc::EIO, "{name:?}: {message}");
         assert!(message.contains(&path.display().to_string()), "{message}");
         assert!(message.contains("read of 4096 bytes at 52"), "{message}");
@@ -379,7 +392,7 @@ fn an_io_that_takes_too_long_ends_the_job() {
     let mut job = job(EngineName::Null, 1);
     job.latency.maximum = PerDirection::all(Some(0));
     let sent = run(&job, Path::new("/nowhere"), MIB);
-    let (number, message) = sent.end.error.unwrap();
+    let (number, message) = sent.end.error.clone().unwrap();
     assert_eq!(number, libc::ETIME);
     assert!(message.contains("longer than max_latency"), "{message}");
 }
@@ -459,7 +472,7 @@ fn errors_are_counted_and_end_the_job_or_not() {
     };
     let mut wanted = in_order(job(EngineName::Null, 1));
     let sent = run_engine(&wanted, Fate::new(failing(libc::EIO)), MIB, &Stop::new());
-    let (number, message) = sent.end.error.unwrap();
+    let (number, message) = sent.end.error.clone().unwrap();
     assert_eq!((number, sent.read().ios, sent.read().failed), (libc::EIO, 3, 1));
     assert!(message.starts_with("read of 4096 bytes at 12288 of /nowhere: Input/output error"), "{message}");
     wanted.errors.go_on_read = true;
@@ -488,9 +501,12 @@ fn a_device_that_hangs_hangs_nobody_who_insists() {
     });
     let sent = run_engine(&in_order(job(EngineName::Null, 4)), hangs, MIB, &stop);
     stopper.join().unwrap();
-    let (number, message) = sent.end.error.unwrap();
+    let (number, message) = sent.end.error.clone().unwrap();
     assert_eq!(number, libc::ETIMEDOUT);
-    assert!(message.starts_with("gave up waiting for 4 I/Os under way: read of 4096 bytes at 40960"), "{message}");
+    assert!(
+        message.starts_with("gave up waiting for 4 I/Os under way: read of 4096 bytes at 40960"),
+        "{message}"
+    );
     assert_eq!(sent.read().ios, 10, "what had ended is kept");
     assert_eq!(sent.end.notes, ["4 I/Os never ended and are in no figure"]);
 }
@@ -536,7 +552,7 @@ fn a_depth_is_found_for_a_latency() {
 #[test]
 fn what_cannot_be_opened_is_named() {
     let sent = run(&job(EngineName::Psync, 1), Path::new("/nowhere/at/all"), MIB);
-    let (number, message) = sent.end.error.unwrap();
+    let (number, message) = sent.end.error.clone().unwrap();
     assert_eq!(number, libc::ENOENT);
     assert!(message.starts_with("opening /nowhere/at/all: No such file"), "{message}");
     assert!(sent.ticks.is_empty());

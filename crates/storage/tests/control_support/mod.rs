@@ -271,7 +271,7 @@ pub fn run_prepared(
     stop: &Stop,
     heard: &mut Heard,
 ) -> Result<Outcome> {
-    control::run_with(Arc::new(Plain), prepared, options, stop, heard)
+    control::run(prepared, options, stop, heard)
 }
 
 /// A worker that does one read or write after another.

@@ -262,6 +262,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         does: Does::Ignored("workers are threads and share all memory"),
     },
     refused("debug", Takes::Value, "fio's own tracing", "--parse-only and --showcmd show how jobs were read"),
+    refused("latency-log", Takes::Nothing, "logs of times", "write write_lat_log=… in the jobs"),
     refused("merge-blktrace-only", Takes::Nothing, "put traces into one", "merge traces with blkparse"),
     refused(
         "crctest",

@@ -54,6 +54,11 @@ enum Meaning {
 
 /// As fio: a name, or a beginning that only one name has.
 fn meaning(name: &str) -> Result<(Meaning, &'static str)> {
+    let name = match name {
+        "h" => "help",
+        "v" => "version",
+        name => name,
+    };
     if let Some(flag) = FLAGS.iter().find(|flag| flag.name == name) {
         return Ok((Meaning::Flag(flag), flag.name));
     }
@@ -119,7 +124,13 @@ impl Line {
                 Ok(())
             }
             Meaning::Option(_) => {
-                let given = Given { name: name.to_owned(), value, place: Place::default(), named_at: 0 };
+                let given = Given {
+                    name: name.to_owned(),
+                    value,
+                    place: Place::default(),
+                    named_at: 0,
+                    comment: None,
+                };
                 self.jobs.last_mut().map_or(&mut self.global, |job| &mut job.options).push(given);
                 Ok(())
             }

@@ -155,6 +155,14 @@ fn apply(draft: &mut Draft, given: &Given, own: bool, notes: &mut Vec<String>) -
     if replaced.as_deref().is_none_or(str::is_empty) && !entry.kind.may_be_bare() {
         return Err(wrong("a value is missing".into()));
     }
+    if let Some(sign) = given.comment {
+        let text = format!(
+            "{}: {} is the value: what begins with {sign} is a comment, as in fio",
+            given.place,
+            shown()
+        );
+        notes.push(text);
+    }
     let value = Value::new(replaced.as_deref(), draft.thousand());
     check(draft, &value).map_err(wrong)?;
     notes.extend(value.into_remarks().into_iter().map(|remark| format!("{}: {name}: {remark}", given.place)));

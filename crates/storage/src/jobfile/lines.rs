@@ -17,6 +17,8 @@ pub(crate) struct Given {
     pub(crate) place: Place,
     /// The column of the name.
     pub(crate) named_at: u32,
+    /// What began a comment right behind the value, without a space: it may have been meant as a part of it.
+    pub(crate) comment: Option<char>,
 }
 
 impl Given {
@@ -148,7 +150,10 @@ fn header(line: &str, place: &Place) -> Result<Option<String>> {
 
 /// Reads a line with an option, or with an include, into the options of a section.
 fn option_line(line: &str, place: &Place, into: &mut Vec<Given>, depth: usize) -> Result<()> {
-    let line = line.split([';', '#']).next().unwrap_or_default().trim_end();
+    let whole = line;
+    let line = whole.split([';', '#']).next().unwrap_or_default();
+    let comment = whole[line.len()..].chars().next().filter(|_| !line.ends_with(char::is_whitespace));
+    let line = line.trim_end();
     let words = line.trim_start();
     let included =
         words.strip_prefix("include").filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '=']));
@@ -175,7 +180,7 @@ fn option_line(line: &str, place: &Place, into: &mut Vec<Given>, depth: usize) -
         .map(|value| environment(value.trim()))
         .transpose()
         .map_err(|wrong| problem(&place, format!("{name}: {wrong}")))?;
-    into.push(Given { name: name.to_owned(), value, place, named_at });
+    into.push(Given { name: name.to_owned(), value, place, named_at, comment });
     Ok(())
 }
 

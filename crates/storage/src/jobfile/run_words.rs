@@ -36,10 +36,6 @@ pub struct RunWords {
     pub warnings_fatal: bool,
     /// `--max-jobs`: no more workers than this.
     pub max_jobs: Option<u32>,
-    /// `--bandwidth-log`: a log of the bandwidth of all jobs together; the beginning of its name, empty for fio's `agg`.
-    pub bandwidth_log: Option<String>,
-    /// `--aux-path`: where state is kept between runs.
-    pub auxiliary_path: Option<PathBuf>,
     /// Something else than a run was asked for.
     pub asked: Option<Asked>,
     /// The job files that were named, in their order; `-` is standard input.
@@ -62,8 +58,6 @@ impl Default for RunWords {
             read_only: false,
             warnings_fatal: false,
             max_jobs: None,
-            bandwidth_log: None,
-            auxiliary_path: None,
             asked: None,
             files: Vec::new(),
         }
@@ -231,14 +225,6 @@ pub(crate) const FLAGS: &[Flag] = &[
         run.max_jobs = Some(whole(value, 1, 65_536)? as u32);
         Ok(())
     }),
-    sets("bandwidth-log", Takes::Maybe, "a log of the bandwidth of all jobs together", |run, value| {
-        run.bandwidth_log = Some(value.to_owned());
-        Ok(())
-    }),
-    sets("aux-path", Takes::Value, "where state is kept between runs", |run, value| {
-        run.auxiliary_path = Some(value.into());
-        Ok(())
-    }),
     sets("help", Takes::Nothing, "this page", |run, _| {
         run.asked = Some(Asked::Help);
         Ok(())
@@ -262,6 +248,14 @@ pub(crate) const FLAGS: &[Flag] = &[
         does: Does::Ignored("workers are threads and share all memory"),
     },
     refused("debug", Takes::Value, "fio's own tracing", "--parse-only and --showcmd show how jobs were read"),
+    refused(
+        "bandwidth-log",
+        Takes::Maybe,
+        "a log of the bandwidth of all jobs together",
+        "write write_bw_log=… and log_sum=1 in the jobs",
+    ),
+    refused("aux-path", Takes::Value, "where state is kept between runs", "start Kelvin in that directory"),
+    refused("latency-log", Takes::Nothing, "logs of times", "write write_lat_log=… in the jobs"),
     refused("merge-blktrace-only", Takes::Nothing, "put traces into one", "merge traces with blkparse"),
     refused(
         "crctest",

@@ -1,7 +1,7 @@
 //! fio's command line: `--name=` begins a job, other options belong to it, and those before the first hold for all.
 
 use std::iter::Peekable;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::slice::Iter;
 
 use super::build::Builder;
@@ -54,6 +54,11 @@ enum Meaning {
 
 /// As fio: a name, or a beginning that only one name has.
 fn meaning(name: &str) -> Result<(Meaning, &'static str)> {
+    let name = match name {
+        "h" => "help",
+        "v" => "version",
+        name => name,
+    };
     if let Some(flag) = FLAGS.iter().find(|flag| flag.name == name) {
         return Ok((Meaning::Flag(flag), flag.name));
     }
@@ -81,6 +86,17 @@ fn meaning(name: &str) -> Result<(Meaning, &'static str)> {
         }
     }
     Err(wrong(format!("there is no option --{name}{}", guess::question(name, all()))))
+}
+
+/// `rw=read` without its dashes is taken for a file, as in fio; there is rarely one of this name.
+fn forgotten_dashes(path: &Path) -> Result<()> {
+    let text = path.to_string_lossy();
+    match text.split_once('=') {
+        Some((name, _)) if table::find(name).is_some() && !path.exists() => {
+            Err(wrong(format!("there is no job file {text:?}; did you mean --{text}?")))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[derive(Default)]
@@ -119,7 +135,13 @@ impl Line {
                 Ok(())
             }
             Meaning::Option(_) => {
-                let given = Given { name: name.to_owned(), value, place: Place::default(), named_at: 0 };
+                let given = Given {
+                    name: name.to_owned(),
+                    value,
+                    place: Place::default(),
+                    named_at: 0,
+                    comment: None,
+                };
                 self.jobs.last_mut().map_or(&mut self.global, |job| &mut job.options).push(given);
                 Ok(())
             }
@@ -157,6 +179,7 @@ impl Line {
             if index > 0 {
                 builder.next_file();
             }
+            forgotten_dashes(path)?;
             builder.file(sections(&text_of(path)?, Some(path))?, &run.sections)?;
         }
         let mut jobs = builder.finish()?;
@@ -257,6 +280,7 @@ mod tests {
             ("--name=a --numjobs=5 --max-jobs=4", "--max-jobs allows 4"),
             ("--name=a --thread --warnings-fatal", "--warnings-fatal"),
             ("/nowhere/a.fio", "/nowhere/a.fio"),
+            ("--name=a rw=read", "did you mean --rw=read?"),
             ("--name=a --parse-only=1", "takes no value"),
         ] {
             let error = parse(line).unwrap_err().to_string();

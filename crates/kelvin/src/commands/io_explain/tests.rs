@@ -41,10 +41,10 @@ fn what_is_no_result_is_an_error_with_its_place() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("broken.json");
     std::fs::write(&path, "fio: note\n{\n  \"jobs\" : [\n    {,\n").unwrap();
-    let error = format!("{:#}", explain(&[path.clone()], 100).unwrap_err());
+    let error = format!("{:#}", explain(std::slice::from_ref(&path), 100).unwrap_err());
     assert!(error.contains("broken.json:4:6: not JSON: "), "{error}");
     std::fs::write(&path, "read: IOPS=12\n").unwrap();
-    let error = format!("{:#}", explain(&[path.clone()], 100).unwrap_err());
+    let error = format!("{:#}", explain(std::slice::from_ref(&path), 100).unwrap_err());
     assert!(error.contains("no result in fio's JSON here; the first line is \"read: IOPS=12\""), "{error}");
     let error = format!("{:#}", explain(&[directory.path().join("none")], 100).unwrap_err());
     assert!(error.contains("cannot open"), "{error}");

@@ -88,9 +88,7 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
             continue;
         }
         point(text, width, word, &brought(line));
-        if let Some(words) = latencies(line, &asked) {
-            point(text, width, "", &words);
-        }
+        point(text, width, "", &latencies(line, &asked));
     }
     if job.lines.iter().all(|(_, line)| line.bytes == 0) {
         return;
@@ -161,10 +159,10 @@ pub(super) fn times(line: &LineResult) -> &TimesResult {
     if line.total.count > 0 { &line.total } else { &line.completion }
 }
 
-fn latencies(line: &LineResult, asked: &Asked<'_>) -> Option<String> {
+fn latencies(line: &LineResult, asked: &Asked<'_>) -> String {
     let completion = &line.completion;
     if completion.count == 0 && line.total.count == 0 {
-        return Some("latencies were not taken (gtod_reduce or disable_*)".into());
+        return "latencies were not taken (gtod_reduce or disable_*)".into();
     }
     let mut words = if completion.count > 0 {
         let shown: Vec<String> = [50.0, 99.0, 99.9]
@@ -209,19 +207,18 @@ fn latencies(line: &LineResult, asked: &Asked<'_>) -> Option<String> {
     if completion.count > 0 && completion.percentiles.is_empty() {
         words.push_str("; percentiles were not asked for");
     }
-    Some(words)
+    words
 }
 
 fn kind_of_loop(job: &JobResult, asked: &Asked<'_>) -> String {
     let iops: f64 = job.lines.iter().map(|(_, line)| line.iops).sum();
     let mut words = match (&asked.rate, asked.think) {
         (Some((unit, value)), _) => {
-            let reached = match *unit {
-                "I/Os a second" => format!("{} IOPS", significant(iops)),
-                _ => {
-                    let rate: f64 = job.lines.iter().map(|(_, line)| line.bandwidth).sum();
-                    format!("{} bytes a second", significant(rate))
-                }
+            let reached = if *unit == "I/Os a second" {
+                format!("{} IOPS", significant(iops))
+            } else {
+                let rate: f64 = job.lines.iter().map(|(_, line)| line.bandwidth).sum();
+                format!("{} bytes a second", significant(rate))
             };
             let open = job.option(&["rate_process"]).is_some_and(|process| process.trim() == "poisson");
             format!(
@@ -351,9 +348,10 @@ fn suspicions(result: &IoResult, job: &JobResult, asked: &Asked<'_>) -> Vec<Stri
                 }
                 (_, true) => "no medium is so fast: a cache of the host or the controller took them",
             };
-            found.push(match asked.waits_in_submission() {
-                true => format!("a {word} took {} in the mean: {why}", us(median)),
-                false => format!("half of the {word} I/Os took {} or less: {why}", us(median)),
+            found.push(if asked.waits_in_submission() {
+                format!("a {word} took {} in the mean: {why}", us(median))
+            } else {
+                format!("half of the {word} I/Os took {} or less: {why}", us(median))
             });
         }
     }

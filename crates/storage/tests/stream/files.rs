@@ -72,9 +72,9 @@ fn every_file_is_gone_through_whatever_the_choice() {
 
 #[test]
 fn many_files_take_no_longer_than_few() {
-    let mut source = over("rw=randread file_service_type=random", &[8 * KIB; 100_000]);
+    let mut source = over("rw=randread file_service_type=random", &vec![8 * KIB; 100_000]);
     assert_eq!(ios(&mut source).len(), 200_000);
-    let mut source = over("rw=read", &[8 * KIB; 100_000]);
+    let mut source = over("rw=read", &vec![8 * KIB; 100_000]);
     assert_eq!(ios(&mut source).len(), 200_000);
 }
 

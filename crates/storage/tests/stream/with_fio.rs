@@ -109,34 +109,27 @@ fn the_hottest_blocks_get_as_much_as_fios() {
     }
 }
 
-/// fio's normal distribution, told by the files it chooses: there it is not scattered by a hash, as offsets are.
+/// fio's normal distribution, told by the files it chooses: there it is not scattered by a hash, as offsets are. Its
+/// middle and its form are the same. Its width is not what was asked for (of 400 files, deviations of 35 for 10 % and 41
+/// for 20 %), which Kelvin's is.
 #[test]
-fn the_normal_distribution_is_fios() {
+fn the_normal_distribution_has_fios_middle_and_form() {
     let files = 400;
     let names: Vec<String> = (0..files).map(|file| format!("f{file}")).collect();
-    let trace = traced(&format!(
-        "--rw=randread --norandommap --filename={} --size=100m --file_service_type=normal:10",
-        names.join(":")
-    ));
-    let shape = |counts: &[u64]| {
-        let whole = counts.iter().sum::<u64>() as f64;
-        let mean = counts.iter().enumerate().map(|(i, n)| i as f64 * *n as f64).sum::<f64>() / whole;
-        let square =
-            counts.iter().enumerate().map(|(i, n)| (i as f64 - mean).powi(2) * *n as f64).sum::<f64>();
-        (mean, (square / whole).sqrt())
-    };
-    let mut theirs = vec![0; files];
-    for io in moves(&trace) {
-        theirs[io.0 as usize] += 1;
-    }
     let options = "rw=randread norandommap=1 file_service_type=normal:10";
+    let flags: Vec<String> = options.split(' ').map(|option| format!("--{option}")).collect();
+    let trace = traced(&format!("{} --filename={} --size=100m", flags.join(" "), names.join(":")));
     let mut source = Source::new(&job(options), 0, &targets(&vec![1 << 18; files]), 2).unwrap();
-    let mut ours = vec![0; files];
-    for io in many(&mut source, 25_600) {
-        ours[io.target as usize] += 1;
+    let theirs: Vec<f64> = moves(&trace).iter().map(|io| f64::from(io.0)).collect();
+    let ours: Vec<f64> = many(&mut source, 25_600).iter().map(|io| f64::from(io.target)).collect();
+    for all in [&ours, &theirs] {
+        let count = all.len() as f64;
+        let mean = all.iter().sum::<f64>() / count;
+        let deviation = (all.iter().map(|file| (file - mean).powi(2)).sum::<f64>() / count).sqrt();
+        let within = all.iter().filter(|file| (**file - mean).abs() < deviation).count() as f64 / count;
+        assert!((mean - 199.5).abs() < 1.5, "{mean}");
+        assert!((within - 0.683).abs() < 0.015, "{within}");
     }
-    let (ours, theirs) = (shape(&ours), shape(&theirs));
-    assert!((ours.0 - theirs.0).abs() < 2.0 && (ours.1 - theirs.1).abs() < 1.5, "{ours:?} {theirs:?}");
 }
 
 /// A job of fio's with several files, sizes, directions and syncs, replayed here as it was.

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use kelvin_diagnose::{Finding, Severity, io_findings};
 use kelvin_lab::io::{IoDone, IoRun, text};
 use kelvin_lab::{Sink, SinkError, Spec};
+use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Event, Stop};
 use kelvin_storage::control;
 use kelvin_storage::error::Place;
@@ -22,6 +23,7 @@ use super::code;
 use crate::args::Global;
 use crate::args::io::{IoArgs, IoFlags, WORKLOAD, texts};
 use crate::commands::repeat::{self, Often};
+use crate::exit::Stopped;
 use crate::live::{self, Live, Tui};
 use crate::measure::{Metrics, StoreBench, io_run};
 use crate::{out, place, signal};
@@ -144,6 +146,9 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
     live.end();
 
     let Some(outcome) = &done.result else {
+        if done.status == Status::Interrupted {
+            return Err(Stopped("interrupted before the jobs began".into()).into());
+        }
         bail!("{}", done.error.unwrap_or_else(|| "the jobs ended without a result".into()));
     };
     if !flags.load.json || file.is_some() {

@@ -52,6 +52,8 @@ pub enum Beginning {
     Left,
     /// Data made for the run: the file is a temporary one.
     Made,
+    /// The files of an I/O job, which it lays out when they are not there.
+    Files,
     /// Data brought back.
     Reset(ResetHow),
 }
@@ -60,7 +62,7 @@ impl Beginning {
     /// In a word: how the data are brought back, "none", or "made anew".
     pub fn word(self) -> &'static str {
         match self {
-            Self::Left => ResetHow::None.word(),
+            Self::Left | Self::Files => ResetHow::None.word(),
             Self::Made => "made anew",
             Self::Reset(how) => how.word(),
         }
@@ -75,6 +77,9 @@ impl Beginning {
                 )
             }
             Self::Made => "none is needed: each run makes its data anew, in a temporary file".into(),
+            Self::Files => {
+                "none: each run uses the job's files as they are, and lays out what is missing".into()
+            }
             Self::Reset(how) => format!("{how}: every run begins from the same data"),
         }
     }

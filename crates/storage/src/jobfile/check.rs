@@ -1,0 +1,317 @@
+//! What contradicts itself is refused before anything is done.
+
+use super::draft::Draft;
+use super::lines::problem;
+use crate::Direction;
+use crate::error::{Error, Result};
+use crate::job::{Amount, BlockSizes, Generator, Job, VerifyMethod};
+
+/// Refuses at an option's place.
+fn refuse(draft: &Draft, option: &str, text: impl AsRef<str>) -> Result<()> {
+    Err(problem(&draft.place(option), format!("{option}: {}", text.as_ref())))
+}
+
+/// What one job says.
+pub(crate) fn draft(draft: &Draft) -> Result<()> {
+    course(draft)?;
+    sizes(draft)?;
+    rates(draft)?;
+    verify(draft)?;
+    rest(draft)
+}
+
+fn course(draft: &Draft) -> Result<()> {
+    let course = &draft.job.course;
+    if course.time_based && course.runtime.is_none() {
+        return refuse(draft, "time_based", "needs a runtime: without one, the job would never end");
+    }
+    if course.wait_for.as_deref() == Some(draft.job.name.as_str()) {
+        return refuse(draft, "wait_for", "a job cannot wait for itself");
+    }
+    let steady = draft.steady;
+    if steady.window > 0 && steady.window < 2 * steady.interval {
+        return refuse(
+            draft,
+            "steadystate_duration",
+            "the window must have at least two intervals (one second each)",
+        );
+    }
+    if steady.window > 0 && course.runtime.is_some_and(|runtime| steady.window + steady.ramp > runtime) {
+        return refuse(
+            draft,
+            "steadystate_duration",
+            "the window is longer than runtime: it would never be full",
+        );
+    }
+    Ok(())
+}
+
+/// The smallest and the largest length of what a job does.
+fn lengths(draft: &Draft) -> (u32, u32) {
+    let pattern = &draft.job.pattern;
+    // With bs_is_seq_rand, each direction uses the sizes of both.
+    let both = |direction| draft.job.blocks.by_sequence && direction != Direction::Trim;
+    let used = Direction::ALL.into_iter().filter(|direction| pattern.has(*direction) || both(*direction));
+    let all: Vec<&BlockSizes> = used.map(|direction| &draft.job.blocks.sizes[direction]).collect();
+    let least = all.iter().map(|sizes| sizes.smallest()).min().unwrap_or(4096);
+    let most = all.iter().map(|sizes| sizes.largest()).max().unwrap_or(4096);
+    (least, most)
+}
+
+/// Refuses regions that lie behind what a file can have, so that sums of offsets and sizes need no check elsewhere.
+fn reach(draft: &Draft) -> Result<()> {
+    let targets = &draft.job.targets;
+    let bytes = |amount: Amount| if let Amount::Bytes(bytes) = amount { bytes } else { 0 };
+    let begins = u64::from(draft.job.clones - 1).checked_mul(bytes(targets.offset_increment));
+    let end = begins
+        .and_then(|begins| begins.checked_add(bytes(targets.offset)))
+        .and_then(|begins| begins.checked_add(targets.size.map_or(0, bytes)))
+        .filter(|end| i64::try_from(*end).is_ok());
+    if end.is_some() {
+        return Ok(());
+    }
+    let option = ["offset_increment", "offset", "size"].into_iter().find(|option| draft.has(option));
+    refuse(draft, option.unwrap_or("size"), "the region of the last worker lies behind what a file can have")
+}
+
+fn sizes(draft: &Draft) -> Result<()> {
+    let targets = &draft.job.targets;
+    let (least, most) = lengths(draft);
+    let replayed = !draft.replay.files.is_empty();
+    if let Some(Amount::Bytes(size)) = targets.size
+        && size < u64::from(least)
+        && !replayed
+    {
+        return refuse(draft, "size", format!("{size} bytes are less than an I/O, which is {least} bytes"));
+    }
+    if let Some((_, largest)) = targets.file_size {
+        if largest < u64::from(least) && !replayed {
+            return refuse(
+                draft,
+                "filesize",
+                format!("{largest} bytes are less than an I/O, which is {least} bytes"),
+            );
+        }
+        if let Amount::Bytes(offset) = targets.offset
+            && offset >= largest
+        {
+            let text =
+                format!("{offset} lies behind the end of the files, which have {largest} bytes (filesize)");
+            return refuse(draft, "offset", text);
+        }
+    }
+    reach(draft)?;
+    if targets.offset == Amount::Percent(100.0) {
+        return refuse(draft, "offset", "100 % is the end: nothing is left behind it");
+    }
+    if let (Amount::Percent(offset), Some(Amount::Percent(size))) = (targets.offset, targets.size)
+        && offset + size > 100.0
+    {
+        let text = format!("{offset} % and a size of {size} % are more than there is");
+        return refuse(draft, "offset", text);
+    }
+    if targets.create_only && !targets.allow_create {
+        return refuse(draft, "create_only", "contradicts allow_file_create=0");
+    }
+    if targets.fill_device && targets.size.is_some_and(|size| matches!(size, Amount::Percent(_))) {
+        return refuse(draft, "fill_device", "fills what there is: a size in percent contradicts it");
+    }
+    if draft.job.pattern.trim_then_write {
+        let blocks = &draft.job.blocks.sizes;
+        if blocks[Direction::Write] != blocks[Direction::Trim] {
+            return refuse(
+                draft,
+                "bs",
+                "with trimwrite, what is trimmed is written: both lengths must be the same",
+            );
+        }
+    }
+    if draft.job.pattern.generator == Generator::Lfsr && draft.job.pattern.random && least != most {
+        return refuse(
+            draft,
+            "random_generator",
+            "lfsr works with one length of I/O only: leave it out, or write one bs",
+        );
+    }
+    if draft.strided {
+        if draft.zones.size == 0 {
+            return refuse(draft, "zonemode", "strided needs a zonesize");
+        }
+        if draft.zones.range > 0 && draft.zones.range < u64::from(most) {
+            return refuse(
+                draft,
+                "zonerange",
+                format!("is smaller than an I/O, which is up to {most} bytes"),
+            );
+        }
+        if draft.zones.size < u64::from(most) {
+            return refuse(draft, "zonesize", format!("is smaller than an I/O, which is up to {most} bytes"));
+        }
+    }
+    Ok(())
+}
+
+fn rates(draft: &Draft) -> Result<()> {
+    let rate = &draft.job.rate;
+    let pairs = [
+        ("rate_min", &rate.bytes_min, &rate.bytes, "bytes a second"),
+        ("rate_iops_min", &rate.iops_min, &rate.iops, "I/Os a second"),
+    ];
+    for (option, minimum, limit, unit) in pairs {
+        for direction in Direction::ALL {
+            if let (Some(minimum), Some(limit)) = (minimum[direction], limit[direction])
+                && minimum > limit
+            {
+                let text =
+                    format!("the minimum for {direction}s, {minimum} {unit}, is above the rate, {limit}");
+                return refuse(draft, option, text);
+            }
+        }
+    }
+    if rate.limits() && draft.has("rate") && draft.has("rate_iops") {
+        for direction in Direction::ALL {
+            if rate.bytes[direction].is_some() && rate.iops[direction].is_some() {
+                return refuse(
+                    draft,
+                    "rate_iops",
+                    format!("rate and rate_iops both limit {direction}s: write one of them"),
+                );
+            }
+        }
+    }
+    let minima = rate.bytes_min.0.iter().chain(&rate.iops_min.0);
+    if rate.cycle == 0 && minima.flatten().next().is_some() {
+        return refuse(draft, "rate_cycle", "0 is no time over which a minimum could be averaged");
+    }
+    Ok(())
+}
+
+fn verify(draft: &Draft) -> Result<()> {
+    let pattern = &draft.job.pattern;
+    let Some(method) = draft.verify else { return Ok(()) };
+    if pattern.trims && !pattern.writes {
+        return refuse(draft, "verify", "a job that trims only writes nothing that could be looked at");
+    }
+    let options = &draft.verify_options;
+    let course = &draft.job.course;
+    if options.only && course.time_based {
+        return refuse(
+            draft,
+            "verify_only",
+            "contradicts time_based: what is looked at is what a whole pass wrote",
+        );
+    }
+    if options.only && !pattern.writes {
+        return refuse(
+            draft,
+            "verify_only",
+            "needs a pattern that writes: the one that the data was written with",
+        );
+    }
+    if matches!(method, VerifyMethod::Pattern | VerifyMethod::PatternHeader) && options.pattern.is_none() {
+        return refuse(draft, "verify", "needs verify_pattern");
+    }
+    if draft.job.buffers.pattern.is_some() && options.pattern.is_some() && draft.job.pattern.writes {
+        return refuse(draft, "verify_pattern", "contradicts buffer_pattern: both say what is written");
+    }
+    if draft.job.buffers.zero && method != VerifyMethod::Null {
+        return refuse(draft, "verify", "contradicts zero_buffers: a header would be among the zeros");
+    }
+    if !pattern.writes && options.backlog.is_some() {
+        return refuse(
+            draft,
+            "verify_backlog",
+            "a job that does not write has nothing to look at in between",
+        );
+    }
+    let (least, _) = lengths(draft);
+    if let Some(interval) = options.interval {
+        for direction in [Direction::Read, Direction::Write] {
+            let sizes = &draft.job.blocks.sizes[direction];
+            let lengths: Vec<u32> = match sizes {
+                BlockSizes::One(size) => vec![*size],
+                BlockSizes::Range(least, most) => vec![*least, *most],
+                BlockSizes::Split(parts) => parts.iter().map(|part| part.0).collect(),
+            };
+            let odd = lengths.iter().find(|length| **length % interval != 0);
+            if let Some(length) = odd.filter(|_| pattern.has(direction)) {
+                let text = format!("an I/O of {length} bytes is no multiple of {interval}");
+                return refuse(draft, "verify_interval", text);
+            }
+        }
+    }
+    let piece = options.interval.unwrap_or(least);
+    if method != VerifyMethod::Pattern && options.offset >= piece {
+        return refuse(
+            draft,
+            "verify_offset",
+            format!("lies behind the end of a block, which has {piece} bytes"),
+        );
+    }
+    if options.state_load && draft.job.course.loops > 1 {
+        return refuse(draft, "verify_state_load", "contradicts loops: a state tells how far one pass came");
+    }
+    Ok(())
+}
+
+fn rest(draft: &Draft) -> Result<()> {
+    let job = &draft.job;
+    let depth = &job.depth;
+    if let (Some(least), Some(most)) = (depth.complete_min, depth.complete_max)
+        && least > most
+    {
+        return refuse(draft, "iodepth_batch_complete_min", format!("{least} is above the maximum, {most}"));
+    }
+    if job.buffers.dedupe_global && !draft.working_set {
+        return refuse(draft, "dedupe_global", "needs dedupe_mode=working_set");
+    }
+    if job.buffers.zero && job.buffers.pattern.is_some() {
+        return refuse(draft, "buffer_pattern", "contradicts zero_buffers");
+    }
+    if job.sync.atomic && draft.has("buffered") && !job.sync.direct {
+        return refuse(draft, "atomic", "contradicts buffered=1: such writes go past the page cache");
+    }
+    // A word of each wins in fio by its place; two that disagree in one section are a mistake.
+    let said =
+        |name: &str| job.given.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_str());
+    if let (Some(direct), Some(buffered)) = (said("direct"), said("buffered"))
+        && direct == buffered
+    {
+        return refuse(draft, "buffered", format!("contradicts direct={direct}"));
+    }
+    if job.engine.sq_poll_cpu.is_some() && job.engine.register_files == Some(false) && job.engine.sq_poll {
+        return refuse(draft, "sqthread_poll", "contradicts registerfiles=0");
+    }
+    if job.trims.percentage > 0.0 && !job.pattern.writes {
+        return refuse(draft, "trim_percentage", "trims what was written, and this job writes nothing");
+    }
+    if job.latency.target.is_some() && job.rate.limits() {
+        return refuse(
+            draft,
+            "latency_target",
+            "contradicts a rate: the search for a depth needs the full speed",
+        );
+    }
+    if !draft.replay.files.is_empty()
+        && draft.job.logs.iolog.as_ref().is_some_and(|log| draft.replay.files.contains(log))
+    {
+        return refuse(draft, "write_iolog", "is the trace that is being replayed: it would be overwritten");
+    }
+    Ok(())
+}
+
+/// What jobs say of each other.
+pub(crate) fn among(jobs: &[Job]) -> Result<()> {
+    for (index, job) in jobs.iter().enumerate() {
+        let Some(name) = &job.course.wait_for else { continue };
+        let refuse = |text: String| Err(Error::Input { place: job.place.clone(), problem: text });
+        let named = jobs.iter().filter(|other| other.name == *name).count();
+        if named > 1 {
+            return refuse(format!("wait_for={name}: {named} jobs have this name, and it must be one"));
+        }
+        if !jobs.iter().take(index).any(|other| other.name == *name) {
+            return refuse(format!("wait_for={name}: no job of this name stands before job {:?}", job.name));
+        }
+    }
+    Ok(())
+}

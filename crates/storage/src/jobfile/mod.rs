@@ -1,0 +1,70 @@
+//! fio's job files and command line.
+//!
+//! Text becomes sections (`lines`), whose options are looked up in one table (`table`) and read into a draft of a job
+//! (`draft`); when all are known, what depends on several is resolved (`finish`), and what contradicts itself is
+//! refused (`check`). Nothing is ignored in silence: an option is read, or noted to have no effect, or an error that
+//! names it and its place.
+
+mod build;
+mod check;
+mod draft;
+mod finish;
+mod guess;
+mod help;
+mod lines;
+mod lists;
+mod number;
+mod run_words;
+mod shown;
+mod special;
+mod table;
+mod value;
+mod variables;
+mod words;
+
+use std::path::Path;
+
+pub use help::{command_help, engine_help};
+pub use run_words::{Asked, Eta, OutputFormat, RunWords};
+pub use shown::{shown, words as shown_words};
+pub use words::{Parsed, flags_help, parse_words};
+
+use crate::error::{Place, Result};
+use crate::job::Jobs;
+
+/// Reads a job file; `-` is standard input. Of its jobs, those named in `sections` are taken, all when that is empty.
+///
+/// # Errors
+///
+/// A file that cannot be read; anything in it that is wrong, with its line.
+pub fn parse_file(path: &Path, sections: &[String]) -> Result<Jobs> {
+    parse_text(&lines::text_of(path)?, Some(path), sections)
+}
+
+/// Reads a job file's text. `path` is where it came from: for the places in errors, and for included files.
+///
+/// # Errors
+///
+/// Anything in it that is wrong, with its line.
+pub fn parse_text(text: &str, path: Option<&Path>, sections: &[String]) -> Result<Jobs> {
+    let mut builder = build::Builder::new();
+    builder.file(lines::sections(text, path)?, sections)?;
+    let jobs = builder.finish()?;
+    require_jobs(&jobs, sections, path)?;
+    Ok(jobs)
+}
+
+/// A run without jobs is a mistake.
+fn require_jobs(jobs: &Jobs, sections: &[String], path: Option<&Path>) -> Result<()> {
+    if !jobs.jobs.is_empty() {
+        return Ok(());
+    }
+    let place =
+        path.map_or_else(Place::default, |path| Place { file: Some(path.into()), line: 1, column: 0 });
+    let text = if sections.is_empty() {
+        "there is no job: begin one with [name] in a file, or with --name=".to_owned()
+    } else {
+        format!("there is no job named {}", sections.join(" or "))
+    };
+    Err(lines::problem(&place, text))
+}

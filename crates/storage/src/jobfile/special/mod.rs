@@ -1,0 +1,6 @@
+//! Values with a grammar of their own.
+
+pub(crate) mod bytes;
+pub(crate) mod distribution;
+pub(crate) mod errors;
+pub(crate) mod split;

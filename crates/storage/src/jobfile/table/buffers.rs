@@ -1,0 +1,133 @@
+//! What is written, and the memory it is in.
+
+use super::entry::{Entry, Kind, option, refused};
+use crate::job::Memory;
+use crate::jobfile::special::bytes;
+
+const MODE: &[(&str, &str)] =
+    &[("repeat", "a copy of the write before"), ("working_set", "a copy of one of the first blocks")];
+
+const MEMORY: &[(&str, &str)] = &[
+    ("malloc", "the heap"),
+    ("shm", "System V shared memory"),
+    ("shmhuge", "the same in huge pages"),
+    ("mmap", "a map, of a file with mmap:PATH"),
+    ("mmaphuge", "a map in huge pages, of a file in hugetlbfs with mmaphuge:PATH"),
+    ("mmapshared", "a shared map of a file: mmapshared:PATH"),
+    ("cudamalloc", "not supported"),
+];
+
+pub(crate) const OPTIONS: &[Entry] = &[
+    option("zero_buffers", Kind::Flag, "write zeros", |draft, value| {
+        draft.job.buffers.zero = value.flag()?;
+        Ok(())
+    })
+    .default("0"),
+    option("refill_buffers", Kind::Flag, "fill the buffer anew for each write", |draft, value| {
+        draft.job.buffers.refill = value.flag()?;
+        Ok(())
+    })
+    .default("0"),
+    option(
+        "scramble_buffers",
+        Kind::Bool,
+        "change something of the buffer for each write",
+        |draft, value| {
+            draft.job.buffers.scramble = value.boolean()?;
+            Ok(())
+        },
+    )
+    .default("1"),
+    option(
+        "buffer_pattern",
+        Kind::Text,
+        "write these bytes: 0xHEX, number, \"text\", 'file'",
+        |draft, value| {
+            draft.job.buffers.pattern = Some(bytes::fixed(value.text()?)?);
+            Ok(())
+        },
+    ),
+    option(
+        "buffer_compress_percentage",
+        Kind::Percent,
+        "how far the data can be compressed",
+        |draft, value| {
+            draft.job.buffers.compress_percentage = Some(value.percent()?);
+            Ok(())
+        },
+    ),
+    option(
+        "buffer_compress_chunk",
+        Kind::Size,
+        "the grain of what can be compressed; 0 for the block",
+        |draft, value| {
+            draft.job.buffers.compress_chunk = value.small(0..=1 << 30)?;
+            Ok(())
+        },
+    )
+    .default("512"),
+    option("dedupe_percentage", Kind::Percent, "how many writes repeat a block", |draft, value| {
+        draft.job.buffers.dedupe_percentage = Some(value.percent()?);
+        Ok(())
+    }),
+    option("dedupe_mode", Kind::Words(MODE), "which block is repeated", |draft, value| {
+        draft.working_set = value.word(MODE)? == "working_set";
+        Ok(())
+    })
+    .default("repeat"),
+    option("dedupe_working_set_percentage", Kind::Percent, "how large the working set is", |draft, value| {
+        draft.working_set_percentage = value.percent()?;
+        Ok(())
+    })
+    .default("5"),
+    option("dedupe_global", Kind::Bool, "jobs share the working set", |draft, value| {
+        draft.job.buffers.dedupe_global = value.boolean()?;
+        Ok(())
+    })
+    .default("0"),
+    option("mem", Kind::Words(MEMORY), "the memory of the buffers", |draft, value| {
+        let (word, path) = value.word_and_rest(MEMORY)?;
+        let path = path.filter(|path| !path.is_empty()).map(std::path::PathBuf::from);
+        draft.job.buffers.memory = match (word, path) {
+            ("mmap", None) => Memory::Mmap,
+            ("mmap", Some(path)) => Memory::MmapFile(path),
+            ("mmaphuge", path) => Memory::MmapHuge(path),
+            ("mmapshared", Some(path)) => Memory::MmapShared(path),
+            ("mmapshared", None) => return Err("the file is missing: write mmapshared:PATH".into()),
+            (_, Some(_)) => return Err(format!("{word} takes no path")),
+            ("shm", None) => Memory::Shm,
+            ("shmhuge", None) => Memory::ShmHuge,
+            ("cudamalloc", None) => {
+                return Err("memory of graphics processors is not supported: leave the option out".into());
+            }
+            (_, None) => Memory::Malloc,
+        };
+        Ok(())
+    })
+    .alias(&["iomem"])
+    .default("malloc"),
+    option("iomem_align", Kind::Size, "what the buffers' addresses are multiples of", |draft, value| {
+        let align = value.small(0..=1 << 30)?;
+        if align != 0 && !align.is_power_of_two() {
+            return Err("must be a power of two".into());
+        }
+        draft.job.buffers.memory_align = align;
+        Ok(())
+    })
+    .alias(&["mem_align"])
+    .default("0, a page"),
+    option("hugepage-size", Kind::Size, "the size of a huge page", |draft, value| {
+        let size = value.count(4096)?;
+        if !size.is_power_of_two() {
+            return Err("must be a power of two".into());
+        }
+        draft.job.buffers.huge_page_size = Some(size);
+        Ok(())
+    })
+    .default("the kernel's"),
+    refused(
+        "lockmem",
+        "memory that is locked before",
+        "Kelvin locks no memory to make a machine smaller: run it in a cgroup with memory.max",
+    ),
+];

@@ -1,0 +1,144 @@
+//! The engine and the options that only some engines know.
+
+use super::engines::{self, Carried};
+use super::entry::{Entry, Kind, option, refused};
+use crate::PerDirection;
+use crate::jobfile::value::{Value, percent};
+
+const RING: &[&str] = &["io_uring"];
+const PRIORITY: &[&str] = &["io_uring", "libaio"];
+
+/// A value for reads and one for writes, which must be the same.
+fn both(value: &Value<'_>, least: u32, most: u32) -> Result<u8, String> {
+    let mut values = PerDirection::all(0);
+    value.triple(&mut values, |part| value.small_of(part, least..=most))?;
+    let [read, write, _] = values.0;
+    if read == write {
+        Ok(read as u8)
+    } else {
+        Err("different values for reads and writes are not supported: write one".into())
+    }
+}
+
+pub(crate) const OPTIONS: &[Entry] = &[
+    option("ioengine", Kind::Text, "which calls do the I/O; --enghelp lists them", |draft, value| {
+        let name = value.text()?;
+        let engine = engines::find(name)?;
+        draft.job.engine.name = match engine.carried {
+            Carried::As(name) => name,
+            Carried::Instead(name, note) => {
+                value.remark(note);
+                name
+            }
+            Carried::Refused(reason) => return Err(format!("not supported: {reason}")),
+        };
+        name.clone_into(&mut draft.job.engine.given);
+        Ok(())
+    })
+    .default("psync"),
+    option("fixedbufs", Kind::Flag, "buffers are registered with the kernel", |draft, value| {
+        draft.job.engine.fixed_buffers = Some(value.flag()?);
+        Ok(())
+    })
+    .engines(RING)
+    .default("what is faster"),
+    option("registerfiles", Kind::Flag, "files are registered with the kernel", |draft, value| {
+        draft.job.engine.register_files = Some(value.flag()?);
+        Ok(())
+    })
+    .engines(RING)
+    .default("what is faster"),
+    option("sqthread_poll", Kind::Flag, "a thread of the kernel submits", |draft, value| {
+        draft.job.engine.sq_poll = value.flag()?;
+        Ok(())
+    })
+    .engines(RING)
+    .default("0"),
+    option("sqthread_poll_cpu", Kind::Number, "the processor of that thread", |draft, value| {
+        draft.job.engine.sq_poll_cpu = Some(value.small(0..=65_535)?);
+        Ok(())
+    })
+    .engines(RING),
+    option("hipri", Kind::Flag, "poll for completions instead of waiting for interrupts", |draft, value| {
+        draft.job.engine.high_priority = value.flag()?;
+        Ok(())
+    })
+    .engines(&["io_uring", "pvsync2"])
+    .default("0"),
+    option("hipri_percentage", Kind::Percent, "how many I/Os are polled for, with hipri", |draft, value| {
+        draft.job.engine.high_priority_percentage = Some(value.percent()?);
+        Ok(())
+    })
+    .engines(&["pvsync2"])
+    .default("100"),
+    option("nonvectored", Kind::Number, "read and write instead of readv and writev", |draft, value| {
+        // -1 is fio's word for its own choice, which is the same.
+        draft.job.engine.nonvectored = value.signed(-1..=1)? != 0;
+        Ok(())
+    })
+    .engines(RING)
+    .default("1"),
+    option(
+        "force_async",
+        Kind::Number,
+        "every so many I/Os go to a thread of the kernel at once",
+        |draft, value| {
+            draft.job.engine.force_async = value.small(0..=u32::MAX)?;
+            Ok(())
+        },
+    )
+    .engines(RING)
+    .default("0"),
+    option(
+        "nowait",
+        Kind::Bool,
+        "an I/O that would have to wait fails instead (RWF_NOWAIT)",
+        |draft, value| {
+            draft.job.engine.no_wait = value.boolean()?;
+            Ok(())
+        },
+    )
+    .engines(&["io_uring", "libaio", "pvsync2"])
+    .default("0"),
+    option("uncached", Kind::Number, "buffered I/O leaves nothing in the page cache", |draft, value| {
+        draft.job.engine.uncached = value.small(0..=1)? == 1;
+        Ok(())
+    })
+    .engines(&["io_uring", "pvsync2"])
+    .default("0"),
+    option("userspace_reap", Kind::Flag, "completions are read from the ring in memory", |draft, value| {
+        draft.job.engine.userspace_reap = value.flag()?;
+        Ok(())
+    })
+    .engines(&["libaio"])
+    .default("0"),
+    option("cmdprio_percentage", Kind::Percents, "how many I/Os have the priority below", |draft, value| {
+        let mut shares = PerDirection::all(0.0);
+        value.triple(&mut shares, |part| percent(part.trim_end_matches('%')))?;
+        let [read, write, _] = shares.0;
+        draft.command_percentage = Some([read, write]);
+        Ok(())
+    })
+    .engines(PRIORITY)
+    .default("0"),
+    option(
+        "cmdprio_class",
+        Kind::Number,
+        "class of that priority: 1 realtime, 2 best effort, 3 idle",
+        |draft, value| {
+            draft.command_class = Some(both(value, 1, 3)?);
+            Ok(())
+        },
+    )
+    .engines(PRIORITY)
+    .default("1"),
+    option("cmdprio", Kind::Number, "level of that priority: 0 highest, 7 lowest", |draft, value| {
+        draft.command_level = Some(both(value, 0, 7)?);
+        Ok(())
+    })
+    .engines(PRIORITY)
+    .default("0"),
+    refused("cmdprio_bssplit", "priorities by length", "use cmdprio_percentage, or a job for each length"),
+    refused("cmdprio_hint", "hints for the drive", "leave it out"),
+    refused("thp", "huge pages for mmap", "leave it out"),
+];

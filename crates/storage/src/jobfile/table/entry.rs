@@ -1,0 +1,183 @@
+//! What is known about an option.
+
+use crate::jobfile::draft::Apply;
+use crate::jobfile::number::Unit;
+
+/// An option.
+pub(crate) struct Entry {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Its other names.
+    pub(crate) aliases: &'static [&'static str],
+    /// What values it takes.
+    pub(crate) kind: Kind,
+    /// What holds when it is not given; empty for nothing in particular.
+    pub(crate) default: &'static str,
+    /// What it is for.
+    pub(crate) help: &'static str,
+    /// The engines that know it; empty for all.
+    pub(crate) engines: &'static [&'static str],
+    /// It is Kelvin's own: fio does not know it.
+    pub(crate) own: bool,
+    /// What it does.
+    pub(crate) effect: Effect,
+}
+
+/// What an option does.
+pub(crate) enum Effect {
+    /// It is read into the job.
+    Applied(Apply),
+    /// Its value is looked at, but it has no effect here: why.
+    Ignored(&'static str, Apply),
+    /// It is not supported: why, and what to do.
+    Refused(&'static str),
+}
+
+/// What values an option takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// Any text.
+    Text,
+    /// Any text; may be left out.
+    OptionalText,
+    /// Paths between colons.
+    Paths,
+    /// A whole number, with a unit if you like.
+    Number,
+    /// Up to three of them: reads, writes, trims.
+    Numbers,
+    /// Bytes.
+    Size,
+    /// Up to three of them.
+    Sizes,
+    /// Bytes, or percent.
+    Amount,
+    /// From bytes to bytes.
+    Range,
+    /// Up to three of them.
+    Ranges,
+    /// A time; the unit is that of a number alone.
+    Time(Unit),
+    /// Up to three of them.
+    Times(Unit),
+    /// On without a value or with 1.
+    Flag,
+    /// 0 or 1.
+    Bool,
+    /// 0 to 100.
+    Percent,
+    /// Up to three of them.
+    Percents,
+    /// Decimal numbers between colons.
+    Decimals,
+    /// Numbers and ranges between commas.
+    List,
+    /// One of these words (with help), some with more behind a colon.
+    Words(&'static [(&'static str, &'static str)]),
+}
+
+impl Kind {
+    /// In words, for help.
+    pub(crate) fn described(self) -> String {
+        match self {
+            Self::Text => "text".into(),
+            Self::OptionalText => "text, may be left out".into(),
+            Self::Paths => "paths between colons; \\: is a colon in a path".into(),
+            Self::Number => "whole number".into(),
+            Self::Numbers => "whole number[,number][,number], for reads, writes, trims".into(),
+            Self::Size => "bytes, with k, m, g, t or p".into(),
+            Self::Sizes => "bytes[,bytes][,bytes], for reads, writes, trims, with k, m, g, t or p".into(),
+            Self::Amount => "bytes, with k, m, g, t or p; or percent, as in 20%".into(),
+            Self::Range => "bytes, or bytes-bytes".into(),
+            Self::Ranges => "bytes-bytes[,bytes-bytes][,bytes-bytes], for reads, writes, trims".into(),
+            Self::Time(unit) => format!("time in {} or with d, h, m, s, ms, us", unit.word()),
+            Self::Times(unit) => {
+                format!("time[,time][,time], for reads, writes, trims, in {} or with a unit", unit.word())
+            }
+            Self::Flag => "nothing, or 0 or 1".into(),
+            Self::Bool => "0 or 1".into(),
+            Self::Percent => "percent, 0 to 100".into(),
+            Self::Percents => "percent[,percent][,percent], for reads, writes, trims".into(),
+            Self::Decimals => "decimal numbers between colons".into(),
+            Self::List => "numbers and ranges, as in 0,5,8-15".into(),
+            Self::Words(_) => "one of the words below".into(),
+        }
+    }
+
+    /// Whether the option can be written without a value.
+    pub(crate) fn may_be_bare(self) -> bool {
+        matches!(self, Self::Flag | Self::OptionalText)
+    }
+}
+
+/// An option that is read into the job.
+pub(crate) const fn option(name: &'static str, kind: Kind, help: &'static str, apply: Apply) -> Entry {
+    Entry {
+        name,
+        aliases: &[],
+        kind,
+        default: "",
+        help,
+        engines: &[],
+        own: false,
+        effect: Effect::Applied(apply),
+    }
+}
+
+/// An option whose value is looked at, and that has no effect: why.
+pub(crate) const fn ignored(
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    reason: &'static str,
+    check: Apply,
+) -> Entry {
+    let mut entry = option(name, kind, help, check);
+    entry.effect = Effect::Ignored(reason, check);
+    entry
+}
+
+/// An option that is not supported: why, and what to do.
+pub(crate) const fn refused(name: &'static str, help: &'static str, reason: &'static str) -> Entry {
+    Entry {
+        name,
+        aliases: &[],
+        kind: Kind::Text,
+        default: "",
+        help,
+        engines: &[],
+        own: false,
+        effect: Effect::Refused(reason),
+    }
+}
+
+impl Entry {
+    /// Its other names.
+    pub(crate) const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    /// What holds when it is not given.
+    pub(crate) const fn default(mut self, default: &'static str) -> Self {
+        self.default = default;
+        self
+    }
+
+    /// The engines that know it.
+    pub(crate) const fn engines(mut self, engines: &'static [&'static str]) -> Self {
+        self.engines = engines;
+        self
+    }
+
+    /// It is Kelvin's own.
+    pub(crate) const fn own(mut self) -> Self {
+        self.own = true;
+        self
+    }
+
+    /// Whether it has this name.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}

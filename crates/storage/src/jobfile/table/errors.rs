@@ -1,0 +1,47 @@
+//! What errors do.
+
+use super::entry::{Entry, Kind, option};
+use crate::jobfile::special::errors;
+
+const CONTINUE: &[(&str, &str)] = &[
+    ("none", "end at any error"),
+    ("0", "as none"),
+    ("read", "go on after errors of reads"),
+    ("write", "go on after errors of writes and trims"),
+    ("io", "go on after errors of both"),
+    ("verify", "go on after data that is wrong"),
+    ("all", "go on after any"),
+    ("1", "as all"),
+];
+
+pub(crate) const OPTIONS: &[Entry] = &[
+    option("continue_on_error", Kind::Words(CONTINUE), "which errors do not end the job", |draft, value| {
+        let word = value.word(CONTINUE)?;
+        let all = matches!(word, "all" | "1");
+        let rules = &mut draft.job.errors;
+        rules.go_on_read = all || matches!(word, "read" | "io");
+        rules.go_on_write = all || matches!(word, "write" | "io");
+        rules.go_on_verify = all || word == "verify";
+        Ok(())
+    })
+    .default("none"),
+    option(
+        "ignore_error",
+        Kind::Text,
+        "errors that do not count: READ:…,WRITE:…,VERIFY:…",
+        |draft, value| {
+            draft.job.errors.ignore = errors::read(value.text()?)?;
+            Ok(())
+        },
+    ),
+    option("error_dump", Kind::Bool, "tell each error that does not end the job", |draft, value| {
+        draft.job.errors.dump = value.boolean()?;
+        Ok(())
+    })
+    .default("0"),
+    option("exitall_on_error", Kind::Flag, "when this job ends with an error, others end", |draft, value| {
+        draft.job.errors.exit_all = value.flag()?;
+        Ok(())
+    })
+    .default("0"),
+];

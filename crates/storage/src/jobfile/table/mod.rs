@@ -1,0 +1,85 @@
+//! The one table of options: what can be written in a job file, what it means, and what is refused with which reason.
+//! Parsing, help, `--showcmd` and refusal read it.
+
+mod blocks;
+mod buffers;
+mod course;
+mod depth;
+mod engine;
+pub(crate) mod engines;
+mod entry;
+mod errors;
+mod job;
+mod logs;
+mod pattern;
+mod process;
+mod rate;
+mod refused;
+mod replay;
+mod report;
+mod sync;
+mod targets;
+mod verify;
+mod zoned;
+
+pub(crate) use entry::{Effect, Entry, Kind};
+
+/// The options by family, in the order in which help shows them.
+pub(crate) const FAMILIES: &[(&str, &[Entry])] = &[
+    ("the job", job::OPTIONS),
+    ("what is read and written", targets::OPTIONS),
+    ("the pattern", pattern::OPTIONS),
+    ("zones", zoned::OPTIONS),
+    ("the length of I/Os", blocks::OPTIONS),
+    ("what is in the buffers", buffers::OPTIONS),
+    ("bringing data to the medium", sync::OPTIONS),
+    ("the engine", engine::OPTIONS),
+    ("how many at a time", depth::OPTIONS),
+    ("how fast", rate::OPTIONS),
+    ("when it begins and ends", course::OPTIONS),
+    ("threads and surroundings", process::OPTIONS),
+    ("looking at data again", verify::OPTIONS),
+    ("replay of traces", replay::OPTIONS),
+    ("errors", errors::OPTIONS),
+    ("logs", logs::OPTIONS),
+    ("what the result shows", report::OPTIONS),
+    ("not supported", refused::OPTIONS),
+];
+
+/// All options.
+pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
+    FAMILIES.iter().flat_map(|(_, entries)| entries.iter())
+}
+
+/// The option of this name or alias.
+pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+    all().find(|entry| entry.is(name))
+}
+
+/// All names and aliases.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    all().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_stands_for_one_option() {
+        let mut seen = std::collections::BTreeSet::new();
+        for name in names() {
+            assert!(seen.insert(name), "{name} is there twice");
+        }
+    }
+
+    #[test]
+    fn help_is_there_and_brief() {
+        for entry in all() {
+            assert!(!entry.help.is_empty() && entry.help.len() < 100, "{}: {}", entry.name, entry.help);
+            if let Effect::Refused(reason) | Effect::Ignored(reason, _) = entry.effect {
+                assert!(!reason.is_empty(), "{}", entry.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Whether data is looked at again, and trims among the writes.
+
+use super::entry::{Entry, Kind, ignored, option};
+use crate::job::VerifyMethod;
+use crate::jobfile::lists;
+use crate::jobfile::special::bytes;
+
+/// The length of fio's header without its checksum.
+const HEADER: u32 = 40;
+
+const METHODS: &[(&str, &str)] = &[
+    ("0", "nothing is looked at"),
+    ("md5", "MD5"),
+    ("crc64", "CRC-64"),
+    ("crc32c", "CRC-32C, in hardware where there is"),
+    ("crc32c-intel", "as crc32c"),
+    ("crc32", "CRC-32"),
+    ("crc16", "CRC-16"),
+    ("crc7", "CRC-7"),
+    ("xxhash", "xxHash32"),
+    ("sha1", "SHA-1"),
+    ("sha256", "SHA-256"),
+    ("sha512", "SHA-512"),
+    ("sha3-224", "SHA3-224"),
+    ("sha3-256", "SHA3-256"),
+    ("sha3-384", "SHA3-384"),
+    ("sha3-512", "SHA3-512"),
+    ("pattern", "verify_pattern, without a header"),
+    ("pattern_hdr", "verify_pattern behind a header (later versions of fio)"),
+    ("null", "headers are written, nothing is looked at"),
+    ("meta", "not supported"),
+];
+
+pub(crate) const OPTIONS: &[Entry] = &[
+    option(
+        "verify",
+        Kind::Words(METHODS),
+        "read what was written, and see whether it is that",
+        |draft, value| {
+            draft.verify = Some(match value.word(METHODS)? {
+                "0" => {
+                    draft.verify = None;
+                    return Ok(());
+                }
+                "meta" => {
+                    return Err("not supported: every header has what meta had; write crc32c".into());
+                }
+                "md5" => VerifyMethod::Md5,
+                "crc64" => VerifyMethod::Crc64,
+                "crc32" => VerifyMethod::Crc32,
+                "crc16" => VerifyMethod::Crc16,
+                "crc7" => VerifyMethod::Crc7,
+                "xxhash" => VerifyMethod::XxHash,
+                "sha1" => VerifyMethod::Sha1,
+                "sha256" => VerifyMethod::Sha256,
+                "sha512" => VerifyMethod::Sha512,
+                "sha3-224" => VerifyMethod::Sha3_224,
+                "sha3-256" => VerifyMethod::Sha3_256,
+                "sha3-384" => VerifyMethod::Sha3_384,
+                "sha3-512" => VerifyMethod::Sha3_512,
+                "pattern" => VerifyMethod::Pattern,
+                "pattern_hdr" => VerifyMethod::PatternHeader,
+                "null" => VerifyMethod::Null,
+                _ => VerifyMethod::Crc32c,
+            });
+            Ok(())
+        },
+    )
+    .default("0"),
+    option("do_verify", Kind::Bool, "read at the end of a writing job", |draft, value| {
+        draft.verify_options.after = value.boolean()?;
+        Ok(())
+    })
+    .default("1"),
+    option("verify_only", Kind::Flag, "look at what an earlier run wrote, write nothing", |draft, value| {
+        draft.verify_options.only = value.flag()?;
+        Ok(())
+    })
+    .default("0"),
+    option("verify_interval", Kind::Size, "bytes that have a header of their own", |draft, value| {
+        draft.verify_options.interval = Some(value.small(80..=1 << 30)?);
+        Ok(())
+    })
+    .default("the length of the I/O"),
+    option("verify_offset", Kind::Size, "where in those bytes the header is", |draft, value| {
+        draft.verify_options.offset = value.small(0..=1 << 30)?;
+        // The header changes places with what is there: the two must not overlap.
+        if (1..HEADER).contains(&draft.verify_options.offset) {
+            return Err(format!("must be 0 or at least {HEADER}, the length of a header"));
+        }
+        Ok(())
+    })
+    .default("0"),
+    option(
+        "verify_pattern",
+        Kind::Text,
+        "these bytes: 0xHEX, number, \"text\", 'file', %o the offset",
+        |draft, value| {
+            draft.verify_options.pattern = Some(bytes::pieces(value.text()?)?);
+            Ok(())
+        },
+    ),
+    option(
+        "verify_pattern_interval",
+        Kind::Size,
+        "bytes after which the pattern begins again",
+        |draft, value| {
+            draft.verify_options.pattern_interval =
+                Some(value.small(0..=1 << 30)?).filter(|length| *length > 0);
+            Ok(())
+        },
+    ),
+    option("verify_fatal", Kind::Bool, "end at the first that is wrong", |draft, value| {
+        draft.verify_options.fatal = value.boolean()?;
+        Ok(())
+    })
+    .default("0"),
+    option("verify_dump", Kind::Bool, "keep what was read and what was expected", |draft, value| {
+        draft.verify_options.dump = value.boolean()?;
+        Ok(())
+    })
+    .default("0"),
+    option("verify_async", Kind::Number, "threads that look; 0 for the worker itself", |draft, value| {
+        draft.verify_options.threads = value.small(0..=1024)?;
+        Ok(())
+    })
+    .default("0"),
+    ignored(
+        "verify_async_cpus",
+        Kind::List,
+        "the processors of those threads",
+        "those threads run where the kernel puts them",
+        |_, value| lists::numbers(value.text()?).map(|_| ()),
+    ),
+    option(
+        "verify_backlog",
+        Kind::Number,
+        "look after so many writes, and not at the end",
+        |draft, value| {
+            draft.verify_options.backlog = Some(value.count(0)?).filter(|number| *number > 0);
+            Ok(())
+        },
+    ),
+    option("verify_backlog_batch", Kind::Number, "how many are looked at then", |draft, value| {
+        draft.verify_options.backlog_batch = Some(value.count(0)?).filter(|number| *number > 0);
+        Ok(())
+    })
+    .default("the backlog"),
+    option("verify_state_save", Kind::Bool, "remember how far a run that was ended came", |draft, value| {
+        draft.verify_options.state_save = value.boolean()?;
+        Ok(())
+    })
+    .default("1"),
+    option("verify_state_load", Kind::Bool, "look only as far as the run before came", |draft, value| {
+        draft.verify_options.state_load = value.boolean()?;
+        Ok(())
+    })
+    .default("0"),
+    option(
+        "experimental_verify",
+        Kind::Bool,
+        "draw the same I/Os again instead of remembering",
+        |draft, value| {
+            draft.verify_options.replay_generator = value.boolean()?;
+            Ok(())
+        },
+    )
+    .default("0"),
+    option("verify_write_sequence", Kind::Bool, "headers count the writes", |draft, value| {
+        draft.verify_options.write_sequence = value.boolean()?;
+        Ok(())
+    })
+    .default("1"),
+    option(
+        "verify_header_seed",
+        Kind::Bool,
+        "headers carry the seed, and it is looked at",
+        |draft, value| {
+            draft.verify_options.header_seed = value.boolean()?;
+            Ok(())
+        },
+    )
+    .default("1"),
+    option("trim_percentage", Kind::Percent, "how many written blocks are trimmed", |draft, value| {
+        draft.job.trims.percentage = value.percent()?;
+        Ok(())
+    })
+    .default("0"),
+    option("trim_verify_zero", Kind::Bool, "see that trimmed blocks are zeros", |draft, value| {
+        draft.job.trims.verify_zero = value.boolean()?;
+        Ok(())
+    })
+    .default("1"),
+    option("trim_backlog", Kind::Number, "trim after so many writes", |draft, value| {
+        draft.job.trims.backlog = Some(value.count(0)?).filter(|number| *number > 0);
+        Ok(())
+    }),
+    option("trim_backlog_batch", Kind::Number, "how many are trimmed then", |draft, value| {
+        draft.job.trims.backlog_batch = Some(value.count(0)?).filter(|number| *number > 0);
+        Ok(())
+    }),
+];

@@ -1,0 +1,179 @@
+//! Which I/O comes next: from a pattern, or from a trace.
+//!
+//! A [`Source`] belongs to one worker. It knows no clock: what belongs to a time says so ([`Next::NotBefore`]).
+
+mod after;
+mod distribution;
+mod files;
+mod map;
+mod pattern;
+mod permutation;
+mod place;
+mod plain;
+pub mod replay;
+mod seeds;
+mod sizes;
+#[cfg(test)]
+pub(crate) mod statistics;
+mod zipf;
+
+use pattern::Generator;
+use plain::{Scattered, Sequential};
+use replay::Replaying;
+use seeds::Streams;
+use sizes::JobSizes;
+
+use crate::job::{Distribution, Generator as RandomGenerator, Job};
+use crate::{Direction, Error, Io, Next, Result, Target};
+
+/// What a worker asks for its I/Os.
+///
+/// A pass covers the regions of all targets once: as many bytes as they have, in whole blocks (for
+/// `trimwrite` as many trimmed and as many written). Then comes [`Next::End`], and [`Source::restart`] begins another
+/// one. `number_ios`, `io_size` and times are the worker's.
+#[derive(Debug)]
+pub struct Source {
+    kind: Kind,
+    seed: u64,
+    clone: u32,
+    repeats: bool,
+    streams: Streams,
+    pass_bytes: u64,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Sequential(Sequential),
+    Scattered(Scattered),
+    Pattern(Box<Generator>),
+    Replay(Box<Replaying>),
+}
+
+impl Source {
+    /// The source of a clone of a job, over its targets; `seed` is the run's, used where the job gives none.
+    ///
+    /// The same job, clone, targets and seed give the same I/Os, but for `randrepeat=0` without `randseed`.
+    ///
+    /// # Errors
+    ///
+    /// When no block fits into any target, a map of blocks would need more memory than is reasonable, or a trace
+    /// cannot be read or does not fit the targets.
+    pub fn new(job: &Job, clone: u32, targets: &[Target], seed: u64) -> Result<Self> {
+        let seed = seeds::seed(job, seed);
+        let mut streams = Streams::new(seed, clone);
+        let (kind, pass_bytes) = if let Some(replay) = &job.replay {
+            let replaying = Replaying::new(job, replay, clone, targets)?;
+            let bytes = replaying.bytes();
+            (Kind::Replay(Box::new(replaying)), bytes)
+        } else if let Some(plain) = plain(job, targets, &mut streams)? {
+            plain
+        } else {
+            let generator = Generator::new(job, targets, &mut streams)?;
+            let bytes = generator.pass_bytes();
+            (Kind::Pattern(Box::new(generator)), bytes)
+        };
+        Ok(Self { kind, seed, clone, repeats: seeds::repeats(&job.pattern), streams, pass_bytes })
+    }
+
+    /// What comes next.
+    #[inline]
+    #[allow(clippy::should_implement_trait, reason = "it goes on after its end, with the next pass")]
+    pub fn next(&mut self) -> Next {
+        match &mut self.kind {
+            Kind::Scattered(scattered) => scattered.next(),
+            Kind::Sequential(sequential) => sequential.next(),
+            Kind::Pattern(generator) => generator.next(&mut self.streams),
+            Kind::Replay(replaying) => replaying.next(),
+        }
+    }
+
+    /// Begins another pass: with the same draws when the job is repeatable, otherwise with new ones. What was used in
+    /// the last pass is forgotten. The times of a trace go on where the last pass ended.
+    pub fn restart(&mut self) {
+        // Of a repeated pass, what was drawn while it was made (keys of permutations) stays as it is.
+        let mut again = self.repeats.then(|| Streams::new(self.seed, self.clone));
+        match &mut self.kind {
+            Kind::Sequential(sequential) => sequential.restart(),
+            Kind::Scattered(scattered) => {
+                let key = self.streams.keys.bits();
+                scattered.restart(again.as_mut(), key);
+            }
+            Kind::Pattern(generator) => {
+                let same = again.is_some();
+                if let Some(streams) = again {
+                    self.streams = streams;
+                }
+                generator.restart(same, &mut self.streams);
+            }
+            Kind::Replay(replaying) => replaying.restart(),
+        }
+    }
+
+    /// Bytes of a pass that goes to its end, for telling progress. A pass may end a little before where blocks of
+    /// several sizes or with gaps between them do not fill the regions.
+    pub fn pass_bytes(&self) -> u64 {
+        self.pass_bytes
+    }
+
+    /// The longest read or write of a trace in bytes; 0 where the job says how long they are.
+    pub fn longest(&self) -> u32 {
+        match &self.kind {
+            Kind::Replay(replaying) => replaying.longest(),
+            _ => 0,
+        }
+    }
+
+    /// What went wrong with a trace while it was read in pieces; the source ended there.
+    pub fn problem(&mut self) -> Option<Error> {
+        match &mut self.kind {
+            Kind::Replay(replaying) => replaying.problem(),
+            _ => None,
+        }
+    }
+}
+
+/// The fast way for the plain jobs; none for all others.
+fn plain(job: &Job, targets: &[Target], streams: &mut Streams) -> Result<Option<(Kind, u64)>> {
+    let pattern = &job.pattern;
+    let directions: Vec<Direction> =
+        Direction::ALL.into_iter().filter(|direction| pattern.has(*direction)).collect();
+    let ([target], [direction]) = (targets, directions.as_slice()) else { return Ok(None) };
+    let sizes = JobSizes::new(&job.blocks);
+    let random = pattern.random;
+    let Some(size) = sizes.of(*direction, random).one() else { return Ok(None) };
+    let all_random = pattern.percentage_random[*direction] >= 100.0;
+    let even = pattern.distribution[*direction] == Distribution::Uniform;
+    let aligned = job.blocks.align[*direction].is_none_or(|align| align == size);
+    let is_plain = pattern.modifier.is_none()
+        && pattern.zones.is_none()
+        && after::After::new(job).is_none()
+        && (!random || (all_random && even && aligned));
+    if !is_plain {
+        return Ok(None);
+    }
+    let count = target.length / size.max(1);
+    if count == 0 || size == 0 {
+        return Err(too_small(job, targets));
+    }
+    let first = Io { direction: *direction, target: 0, offset: target.begin, length: size as u32 };
+    let kind = if random {
+        let once = pattern.generator == RandomGenerator::Lfsr
+            || (!pattern.no_random_map && job.blocks.align[*direction].is_none());
+        Kind::Scattered(Scattered::new(first, count, once, streams))
+    } else {
+        Kind::Sequential(Sequential::new(first, target.begin + target.length))
+    };
+    Ok(Some((kind, count * size)))
+}
+
+fn too_small(job: &Job, targets: &[Target]) -> Error {
+    let longest = targets.iter().map(|target| target.length).max().unwrap_or(0);
+    Error::refused(
+        &job.name,
+        format!(
+            "no block fits into any of its {} targets, of whose regions the largest has {longest} bytes; give a \
+             larger size= or a smaller bs=",
+            targets.len()
+        ),
+    )
+}

@@ -1,0 +1,165 @@
+//! I/Os by a pattern: any mix of directions, sizes, files and distributions.
+
+use std::collections::VecDeque;
+
+use super::after::After;
+use super::files::Files;
+use super::map::{LIMIT, Map};
+use super::place::{Once, Place, Rules, once};
+use super::seeds::Streams;
+use super::too_small;
+use crate::job::{FileChoice, Job};
+use crate::{Direction, Error, Io, Next, Result, Target};
+
+/// Makes the I/Os of a job that is not plain.
+#[derive(Debug)]
+pub(crate) struct Generator {
+    rules: Rules,
+    places: Vec<Place>,
+    files: Files,
+    mix: Mix,
+    after: Option<After>,
+    queue: VecDeque<Next>,
+    /// Bytes of the regions that the pass has still to move.
+    left: u64,
+    all: u64,
+}
+
+/// Which direction comes next.
+#[derive(Debug, Clone, Copy)]
+enum Mix {
+    One(Direction),
+    /// Reads with this chance, otherwise the other.
+    Reads(f64, Direction),
+    /// Each place is trimmed, then written.
+    TrimThenWrite,
+}
+
+impl Generator {
+    pub(crate) fn new(job: &Job, targets: &[Target], streams: &mut Streams) -> Result<Self> {
+        let count = targets.len() as u32;
+        let open = job.targets.open_files;
+        let limited =
+            job.targets.service.choice == FileChoice::Sequential || open.is_some_and(|open| open < count);
+        let mut rules = Rules::new(job, once(job), limited);
+        let unit = rules.smallest;
+        if unit == 0 || !targets.iter().any(|target| target.length >= unit) {
+            return Err(too_small(job, targets));
+        }
+        if let Some(zones) = rules.zones.filter(|zones| zones.range < unit) {
+            let problem = format!(
+                "a zone of {} bytes (zonerange=, or zonesize= without it) has no room for a block of {unit}",
+                zones.range
+            );
+            return Err(Error::refused(&job.name, problem));
+        }
+        if rules.once == Once::Map && rules.zones.is_none() {
+            let bytes: u64 = targets.iter().map(|target| Map::bytes(target.length / unit)).sum();
+            if bytes > LIMIT && job.pattern.soft_random_map {
+                rules.once = Once::No;
+            } else if bytes > LIMIT {
+                let problem = format!(
+                    "the map of used blocks would take {} MiB ({} are allowed); say norandommap=1, softrandommap=1 or \
+                     random_generator=lfsr, or use one block size, which needs no map",
+                    bytes >> 20,
+                    LIMIT >> 20
+                );
+                return Err(Error::refused(&job.name, problem));
+            }
+        }
+        let pattern = &job.pattern;
+        let mix = if pattern.trim_then_write {
+            Mix::TrimThenWrite
+        } else {
+            let mut others =
+                [Direction::Write, Direction::Trim].into_iter().filter(|direction| pattern.has(*direction));
+            match (pattern.reads, others.next()) {
+                (true, Some(other)) => Mix::Reads(pattern.mix_read / 100.0, other),
+                (false, Some(other)) => Mix::One(other),
+                (_, None) => Mix::One(Direction::Read),
+            }
+        };
+        let files = Files::new(job.targets.service, count, open, &mut streams.keys);
+        let places = targets.iter().zip(0..);
+        let places =
+            places.map(|(target, number)| Place::new(job, &rules, number, target, streams)).collect();
+        let grain = if job.blocks.unaligned { 1 } else { unit };
+        let all = targets
+            .iter()
+            .filter(|target| target.length >= unit)
+            .map(|target| target.length / grain * grain)
+            .sum();
+        Ok(Self { rules, places, files, mix, after: After::new(job), queue: VecDeque::new(), left: all, all })
+    }
+
+    pub(crate) fn pass_bytes(&self) -> u64 {
+        if matches!(self.mix, Mix::TrimThenWrite) { self.all * 2 } else { self.all }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self, streams: &mut Streams) -> Next {
+        if let Some(next) = self.queue.pop_front() {
+            return next;
+        }
+        let Some(io) = self.io(streams) else { return Next::End };
+        self.left -= u64::from(io.length);
+        if matches!(self.mix, Mix::TrimThenWrite) {
+            let write = Io { direction: Direction::Write, ..io };
+            let barrier = self.after.as_ref().is_some_and(After::barrier_due);
+            self.queue.extend(barrier.then_some(Next::Drain));
+            self.queue.push_back(Next::Io(write));
+            if let Some(after) = &mut self.after {
+                after.written(&write, &mut streams.trims, &mut self.queue);
+            }
+            return Next::Io(io);
+        }
+        if io.direction == Direction::Write
+            && let Some(after) = &mut self.after
+        {
+            let barrier = after.barrier_due();
+            self.queue.extend(barrier.then_some(Next::Io(io)));
+            after.written(&io, &mut streams.trims, &mut self.queue);
+            if barrier {
+                return Next::Drain;
+            }
+        }
+        Next::Io(io)
+    }
+
+    #[inline]
+    fn io(&mut self, streams: &mut Streams) -> Option<Io> {
+        while self.left >= self.rules.smallest {
+            let direction = match self.mix {
+                Mix::One(direction) => direction,
+                Mix::Reads(share, other) => {
+                    if streams.mix.unit() < share {
+                        Direction::Read
+                    } else {
+                        other
+                    }
+                }
+                Mix::TrimThenWrite => Direction::Trim,
+            };
+            let file = self.files.choose(&mut streams.files)?;
+            let place = self.places.get_mut(file as usize)?;
+            if let Some(io) = place.next(&self.rules, direction, self.left, streams) {
+                return Some(io);
+            }
+            self.files.finished();
+        }
+        None
+    }
+
+    /// Another pass, with the same draws or with others.
+    pub(crate) fn restart(&mut self, same: bool, streams: &mut Streams) {
+        self.left = self.all;
+        self.queue.clear();
+        self.files.restart();
+        if let Some(after) = &mut self.after {
+            after.restart();
+        }
+        for place in &mut self.places {
+            place.restart(same, streams);
+        }
+    }
+}

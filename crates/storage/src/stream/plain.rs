@@ -1,0 +1,89 @@
+//! The plain jobs, in as few steps as there can be: one file, one direction, one size, and nothing beside.
+
+use kelvin_measure::Random;
+
+use super::distribution::even;
+use super::permutation::Permutation;
+use super::seeds::Streams;
+use crate::{Io, Next};
+
+/// One block behind the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Sequential {
+    next: Io,
+    begin: u64,
+    /// Where the last I/O begins; none when not even one fits.
+    last: Option<u64>,
+}
+
+impl Sequential {
+    /// `first` over and over up to `end`.
+    pub(crate) fn new(first: Io, end: u64) -> Self {
+        let size = u64::from(first.length);
+        let count = end.saturating_sub(first.offset) / size.max(1);
+        let last = count.checked_sub(1).map(|before| first.offset + before * size);
+        Self { next: first, begin: first.offset, last }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Next {
+        if self.last.is_none_or(|last| self.next.offset > last) {
+            return Next::End;
+        }
+        let io = self.next;
+        self.next.offset += u64::from(io.length);
+        Next::Io(io)
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.next.offset = self.begin;
+    }
+}
+
+/// Blocks drawn evenly.
+#[derive(Debug, Clone)]
+pub(crate) struct Scattered {
+    io: Io,
+    begin: u64,
+    count: u64,
+    left: u64,
+    order: Option<Permutation>,
+    random: Random,
+}
+
+impl Scattered {
+    /// One of `count` blocks, of which `first` is the first; each once when `once`.
+    pub(crate) fn new(first: Io, count: u64, once: bool, streams: &mut Streams) -> Self {
+        let order = once.then(|| Permutation::new(count.max(1), streams.keys.bits()));
+        Self { io: first, begin: first.offset, count, left: count, order, random: streams.offsets.clone() }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Next {
+        if self.left == 0 {
+            return Next::End;
+        }
+        self.left -= 1;
+        let block = match &mut self.order {
+            Some(order) => match order.next() {
+                Some(block) => block,
+                None => return Next::End,
+            },
+            None => even(&mut self.random, self.count),
+        };
+        Next::Io(Io { offset: self.begin + block * u64::from(self.io.length), ..self.io })
+    }
+
+    /// Another pass: the same draws when there are streams to begin again with.
+    pub(crate) fn restart(&mut self, again: Option<&mut Streams>, key: u64) {
+        self.left = self.count;
+        if let Some(streams) = again {
+            self.random = streams.offsets.clone();
+            if let Some(order) = &mut self.order {
+                order.rewind();
+            }
+        } else if let Some(order) = &mut self.order {
+            order.restart(key);
+        }
+    }
+}

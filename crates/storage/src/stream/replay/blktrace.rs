@@ -1,0 +1,177 @@
+//! The kernel's binary traces of block devices, as `blkparse DEVICE -o /dev/null -d FILE` writes them.
+//!
+//! Records of 48 bytes (`struct blk_io_trace` of linux/blktrace_api.h, in the byte order of the machine that traced), each
+//! followed by as many bytes as it says. What was queued is replayed; all else is passed over.
+
+use std::io::{BufRead, Read};
+use std::path::{Path, PathBuf};
+
+use kelvin_measure::Nanos;
+
+use super::trace::{Action, Event, Input, Name, number_of};
+use crate::error::Place;
+use crate::{Direction, Error, Result, SyncCall};
+
+/// The upper three bytes of a record's first word; the lowest is the version.
+const MAGIC: u32 = 0x6561_7400;
+const VERSION: u32 = 0x07;
+const RECORD: usize = 48;
+const SECTOR: u64 = 512;
+/// The lower half of `action`: what happened.
+const QUEUED: u32 = 1;
+/// The upper half: of what kind it was.
+const WRITE: u32 = 1 << 1;
+const FLUSH: u32 = 1 << 2;
+const PASSED_THROUGH: u32 = 1 << 9;
+const NOTE: u32 = 1 << 10;
+const DISCARD: u32 = 1 << 13;
+
+fn is_magic(word: u32) -> bool {
+    word & 0xffff_ff00 == MAGIC
+}
+
+/// Whether these are the first bytes of such a trace, in either byte order.
+pub(crate) fn is_trace(bytes: &[u8]) -> bool {
+    bytes
+        .first_chunk::<4>()
+        .is_some_and(|first| is_magic(u32::from_le_bytes(*first)) || is_magic(u32::from_be_bytes(*first)))
+}
+
+/// Reads a trace record by record.
+pub(crate) struct Records {
+    input: Input,
+    path: PathBuf,
+    /// Bytes before the next record.
+    position: u64,
+    /// The time of the first that was queued.
+    first: Option<Nanos>,
+}
+
+impl Records {
+    pub(crate) fn new(input: Input, path: &Path) -> Self {
+        Self { input, path: path.to_path_buf(), position: 0, first: None }
+    }
+
+    fn bad(&self, problem: impl std::fmt::Display) -> Error {
+        Error::Input {
+            place: Place { file: Some(self.path.clone()), line: 0, column: 0 },
+            problem: format!("byte {}: {problem}", self.position),
+        }
+    }
+
+    fn system(&self) -> impl FnOnce(std::io::Error) -> Error + use<> {
+        Error::system(format!("reading the trace {}", self.path.display()))
+    }
+
+    /// The next event; its device is in `names`.
+    pub(crate) fn next(&mut self, names: &mut Vec<Name>) -> Result<Option<Event>> {
+        loop {
+            let failed = self.system();
+            if self.input.fill_buf().map_err(failed)?.is_empty() {
+                return Ok(None);
+            }
+            let mut record = [0; RECORD];
+            match self.input.read_exact(&mut record) {
+                Ok(()) => (),
+                Err(cause) if cause.kind() == std::io::ErrorKind::UnexpectedEof => {
+                    return Err(self.bad("the trace ends within a record; it was cut off"));
+                }
+                Err(cause) => return Err(self.system()(cause)),
+            }
+            let event = self.event(&record, names)?;
+            // The length of what follows was read in the record's own order by `event`'s rules.
+            let more = u64::from(Fields::of(&record).map_or(0, |fields| fields.follows));
+            let failed = self.system();
+            let skipped =
+                std::io::copy(&mut self.input.by_ref().take(more), &mut std::io::sink()).map_err(failed)?;
+            if skipped < more {
+                return Err(self.bad("the trace ends within a record; it was cut off"));
+            }
+            self.position += RECORD as u64 + more;
+            if let Some(event) = event {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    fn event(&mut self, record: &[u8; RECORD], names: &mut Vec<Name>) -> Result<Option<Event>> {
+        let fields = Fields::of(record).ok_or_else(|| {
+            self.bad("no record begins here: its magic number is missing (the trace is damaged, or not of one piece)")
+        })?;
+        if fields.version != VERSION {
+            let version = fields.version;
+            return Err(
+                self.bad(format!("version {version} of blktrace's records is not known; {VERSION} is"))
+            );
+        }
+        let kind = fields.action >> 16;
+        if fields.action & 0xffff != QUEUED || kind & (PASSED_THROUGH | NOTE) != 0 {
+            return Ok(None);
+        }
+        let action = if fields.bytes == 0 {
+            if kind & FLUSH == 0 {
+                return Ok(None);
+            }
+            Action::Sync(SyncCall::Fsync)
+        } else {
+            let direction = match kind {
+                kind if kind & DISCARD != 0 => Direction::Trim,
+                kind if kind & WRITE != 0 => Direction::Write,
+                _ => Direction::Read,
+            };
+            let offset = fields
+                .sector
+                .checked_mul(SECTOR)
+                .filter(|offset| {
+                    let end = offset.checked_add(u64::from(fields.bytes));
+                    end.is_some_and(|end| i64::try_from(end).is_ok())
+                })
+                .ok_or_else(|| self.bad(format!("sector {} is beyond the largest device", fields.sector)))?;
+            Action::Io { direction, offset, length: fields.bytes }
+        };
+        let first = *self.first.get_or_insert(fields.time);
+        // The kernel's numbers of devices have 20 bits for the minor.
+        let name = number_of(names, Name::Device(fields.device >> 20, fields.device & 0xf_ffff));
+        Ok(Some(Event { at: fields.time.saturating_sub(first), name, action }))
+    }
+}
+
+/// A record's fields.
+struct Fields {
+    version: u32,
+    time: u64,
+    sector: u64,
+    bytes: u32,
+    action: u32,
+    device: u32,
+    follows: u16,
+}
+
+impl Fields {
+    /// None when the magic number is missing.
+    fn of(record: &[u8; RECORD]) -> Option<Self> {
+        let first = *record.first_chunk::<4>()?;
+        let little = is_magic(u32::from_le_bytes(first));
+        if !little && !is_magic(u32::from_be_bytes(first)) {
+            return None;
+        }
+        let word = |at: usize| {
+            let bytes = record.get(at..)?.first_chunk::<4>()?;
+            Some(if little { u32::from_le_bytes(*bytes) } else { u32::from_be_bytes(*bytes) })
+        };
+        let long = |at: usize| {
+            let bytes = record.get(at..)?.first_chunk::<8>()?;
+            Some(if little { u64::from_le_bytes(*bytes) } else { u64::from_be_bytes(*bytes) })
+        };
+        let last = record.last_chunk::<2>()?;
+        Some(Self {
+            version: word(0)? & 0xff,
+            time: long(8)?,
+            sector: long(16)?,
+            bytes: word(24)?,
+            action: word(28)?,
+            device: word(36)?,
+            follows: if little { u16::from_le_bytes(*last) } else { u16::from_be_bytes(*last) },
+        })
+    }
+}

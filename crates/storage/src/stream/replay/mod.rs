@@ -1,0 +1,284 @@
+//! Replaying traces: fio's iologs (versions 2 and 3) and blktrace's binary form; and writing iologs.
+
+mod blktrace;
+mod iolog;
+mod trace;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use kelvin_measure::Nanos;
+
+pub use trace::{Action, Event, Name, Trace};
+pub use write::IologWriter;
+
+use crate::job::{Job, Replay, ReplaySkip};
+use crate::{Direction, Error, Io, Next, PerDirection, Result, Target, TargetKind};
+use trace::Reader;
+
+/// A file or device that a replay goes to, and what it does there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reached {
+    /// Its path, after `replay_redirect`.
+    pub path: PathBuf,
+    /// Where the last byte ends that any I/O reaches: the size that it needs.
+    pub end: u64,
+    /// Bytes of each direction.
+    pub bytes: PerDirection<u64>,
+}
+
+/// The files that a clone's trace goes to, in the order in which the trace names them, with what is needed to lay them
+/// out. Reads the whole trace once. Empty when the job replays none.
+///
+/// # Errors
+///
+/// Those of reading the trace; a device that this machine does not have.
+pub fn files(job: &Job, clone: u32) -> Result<Vec<Reached>> {
+    let Some(replay) = &job.replay else { return Ok(Vec::new()) };
+    Ok(Survey::of(job, replay, clone, &mut |_| ())?.reached)
+}
+
+/// The trace of a clone.
+fn file_of<'a>(job: &Job, replay: &'a Replay, clone: u32) -> Result<&'a Path> {
+    let file = replay.files.get(clone as usize % replay.files.len().max(1));
+    file.map(PathBuf::as_path).ok_or_else(|| Error::refused(&job.name, "read_iolog= names no trace"))
+}
+
+/// What the options make of an event; none when it is left out.
+fn changed(replay: &Replay, event: Event) -> Option<Event> {
+    let Event { at, name, action } = event;
+    let action = match action {
+        Action::Sync(_) if replay.skip.contains(&ReplaySkip::Sync) => return None,
+        Action::Sync(how) => Action::Sync(how),
+        Action::Io { direction, offset, length } => {
+            let skip = [ReplaySkip::Read, ReplaySkip::Write, ReplaySkip::Trim];
+            if skip.get(direction as usize).is_some_and(|skip| replay.skip.contains(skip)) {
+                return None;
+            }
+            let offset = offset / replay.scale.unwrap_or(1).max(1);
+            let align = replay.align.unwrap_or(1).max(1);
+            Action::Io { direction, offset: offset - offset % align, length }
+        }
+    };
+    let at = if replay.time_scale == 100.0 || replay.time_scale <= 0.0 {
+        at
+    } else {
+        (at as f64 * 100.0 / replay.time_scale) as Nanos
+    };
+    Some(Event { at, name, action })
+}
+
+/// What is known of a trace when it was read once.
+struct Survey {
+    reached: Vec<Reached>,
+    /// For each name of the trace the place in `reached`.
+    places: Vec<u32>,
+    /// The time of its last event.
+    end: Nanos,
+    /// The longest read or write in bytes.
+    longest: u32,
+}
+
+impl Survey {
+    fn of(job: &Job, replay: &Replay, clone: u32, each: &mut dyn FnMut(Event)) -> Result<Self> {
+        let mut reader = Reader::open(file_of(job, replay, clone)?)?;
+        let mut all = Self { reached: Vec::new(), places: Vec::new(), end: 0, longest: 0 };
+        while let Some(event) = reader.next()? {
+            all.learn(job, replay, reader.names())?;
+            let Some(event) = changed(replay, event) else { continue };
+            all.end = all.end.max(event.at);
+            if let Action::Io { direction, offset, length } = event.action
+                && let Some(reached) =
+                    all.places.get(event.name as usize).and_then(|place| all.reached.get_mut(*place as usize))
+            {
+                if direction != Direction::Trim {
+                    all.longest = all.longest.max(length);
+                }
+                reached.end = reached.end.max(offset.saturating_add(u64::from(length)));
+                reached.bytes[direction] = reached.bytes[direction].saturating_add(u64::from(length));
+            }
+            each(event);
+        }
+        all.learn(job, replay, reader.names())?;
+        Ok(all)
+    }
+
+    /// Finds out where the names lead that were not known before.
+    fn learn(&mut self, job: &Job, replay: &Replay, names: &[Name]) -> Result<()> {
+        for name in names.iter().skip(self.places.len()) {
+            let path = match &replay.redirect {
+                Some(path) => path.clone(),
+                None => name.path().map_err(|problem| Error::refused(&job.name, problem))?,
+            };
+            let known = self.reached.iter().position(|reached| reached.path == path);
+            let place = known.unwrap_or_else(|| {
+                self.reached.push(Reached { path, end: 0, bytes: PerDirection::default() });
+                self.reached.len() - 1
+            });
+            self.places.push(place as u32);
+        }
+        Ok(())
+    }
+}
+
+/// A trace under way.
+#[derive(Debug)]
+pub(crate) struct Replaying {
+    replay: Replay,
+    path: PathBuf,
+    events: Events,
+    /// For each name of the trace the worker's target.
+    targets: Vec<u32>,
+    bytes: u64,
+    longest: u32,
+    /// How long a pass is, and when this one began, by the trace's own time.
+    lasts: Nanos,
+    began: Nanos,
+    /// The time that was asked for last.
+    told: Nanos,
+    upcoming: Option<Event>,
+    problem: Option<Error>,
+}
+
+#[derive(Debug)]
+enum Events {
+    /// All of them, and the next.
+    Whole(Vec<Event>, usize),
+    /// Read as they are needed (`read_iolog_chunked`).
+    Pieces(Option<Reader>),
+}
+
+impl Replaying {
+    pub(crate) fn new(job: &Job, replay: &Replay, clone: u32, targets: &[Target]) -> Result<Self> {
+        let path = file_of(job, replay, clone)?.to_path_buf();
+        let mut events = Vec::new();
+        let chunked = replay.chunked;
+        let survey = Survey::of(job, replay, clone, &mut |event| {
+            if !chunked {
+                events.push(event);
+            }
+        })?;
+        let mut numbers = Vec::new();
+        for reached in &survey.reached {
+            let found = targets.iter().zip(0_u32..).find(|(target, _)| target.path == reached.path);
+            let (target, number) = found.ok_or_else(|| {
+                let problem = format!(
+                    "the trace {} goes to {}, which is not among the job's targets; say where it goes with \
+                     replay_redirect=",
+                    path.display(),
+                    reached.path.display()
+                );
+                Error::refused(&job.name, problem)
+            })?;
+            let has_size = matches!(target.kind, TargetKind::File | TargetKind::Block);
+            if has_size && reached.end > target.begin.saturating_add(target.length) {
+                let problem = format!(
+                    "the trace {} reaches byte {} of {}, which ends at {}; replay_scale= makes offsets smaller",
+                    path.display(),
+                    reached.end,
+                    reached.path.display(),
+                    target.begin.saturating_add(target.length)
+                );
+                return Err(Error::refused(&job.name, problem));
+            }
+            numbers.push(number);
+        }
+        let place = |place: &u32| numbers.get(*place as usize).copied().unwrap_or(0);
+        let bytes =
+            survey.reached.iter().flat_map(|reached| reached.bytes.0).fold(0_u64, u64::saturating_add);
+        Ok(Self {
+            replay: replay.clone(),
+            events: if chunked {
+                Events::Pieces(Some(Reader::open(&path)?))
+            } else {
+                Events::Whole(events, 0)
+            },
+            path,
+            targets: survey.places.iter().map(place).collect(),
+            bytes,
+            longest: survey.longest,
+            lasts: survey.end,
+            began: 0,
+            told: 0,
+            upcoming: None,
+            problem: None,
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn longest(&self) -> u32 {
+        self.longest
+    }
+
+    pub(crate) fn problem(&mut self) -> Option<Error> {
+        self.problem.take()
+    }
+
+    fn event(&mut self) -> Option<Event> {
+        if let Some(event) = self.upcoming.take() {
+            return Some(event);
+        }
+        match &mut self.events {
+            Events::Whole(events, next) => {
+                let event = events.get(*next).copied();
+                *next += 1;
+                event
+            }
+            Events::Pieces(reader) => loop {
+                match reader.as_mut()?.next() {
+                    Ok(Some(event)) => {
+                        if let Some(event) = changed(&self.replay, event) {
+                            return Some(event);
+                        }
+                    }
+                    Ok(None) => return None,
+                    // It was looked through before: somebody changed it meanwhile.
+                    Err(problem) => {
+                        self.problem = Some(problem);
+                        *reader = None;
+                        return None;
+                    }
+                }
+            },
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Next {
+        let Some(event) = self.event() else { return Next::End };
+        let due = self.began.saturating_add(event.at);
+        if !self.replay.no_stall && due > self.told {
+            self.told = due;
+            self.upcoming = Some(event);
+            return Next::NotBefore(due);
+        }
+        let Some(target) = self.targets.get(event.name as usize).copied() else {
+            let problem = format!("the trace {} has other files than before", self.path.display());
+            self.problem = Some(Error::system("replaying")(std::io::Error::other(problem)));
+            return Next::End;
+        };
+        match event.action {
+            Action::Io { direction, offset, length } => Next::Io(Io { direction, target, offset, length }),
+            Action::Sync(how) => Next::Sync { target, how },
+        }
+    }
+
+    /// Once more; the times go on where the last of this pass was.
+    pub(crate) fn restart(&mut self) {
+        self.began = self.began.saturating_add(self.lasts);
+        self.upcoming = None;
+        match &mut self.events {
+            Events::Whole(_, next) => *next = 0,
+            Events::Pieces(reader) => match Reader::open(&self.path) {
+                Ok(again) => *reader = Some(again),
+                Err(problem) => {
+                    self.problem = Some(problem);
+                    *reader = None;
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What stands in a trace, whatever its format.
+
+use std::io::{BufRead, Cursor};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use kelvin_measure::Nanos;
+
+use super::{blktrace, iolog};
+use crate::error::Place;
+use crate::{Direction, Error, Result, SyncCall};
+
+/// Something that a trace says was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// When, in nanoseconds from the beginning of the trace.
+    pub at: Nanos,
+    /// To which file, by its place among [`Trace::names`].
+    pub name: u32,
+    /// What.
+    pub action: Action,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Data was moved, or forgotten.
+    Io {
+        /// What was done with it.
+        direction: Direction,
+        /// From where on, in bytes.
+        offset: u64,
+        /// How much, in bytes, at least 1.
+        length: u32,
+    },
+    /// Data was brought to the medium.
+    Sync(SyncCall),
+}
+
+/// A file or device of a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Name {
+    /// By its path.
+    Path(PathBuf),
+    /// By its number: major, minor.
+    Device(u32, u32),
+}
+
+impl Name {
+    /// The path of the file or device on this machine.
+    ///
+    /// # Errors
+    ///
+    /// When there is no device of the number.
+    pub fn path(&self) -> std::result::Result<PathBuf, String> {
+        match self {
+            Self::Path(path) => Ok(path.clone()),
+            Self::Device(major, minor) => {
+                let about = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/uevent"));
+                let name =
+                    about.iter().flat_map(|text| text.lines()).find_map(|line| line.strip_prefix("DEVNAME="));
+                name.map(|name| Path::new("/dev").join(name)).ok_or_else(|| {
+                    format!(
+                        "the trace is of device {major}:{minor}, which this machine does not have; say where it goes \
+                         with replay_redirect="
+                    )
+                })
+            }
+        }
+    }
+}
+
+/// A trace that is read event by event.
+pub(crate) struct Reader {
+    format: Format,
+    names: Vec<Name>,
+}
+
+enum Format {
+    Iolog(iolog::Lines),
+    Blktrace(blktrace::Records),
+}
+
+/// Where a trace comes from.
+pub(crate) type Input = Box<dyn BufRead + Send>;
+
+impl Reader {
+    /// A trace of the given name (for messages), whose first bytes tell its format.
+    pub(crate) fn new(mut input: Input, path: &Path) -> Result<Self> {
+        let first =
+            input.fill_buf().map_err(Error::system(format!("reading the trace {}", path.display())))?;
+        let format = if blktrace::is_trace(first) {
+            Format::Blktrace(blktrace::Records::new(input, path))
+        } else {
+            Format::Iolog(iolog::Lines::new(input, path)?)
+        };
+        Ok(Self { format, names: Vec::new() })
+    }
+
+    /// A trace in a file, or of standard input (`-`).
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        Self::new(open(path)?, path)
+    }
+
+    /// The next event; none at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Event>> {
+        match &mut self.format {
+            Format::Iolog(lines) => lines.next(&mut self.names),
+            Format::Blktrace(records) => records.next(&mut self.names),
+        }
+    }
+
+    /// The files met so far.
+    pub(crate) fn names(&self) -> &[Name] {
+        &self.names
+    }
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+/// A whole trace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Trace {
+    /// Its files, in the order of their appearance.
+    pub names: Vec<Name>,
+    /// What was done, in the order of the trace.
+    pub events: Vec<Event>,
+}
+
+impl Trace {
+    /// Reads a trace: an iolog of version 2 or 3, or blktrace's binary form, told apart by its beginning. `path` stands
+    /// in messages.
+    ///
+    /// # Errors
+    ///
+    /// What does not belong there, with its line or byte.
+    pub fn read(input: impl BufRead + Send + 'static, path: &Path) -> Result<Self> {
+        let mut reader = Reader::new(Box::new(input), path)?;
+        let mut events = Vec::new();
+        while let Some(event) = reader.next()? {
+            events.push(event);
+        }
+        Ok(Self { names: reader.names, events })
+    }
+}
+
+/// Standard input as it was: it can be read once only, but a trace is looked through before it is replayed.
+static STANDARD_INPUT: OnceLock<std::result::Result<Arc<[u8]>, String>> = OnceLock::new();
+
+fn open(path: &Path) -> Result<Input> {
+    if path == Path::new("-") {
+        let read = STANDARD_INPUT.get_or_init(|| {
+            let mut all = Vec::new();
+            match std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut all) {
+                Ok(_) => Ok(all.into()),
+                Err(cause) => Err(cause.to_string()),
+            }
+        });
+        return match read {
+            Ok(all) => Ok(Box::new(Cursor::new(Arc::clone(all)))),
+            Err(cause) => Err(Error::system("reading the trace from standard input")(std::io::Error::other(
+                cause.clone(),
+            ))),
+        };
+    }
+    let file =
+        std::fs::File::open(path).map_err(Error::system(format!("opening the trace {}", path.display())))?;
+    Ok(Box::new(std::io::BufReader::with_capacity(1 << 17, file)))
+}
+
+/// Something in a trace that does not belong there.
+pub(crate) fn bad_line(path: &Path, line: u32, problem: impl Into<String>) -> Error {
+    Error::Input { place: Place { file: Some(path.to_path_buf()), line, column: 0 }, problem: problem.into() }
+}
+
+/// A file's place among the names; a new one when it was not there.
+pub(crate) fn number_of(names: &mut Vec<Name>, name: Name) -> u32 {
+    // Traces have few files, and the one that was used last is the likeliest.
+    if let Some(number) = names.iter().rposition(|other| *other == name) {
+        return number as u32;
+    }
+    names.push(name);
+    names.len() as u32 - 1
+}

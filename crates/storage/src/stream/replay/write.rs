@@ -1,0 +1,102 @@
+//! Writing iologs of version 3, as fio does for `write_iolog`.
+
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use kelvin_measure::Nanos;
+
+use crate::{Io, SyncCall};
+
+/// An iolog under way. Times are nanoseconds from the beginning of the job; the log has microseconds.
+#[derive(Debug)]
+pub struct IologWriter<W: Write> {
+    out: W,
+    files: Vec<PathBuf>,
+    open: Vec<bool>,
+}
+
+impl<W: Write> IologWriter<W> {
+    /// Begins a log of I/Os on these files, whose numbers are their places: the first line, and one for each file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written; for a name with a blank, which an iolog has no way to say.
+    pub fn new(mut out: W, files: Vec<PathBuf>) -> io::Result<Self> {
+        for file in &files {
+            if file.as_os_str().is_empty() || file.as_os_str().as_bytes().iter().any(u8::is_ascii_whitespace)
+            {
+                let problem = format!(
+                    "{:?} cannot stand in an iolog, whose names have no blanks",
+                    file.to_string_lossy()
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+            }
+        }
+        out.write_all(b"fio version 3 iolog\n")?;
+        let open = vec![false; files.len()];
+        let mut new = Self { out, files, open };
+        for file in 0..new.files.len() {
+            new.line(0, file, format_args!("add"))?;
+        }
+        Ok(new)
+    }
+
+    fn line(&mut self, at: Nanos, file: usize, action: std::fmt::Arguments<'_>) -> io::Result<()> {
+        let name = self.files.get(file).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, format!("the log has no file number {file}"))
+        })?;
+        write!(self.out, "{} ", at / 1000)?;
+        self.out.write_all(name.as_os_str().as_bytes())?;
+        writeln!(self.out, " {action}")
+    }
+
+    fn open(&mut self, at: Nanos, file: u32) -> io::Result<usize> {
+        let file = file as usize;
+        if let Some(open) = self.open.get_mut(file).filter(|open| !**open) {
+            *open = true;
+            self.line(at, file, format_args!("open"))?;
+        }
+        Ok(file)
+    }
+
+    /// An I/O was issued; its file is opened by the first.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn issued(&mut self, at: Nanos, io: &Io) -> io::Result<()> {
+        let file = self.open(at, io.target)?;
+        self.line(at, file, format_args!("{} {} {}", io.direction.word(), io.offset, io.length))
+    }
+
+    /// A sync was issued; `sync_file_range` stands there as the nearest that an iolog has, `datasync`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn synced(&mut self, at: Nanos, target: u32, how: SyncCall) -> io::Result<()> {
+        let file = self.open(at, target)?;
+        let word = match how {
+            SyncCall::Fsync => "sync",
+            SyncCall::Fdatasync | SyncCall::Range(_) => "datasync",
+        };
+        // fio takes a line without numbers for one about the file.
+        self.line(at, file, format_args!("{word} 0 0"))
+    }
+
+    /// Closes the files and gives back what was written to, flushed.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn finish(mut self, at: Nanos) -> io::Result<W> {
+        for file in 0..self.files.len() {
+            if self.open.get(file) == Some(&true) {
+                self.line(at, file, format_args!("close"))?;
+            }
+        }
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}

@@ -1,0 +1,69 @@
+//! Where a worker's random numbers come from.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use kelvin_measure::Random;
+
+use crate::job::{Job, Pattern};
+
+/// What numbers are for. Each has a stream of its own, so that, say, another mix does not change the offsets.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    Offsets = 1,
+    Mix,
+    Sizes,
+    Files,
+    Sequence,
+    Trims,
+    Keys,
+}
+
+/// The streams of a worker.
+#[derive(Debug, Clone)]
+pub(crate) struct Streams {
+    pub(crate) offsets: Random,
+    pub(crate) mix: Random,
+    pub(crate) sizes: Random,
+    pub(crate) files: Random,
+    pub(crate) sequence: Random,
+    pub(crate) trims: Random,
+    pub(crate) keys: Random,
+}
+
+/// Whether every run, and every pass of a run, is to draw the same.
+pub(crate) fn repeats(pattern: &Pattern) -> bool {
+    pattern.repeatable || pattern.all_repeatable || pattern.seed.is_some()
+}
+
+/// The seed of a job: `randseed`, or the run's, with the job's name, so that jobs of a run differ; the system's
+/// randomness as well when nothing is to repeat.
+pub(crate) fn seed(job: &Job, run: u64) -> u64 {
+    // FNV-1a, whose values never change.
+    let name = job.name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let base = job.pattern.seed.unwrap_or(run);
+    // The standard library seeds its hash maps from the system's randomness, once a thread and then counting.
+    let fresh = if repeats(&job.pattern) { 0 } else { RandomState::new().build_hasher().finish() };
+    Random::part(base, name, fresh).bits()
+}
+
+impl Streams {
+    /// The streams of a clone: one sequence for each purpose, cut by jumps.
+    pub(crate) fn new(seed: u64, clone: u32) -> Self {
+        let stream = |purpose: Purpose| {
+            let seed = Random::part(seed, purpose as u64, 0).bits();
+            // The iterator has no end.
+            Random::users(seed).nth(clone as usize).unwrap_or_else(|| Random::part(seed, 0, u64::from(clone)))
+        };
+        Self {
+            offsets: stream(Purpose::Offsets),
+            mix: stream(Purpose::Mix),
+            sizes: stream(Purpose::Sizes),
+            files: stream(Purpose::Files),
+            sequence: stream(Purpose::Sequence),
+            trims: stream(Purpose::Trims),
+            keys: stream(Purpose::Keys),
+        }
+    }
+}

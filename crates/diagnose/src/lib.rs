@@ -18,6 +18,6 @@ mod verdict;
 pub use class::{Class, is_client};
 pub use evidence::{Active, Context, Evidence, PointEvidence, Seen, Span};
 pub use finding::{Fact, Finding, Severity};
-pub use findings::{About, all, compared, find, is_incidental};
-pub use key::{Better, KEY_FIGURES, KeyFigure, key_figures, void};
+pub use findings::{About, IoAbout, all, compared, find, io_all, io_findings, is_incidental};
+pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, key_figures, void};
 pub use verdict::{Outcome, Share, Verdict, Witness, verdict};

@@ -10,16 +10,14 @@ fn every_finding_has_its_page() {
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings");
     let index = std::fs::read_to_string(pages.join("README.md")).unwrap();
     let mut ids = BTreeSet::new();
-    for about in kelvin_diagnose::all() {
-        assert!(ids.insert(about.id), "{} stands twice in the list", about.id);
-        let page = std::fs::read_to_string(pages.join(format!("{}.md", about.id)));
-        let page = page.unwrap_or_else(|error| panic!("docs/findings/{}.md: {error}", about.id));
-        assert!(page.starts_with(&format!("# {}\n", about.id)), "the page of {} has its title", about.id);
-        assert!(
-            index.contains(&format!("({}.md)", about.id)),
-            "{} stands in docs/findings/README.md",
-            about.id
-        );
-        assert!(about.question.ends_with('?'), "{}: {}", about.id, about.question);
+    let all = kelvin_diagnose::all().iter().map(|about| (about.id, about.question));
+    let of_jobs = kelvin_diagnose::io_all().iter().map(|about| (about.id, about.question));
+    for (id, question) in all.chain(of_jobs) {
+        assert!(ids.insert(id), "{id} stands twice in the list");
+        let page = std::fs::read_to_string(pages.join(format!("{id}.md")));
+        let page = page.unwrap_or_else(|error| panic!("docs/findings/{id}.md: {error}"));
+        assert!(page.starts_with(&format!("# {id}\n")), "the page of {id} has its title");
+        assert!(index.contains(&format!("({id}.md)")), "{id} stands in docs/findings/README.md");
+        assert!(question.ends_with('?'), "{id}: {question}");
     }
 }

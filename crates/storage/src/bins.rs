@@ -56,6 +56,13 @@ impl Bins {
         *count = count.saturating_add(1);
     }
 
+    /// Counts so many that are all the same.
+    #[inline]
+    pub fn record_many(&mut self, nanos: u64, many: u32) {
+        let count = &mut self.0[bin(nanos)];
+        *count = count.saturating_add(many);
+    }
+
     /// The bins with something in them: index and count, ascending.
     pub fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
         self.0

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where something was written: a line of a job file, or the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,6 +43,14 @@ pub enum Error {
         /// What is wrong and what to do.
         problem: String,
     },
+    /// A target that is not to be written: it is in use, or holds something. Nothing was written.
+    #[error("{}: {problem}", target.display())]
+    Protected {
+        /// The file or device.
+        target: PathBuf,
+        /// What is wrong and what to do.
+        problem: String,
+    },
     /// The kernel said no.
     #[error("{what}: {cause}")]
     System {
@@ -62,6 +70,11 @@ impl Error {
     pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |cause| Self::System { what, cause }
+    }
+
+    /// The target is not to be written.
+    pub fn protected(target: &Path, problem: impl Into<String>) -> Self {
+        Self::Protected { target: target.into(), problem: problem.into() }
     }
 
     /// The job cannot be run.

@@ -4,19 +4,27 @@
 //! [`tick::Tick`]s, whose sums are the [`result::Outcome`], from which every output is made.
 
 mod bins;
+pub mod control;
+pub mod data;
 mod direction;
+mod engine;
 pub mod error;
 pub mod event;
 mod io;
 pub mod job;
 pub mod jobfile;
+mod layout;
 pub mod log;
 pub mod message;
 mod moments;
+pub mod probe;
+pub mod output;
 pub mod result;
 pub mod stream;
 mod target;
 pub mod tick;
+pub mod worker;
+pub mod vioperf;
 
 pub use bins::{BINS, BinSums, Bins, bin, middle};
 pub use direction::{Direction, PerDirection};

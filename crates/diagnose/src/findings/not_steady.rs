@@ -13,11 +13,11 @@ pub(super) const ABOUT: About =
     About { id: "not-steady", question: "Had throughput come to rest when it was measured?", look };
 
 /// Seconds that five rounds need to be worth the name.
-const FEWEST: usize = 10;
+pub(super) const FEWEST: usize = 10;
 
 /// A round of SNIA's takes a minute. Rounds of a few seconds scatter more; until a window has rounds of this many
 /// seconds, it takes twice the bounds to call it red.
-const LONG_ROUND: usize = 12;
+const LONG_ROUND: f64 = 12.0;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(of).collect()
@@ -28,16 +28,32 @@ fn of(point: &PointEvidence) -> Option<Finding> {
     if values.len() < FEWEST {
         return point.window.as_ref().map(|_| too_short(point.point, values.len()));
     }
-    let (found, trend) = (rounds(&values)?, trend(&values)?);
+    judge(&values, 1.0).map(|found| finding(point.point, &found))
+}
+
+/// A series that did not keep its level.
+pub(super) struct Unsteady {
+    pub(super) severity: Severity,
+    pub(super) rounds: Rounds,
+    pub(super) trend: Trend,
+    /// How far the rounds may lie apart by chance, of their mean.
+    chance: f64,
+    /// Values of the series, when more than half of them would have to be cut off.
+    unsettled: Option<usize>,
+}
+
+/// Whether a series of values that stand for `step` seconds each left its level by more than chance.
+pub(super) fn judge(values: &[f64], step: f64) -> Option<Unsteady> {
+    let (found, trend) = (rounds(values)?, trend(values)?);
     let each = values.len() / ROUNDS;
-    let chance = spread_by_chance(&values, each)? / found.mean;
+    let chance = spread_by_chance(values, each)? / found.mean;
     let beyond = |times: f64, p: f64| {
         let ranges = found.range > RANGE * times && found.range > chance;
         let drifts = found.drift.abs() > DRIFT * times && trend.p < p;
         ranges || drifts
     };
-    let unsettled = mser5(&values).is_some_and(|cut| !cut.settled);
-    let strict = if each >= LONG_ROUND { 1.0 } else { 2.0 };
+    let unsettled = mser5(values).is_some_and(|cut| !cut.settled);
+    let strict = if each as f64 * step >= LONG_ROUND { 1.0 } else { 2.0 };
     let severity = if beyond(strict, 0.001) {
         Severity::Red
     } else if beyond(1.0, 0.01) || unsettled && trend.p < 0.01 {
@@ -45,54 +61,67 @@ fn of(point: &PointEvidence) -> Option<Finding> {
     } else {
         return None;
     };
-    Some(finding(point.point, severity, &found, &trend, chance, unsettled.then_some(values.len())))
+    Some(Unsteady { severity, rounds: found, trend, chance, unsettled: unsettled.then_some(values.len()) })
 }
 
-fn finding(
-    point: u32,
-    severity: Severity,
-    found: &Rounds,
-    trend: &Trend,
-    chance: f64,
-    unsettled: Option<usize>,
-) -> Finding {
-    let each: Vec<String> = found.rounds.iter().map(|round| format!("{round:.0}")).collect();
-    let mut evidence = vec![
-        Fact::new("transactions a second in five rounds", each.join(", ")),
-        Fact::new(
-            "largest less smallest round",
-            format!("{} of the mean (by chance up to {})", percent(found.range), percent(chance)),
-        ),
-        Fact::new("fitted line, first round to last", percent(found.drift)),
-        Fact::new(
-            "slope second by second",
-            format!("{} over the window, p = {:.4}", percent(trend.change), trend.p),
-        ),
-    ];
-    if let Some(seconds) = unsettled {
-        let found = format!(
-            "more than half of the {seconds} s would have to be cut off before the rest has one level"
-        );
-        evidence.push(Fact::new("MSER-5", found));
+impl Unsteady {
+    /// What shows it; `rounds` says what the figures of the rounds are.
+    pub(super) fn evidence(&self, rounds: &str, figure: impl Fn(f64) -> String) -> Vec<Fact> {
+        let each: Vec<String> = self.rounds.rounds.iter().map(|round| figure(*round)).collect();
+        let mut evidence = vec![
+            Fact::new(format!("{rounds} in five rounds"), each.join(", ")),
+            Fact::new(
+                "largest less smallest round",
+                format!(
+                    "{} of the mean (by chance up to {})",
+                    percent(self.rounds.range),
+                    percent(self.chance)
+                ),
+            ),
+            Fact::new("fitted line, first round to last", percent(self.rounds.drift)),
+            Fact::new(
+                "slope second by second",
+                format!("{} over the window, p = {:.4}", percent(self.trend.change), self.trend.p),
+            ),
+        ];
+        if let Some(seconds) = self.unsettled {
+            let found = format!(
+                "more than half of the {seconds} s would have to be cut off before the rest has one level"
+            );
+            evidence.push(Fact::new("MSER-5", found));
+        }
+        evidence
     }
-    let title = if found.range > RANGE {
-        format!("Throughput did not keep its level: rounds differ by {} of their mean", percent(found.range))
-    } else if found.drift.abs() > DRIFT {
-        let way = if found.drift > 0.0 { "rose" } else { "fell" };
-        format!("Throughput {way} by {} within the window", percent(found.drift.abs()))
-    } else {
-        "Throughput had not come to rest within the window".to_owned()
-    };
+
+    /// In one sentence, of a figure such as "Throughput".
+    pub(super) fn title(&self, figure: &str) -> String {
+        if self.rounds.range > RANGE {
+            format!(
+                "{figure} did not keep its level: rounds differ by {} of their mean",
+                percent(self.rounds.range)
+            )
+        } else if self.rounds.drift.abs() > DRIFT {
+            let way = if self.rounds.drift > 0.0 { "rose" } else { "fell" };
+            format!("{figure} {way} by {} within the window", percent(self.rounds.drift.abs()))
+        } else {
+            format!("{figure} had not come to rest within the window")
+        }
+    }
+}
+
+/// The bound, and where it comes from.
+pub(super) const THRESHOLD: &str = "SNIA Solid State Storage Performance Test Specification: five rounds within 20 % of their mean, their line within \
+     10 %; beyond chance (studentized range at 1 %; slope's t test with autocorrelation). Red with rounds of under 12 s \
+     only at twice that";
+
+fn finding(point: u32, found: &Unsteady) -> Finding {
     Finding {
         id: ABOUT.id,
-        severity,
+        severity: found.severity,
         point: Some(point),
-        title,
-        evidence,
-        threshold: "SNIA Solid State Storage Performance Test Specification: five rounds within 20 % of their mean, their \
-                    line within 10 %; beyond chance (studentized range at 1 %; slope's t test with autocorrelation). Red \
-                    with rounds of under 12 s only at twice that"
-            .into(),
+        title: found.title("Throughput"),
+        evidence: found.evidence("transactions a second", |round| format!("{round:.0}")),
+        threshold: THRESHOLD.into(),
         next: "Look at what else was found and at the timeline for what changed (checkpoint, vacuum, caches, neighbours); \
                lengthen ramp-up and window until the rounds agree."
             .into(),

@@ -1,4 +1,17 @@
 //! fio's log files: rows are made in the worker, carried in chunks, and written by the thread that runs the jobs.
+//!
+//! With `log_avg_msec` the worker adds up a window and hands over its rows; without it hands over what it knows of
+//! each I/O, 64 bytes, from which the writer makes the rows of every log that was asked for.
+
+mod file;
+mod form;
+mod recorder;
+mod summed;
+mod writer;
+
+pub use form::inflate;
+pub use recorder::Recorder;
+pub use writer::Writer;
 
 use crate::Direction;
 use kelvin_measure::Nanos;
@@ -16,6 +29,45 @@ pub enum LogKind {
     Completion,
     /// Total times in ns.
     Total,
+}
+
+impl LogKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Bandwidth, Self::Iops, Self::Submission, Self::Completion, Self::Total];
+
+    /// As it stands in the name of a log file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Bandwidth => "bw",
+            Self::Iops => "iops",
+            Self::Submission => "slat",
+            Self::Completion => "clat",
+            Self::Total => "lat",
+        }
+    }
+}
+
+/// An I/O that has ended, as the worker tells its recorder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// When it ended, on the run's clock.
+    pub at: Nanos,
+    /// When it was issued, on the run's clock.
+    pub issued: Nanos,
+    /// From the beginning of handing over to its end; 0 where it is not taken.
+    pub submission: Nanos,
+    /// From the end of handing over to the completion.
+    pub completion: Nanos,
+    /// From the beginning of handing over to the completion.
+    pub total: Nanos,
+    /// Where it was, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u32,
+    /// Its I/O priority.
+    pub priority: u16,
+    /// Direction.
+    pub direction: Direction,
 }
 
 /// A row.
@@ -39,6 +91,8 @@ pub struct Row {
     pub priority: u16,
     /// When it was issued, on the run's clock.
     pub issued: Nanos,
+    /// How many I/Os are in it, and over how long in nanoseconds: 1 and 0 for a single I/O.
+    pub weight: (u64, Nanos),
 }
 
 /// A row of a histogram log: what ended in a window, by bin.
@@ -57,10 +111,25 @@ pub struct HistogramRow {
 /// Rows on their way, in the order of their times.
 #[derive(Debug, Clone, Default)]
 pub struct Chunk {
-    /// Rows of all logs.
+    /// When the worker began, on the run's clock: the zero of its files' times.
+    pub begin: Nanos,
+    /// Up to when everything is in this chunk or was in one before.
+    pub until: Nanos,
+    /// Whether it is the worker's last.
+    pub last: bool,
+    /// Rows of all logs with windows.
     pub rows: Vec<Row>,
+    /// Without windows: every I/O.
+    pub done: Vec<Done>,
     /// Rows of the histogram log.
     pub histograms: Vec<HistogramRow>,
     /// I/Os in the order of their issue, for `write_iolog`: when, what.
     pub issued: Vec<(Nanos, crate::Io)>,
+}
+
+impl Chunk {
+    /// Whether there is nothing to write in it.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.done.is_empty() && self.histograms.is_empty() && self.issued.is_empty()
+    }
 }

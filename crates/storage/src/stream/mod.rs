@@ -115,6 +115,14 @@ impl Source {
         self.pass_bytes
     }
 
+    /// The longest read or write of a trace in bytes; 0 where the job says how long they are.
+    pub fn longest(&self) -> u32 {
+        match &self.kind {
+            Kind::Replay(replaying) => replaying.longest(),
+            _ => 0,
+        }
+    }
+
     /// What went wrong with a trace while it was read in pieces; the source ended there.
     pub fn problem(&mut self) -> Option<Error> {
         match &mut self.kind {

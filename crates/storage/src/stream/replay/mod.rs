@@ -13,7 +13,7 @@ pub use trace::{Action, Event, Name, Trace};
 pub use write::IologWriter;
 
 use crate::job::{Job, Replay, ReplaySkip};
-use crate::{Error, Io, Next, PerDirection, Result, Target, TargetKind};
+use crate::{Direction, Error, Io, Next, PerDirection, Result, Target, TargetKind};
 use trace::Reader;
 
 /// A file or device that a replay goes to, and what it does there.
@@ -75,12 +75,14 @@ struct Survey {
     places: Vec<u32>,
     /// The time of its last event.
     end: Nanos,
+    /// The longest read or write in bytes.
+    longest: u32,
 }
 
 impl Survey {
     fn of(job: &Job, replay: &Replay, clone: u32, each: &mut dyn FnMut(Event)) -> Result<Self> {
         let mut reader = Reader::open(file_of(job, replay, clone)?)?;
-        let mut all = Self { reached: Vec::new(), places: Vec::new(), end: 0 };
+        let mut all = Self { reached: Vec::new(), places: Vec::new(), end: 0, longest: 0 };
         while let Some(event) = reader.next()? {
             all.learn(job, replay, reader.names())?;
             let Some(event) = changed(replay, event) else { continue };
@@ -89,6 +91,9 @@ impl Survey {
                 && let Some(reached) =
                     all.places.get(event.name as usize).and_then(|place| all.reached.get_mut(*place as usize))
             {
+                if direction != Direction::Trim {
+                    all.longest = all.longest.max(length);
+                }
                 reached.end = reached.end.max(offset.saturating_add(u64::from(length)));
                 reached.bytes[direction] = reached.bytes[direction].saturating_add(u64::from(length));
             }
@@ -125,6 +130,7 @@ pub(crate) struct Replaying {
     /// For each name of the trace the worker's target.
     targets: Vec<u32>,
     bytes: u64,
+    longest: u32,
     /// How long a pass is, and when this one began, by the trace's own time.
     lasts: Nanos,
     began: Nanos,
@@ -190,6 +196,7 @@ impl Replaying {
             path,
             targets: survey.places.iter().map(place).collect(),
             bytes,
+            longest: survey.longest,
             lasts: survey.end,
             began: 0,
             told: 0,
@@ -200,6 +207,10 @@ impl Replaying {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    pub(crate) fn longest(&self) -> u32 {
+        self.longest
     }
 
     pub(crate) fn problem(&mut self) -> Option<Error> {

@@ -1,0 +1,105 @@
+//! With a rate: whether I/Os began when they were due.
+
+use kelvin_storage::probe::{Facts, JobFacts, JobRun};
+
+use super::{IoAbout, nanos, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-behind-schedule",
+    question: "With a rate, did the I/Os begin when they were due?",
+    look,
+};
+
+/// The rate is missed by so much.
+const MISSED: f64 = 0.01;
+/// How many times as long as the completion the time from the intended start may be.
+const TIMES: f64 = 2.0;
+/// Waits below this are the timer's.
+const SHORTEST: f64 = 100_000.0;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let Some(run) = &facts.run else { return Vec::new() };
+    facts.jobs.iter().zip(&run.jobs).flat_map(|(job, run)| of(job, run)).collect()
+}
+
+fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (direction, asked) in job.rate.iter() {
+        let Some(asked) = asked.map(|rate| rate as f64 * f64::from(run.workers)).filter(|rate| *rate > 0.0)
+        else {
+            continue;
+        };
+        if run.seconds <= 0.0 || run.ios[direction] == 0 {
+            continue;
+        }
+        let rate = run.bytes[direction] as f64 / run.seconds;
+        let missed = 1.0 - rate / asked;
+        let (completion, response) = (run.completion[direction], run.response[direction]);
+        let tail = completion.and_then(|times| times.p99).zip(response.and_then(|times| times.p99));
+        let late = tail.filter(|(service, due)| {
+            *due as f64 > TIMES * *service as f64 && (due - service) as f64 > SHORTEST
+        });
+        let title = match late {
+            _ if missed > MISSED => {
+                format!("Job {} missed its rate of {direction}s by {}", job.name, words::percent(missed))
+            }
+            Some((service, due)) => format!(
+                "Of job {}, 1 % of the {direction}s end {} after they were due; from their late start they took {}",
+                job.name,
+                nanos(due as f64),
+                nanos(service as f64)
+            ),
+            None => continue,
+        };
+        let mut evidence = vec![
+            Fact::new("rate asked for", words::rate(asked)),
+            Fact::new("rate measured", words::rate(rate)),
+        ];
+        for (what, times) in [("from the real start", completion), ("from the intended start", response)] {
+            let Some(times) = times else { continue };
+            let tail =
+                times.p99.map_or_else(String::new, |tail| format!(", 99 % within {}", nanos(tail as f64)));
+            evidence.push(Fact::new(format!("times {what}"), format!("mean {}{tail}", nanos(times.mean))));
+        }
+        found.push(Finding {
+            id: ABOUT.id,
+            severity: Severity::Amber,
+            point: None,
+            title,
+            evidence,
+            threshold: "1 % of the rate; or the 99th percentile from the intended start is twice that from the real one, and 100 µs more: \
+                        what waits to begin is missing in fio's latencies (coordinated omission)"
+                .into(),
+            next: "Quote the times from the intended start, and lower the rate or raise `iodepth=` until both agree.".into(),
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_storage::probe::Times;
+
+    use super::super::staged::{after, reading, run, severities};
+    use super::*;
+
+    fn with(rate: u64, due: u64) -> Facts {
+        let mut facts = reading(after());
+        facts.jobs[0].rate.0[0] = Some(rate);
+        facts.jobs[0].paced = true;
+        let times = Times { count: 3_000_000, mean: due as f64 / 2.0, median: due / 2, p99: Some(due) };
+        run(&mut facts).jobs[0].response.0[0] = Some(times);
+        facts
+    }
+
+    #[test]
+    fn a_missed_rate_and_late_starts_are_told() {
+        // 50,000 reads of 4096 bytes a second were done; 99 % took up to 150 µs.
+        let done = 50_000 * 4096;
+        assert_eq!(severities(&ABOUT, &with(done, 160_000)), []);
+        assert_eq!(severities(&ABOUT, &with(done, 9_000_000)), [Severity::Amber]);
+        assert_eq!(severities(&ABOUT, &with(done * 11 / 10, 160_000)), [Severity::Amber]);
+        assert_eq!(severities(&ABOUT, &after()), []);
+    }
+}

@@ -1,0 +1,62 @@
+//! Whether the load generator was the limit.
+
+use kelvin_storage::probe::{Facts, JobFacts, JobRun};
+
+use super::{IoAbout, is_null, nanos, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout =
+    IoAbout { id: "io-cpu-bound", question: "Was a worker's CPU the limit, and not the storage?", look };
+
+/// Share of the time that the busiest worker had a CPU.
+const RED: f64 = 0.9;
+const AMBER: f64 = 0.7;
+/// Seconds that say something.
+const SHORTEST: f64 = 0.5;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let Some(run) = &facts.run else { return Vec::new() };
+    facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of(job, run)).collect()
+}
+
+fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
+    // Whoever asks for polling asks for a full CPU.
+    if is_null(job) || job.polls || run.seconds < SHORTEST || run.cpu < AMBER {
+        return None;
+    }
+    let mut evidence = vec![Fact::new("CPU time of the busiest worker", words::percent(run.cpu))];
+    evidence.extend(run.cpu_per_io.map(|cost| Fact::new("CPU time for an I/O", nanos(cost))));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if run.cpu >= RED { Severity::Red } else { Severity::Amber },
+        point: None,
+        title: format!("A worker of job {} used {} of a CPU: the generator is the limit, or nearly", job.name, words::percent(run.cpu)),
+        evidence,
+        threshold: "70 % of the measured time with a CPU, red from 90 %: then the storage is not what the figure tells of".into(),
+        next: "Give the job more workers (`numjobs=`), longer I/Os (`bs=`), or hand over more at a time \
+               (`iodepth_batch_submit=`); pin them (`cpus_allowed=`)."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{after, run, severities};
+    use super::*;
+
+    #[test]
+    fn a_full_cpu_is_told_unless_asked_for() {
+        let with = |cpu, polls, engine: &str| {
+            let mut facts = after();
+            run(&mut facts).jobs[0].cpu = cpu;
+            facts.jobs[0].polls = polls;
+            facts.jobs[0].engine = engine.into();
+            severities(&ABOUT, &facts)
+        };
+        assert_eq!(with(0.4, false, "io_uring"), []);
+        assert_eq!(with(0.8, false, "io_uring"), [Severity::Amber]);
+        assert_eq!(with(0.97, false, "io_uring"), [Severity::Red]);
+        assert_eq!(with(1.0, true, "io_uring"), []);
+        assert_eq!(with(1.0, false, "null"), []);
+    }
+}

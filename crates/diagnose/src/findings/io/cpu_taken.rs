@@ -1,0 +1,87 @@
+//! Whether the workers had a CPU when they wanted one.
+
+use kelvin_storage::probe::Facts;
+
+use super::{IoAbout, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout =
+    IoAbout { id: "io-cpu-taken", question: "Did the workers have a CPU when they wanted one?", look };
+
+/// Shares of the time: waiting for a CPU, stolen by the hypervisor, kept from running by the control group.
+const WAITED: (f64, f64) = (0.05, 0.20);
+const STOLEN: (f64, f64) = (0.02, 0.05);
+const THROTTLED: (f64, f64) = (0.01, 0.10);
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    of(facts).into_iter().collect()
+}
+
+fn of(facts: &Facts) -> Option<Finding> {
+    let run = facts.run.as_ref()?;
+    let waited = run.jobs.iter().filter_map(|job| job.run_delay).reduce(f64::max);
+    let throttled = run.cpu.throttled.filter(|_| run.seconds > 0.0).map(|seconds| seconds / run.seconds);
+    let looked = [
+        (waited, WAITED, "a worker was ready and had no CPU", "A worker waited for a CPU"),
+        (
+            run.cpu.steal,
+            STOLEN,
+            "CPU time that the hypervisor gave to others",
+            "The hypervisor took the CPUs",
+        ),
+        (
+            throttled,
+            THROTTLED,
+            "the control group kept threads from running",
+            "The control group's CPU limit held the workers up",
+        ),
+    ];
+    let mut evidence = Vec::new();
+    let mut worst: Option<(Severity, f64, &str)> = None;
+    for (found, (amber, red), what, title) in looked {
+        let Some(part) = found else { continue };
+        evidence.push(Fact::new(what, format!("{} of the time", words::percent(part))));
+        let severity = if part >= red { Severity::Red } else { Severity::Amber };
+        if part >= amber && worst.is_none_or(|(known, ..)| severity < known) {
+            worst = Some((severity, part, title));
+        }
+    }
+    let (severity, part, title) = worst?;
+    Some(Finding {
+        id: ABOUT.id,
+        severity,
+        point: None,
+        title: format!("{title} for {} of the time", words::percent(part)),
+        evidence,
+        threshold: "waiting for a CPU 5 % (red 20 %), steal 2 % (red 5 %, as for databases), kept from running 1 % (red 10 %): such time is \
+                    in the latencies and is not the storage's"
+            .into(),
+        next: "Stop what else runs on the machine, give the workers CPUs of their own (`cpus_allowed=`) or a larger share, and run again."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{after, run, severities};
+    use super::*;
+
+    #[test]
+    fn each_way_to_lose_a_cpu_has_its_bounds() {
+        assert_eq!(severities(&ABOUT, &after()), []);
+        let with = |change: &dyn Fn(&mut kelvin_storage::probe::RunFacts)| {
+            let mut facts = after();
+            change(run(&mut facts));
+            severities(&ABOUT, &facts)
+        };
+        assert_eq!(with(&|run| run.jobs[0].run_delay = Some(0.1)), [Severity::Amber]);
+        assert_eq!(with(&|run| run.jobs[0].run_delay = Some(0.3)), [Severity::Red]);
+        assert_eq!(with(&|run| run.cpu.steal = Some(0.03)), [Severity::Amber]);
+        assert_eq!(with(&|run| run.cpu.steal = Some(0.3)), [Severity::Red]);
+        assert_eq!(with(&|run| run.cpu.throttled = Some(2.0)), [Severity::Amber]);
+        assert_eq!(
+            with(&|run| (run.jobs[0].run_delay, run.cpu.throttled) = (Some(0.1), Some(30.0))),
+            [Severity::Red]
+        );
+    }
+}

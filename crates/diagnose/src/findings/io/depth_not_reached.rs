@@ -1,0 +1,164 @@
+//! Whether as many I/Os were under way as asked for.
+
+use kelvin_storage::Direction;
+use kelvin_storage::probe::{Facts, JobFacts, JobRun};
+
+use super::{IoAbout, is_null, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout =
+    IoAbout { id: "io-depth-not-reached", question: "Were as many I/Os under way as asked for?", look };
+
+/// Share of the depth. Filling and emptying the queue in batches keeps it three quarters full.
+const REACHED: f64 = 0.5;
+/// I/Os that say something.
+const FEWEST: u64 = 100;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (place, job) in facts.jobs.iter().enumerate().filter(|(_, job)| !is_null(job)) {
+        let run = facts.run.as_ref().and_then(|run| run.jobs.get(place));
+        found.extend(impossible(job).or_else(|| run.and_then(|run| missed(job, run))));
+    }
+    found.extend(punted(facts));
+    found
+}
+
+/// Known before: this engine has one I/O under way.
+fn impossible(job: &JobFacts) -> Option<Finding> {
+    if job.depth <= 1 {
+        return None;
+    }
+    let (title, next) = if !job.asynchronous {
+        (
+            format!(
+                "Job {} asks for {} I/Os at a time, but {} does one after another",
+                job.name, job.depth, job.engine
+            ),
+            "Take `ioengine=io_uring`, or as many workers as I/Os (`numjobs=`).",
+        )
+    } else if job.engine == "libaio" && !job.direct {
+        (
+            format!(
+                "Job {} asks for {} I/Os at a time, but libaio waits for each without `direct=1`",
+                job.name, job.depth
+            ),
+            "Take `ioengine=io_uring`, or `direct=1`.",
+        )
+    } else {
+        return None;
+    };
+    Some(finding(Severity::Amber, title, vec![asked(job)], next))
+}
+
+fn asked(job: &JobFacts) -> Fact {
+    Fact::new("asked for", format!("iodepth={} with {}", job.depth, job.engine))
+}
+
+fn missed(job: &JobFacts, run: &JobRun) -> Option<Finding> {
+    let depth = run.depth?;
+    // Who waits of his own accord has nothing under way meanwhile.
+    let few = run.ios.iter().map(|(_, ios)| ios).sum::<u64>() < FEWEST;
+    if job.depth <= 1 || job.paced || few || depth >= REACHED * f64::from(job.depth) {
+        return None;
+    }
+    let mut evidence =
+        vec![asked(job), Fact::new("under way on average, by Little's law", words::number(depth))];
+    evidence.extend(
+        run.issued_depth
+            .map(|depth| Fact::new("under way when an I/O was issued, on average", words::number(depth))),
+    );
+    evidence.push(Fact::new("CPU time of the busiest worker", words::percent(run.cpu)));
+    Some(finding(
+        Severity::Amber,
+        format!(
+            "Job {} asked for {} I/Os at a time and had {} under way",
+            job.name,
+            job.depth,
+            words::number(depth)
+        ),
+        evidence,
+        "Look at what else was found: what is answered from memory ends before the next can begin, and a worker without CPU time \
+         begins none; else hand over fewer at a time (`iodepth_batch_submit=`).",
+    ))
+}
+
+/// The kernel could not begin the I/O without waiting and gave it to a thread.
+fn punted(facts: &Facts) -> Option<Finding> {
+    let run = facts.run.as_ref().filter(|run| run.io_workers > 0)?;
+    let rings = || facts.jobs.iter().filter(|job| job.engine == "io_uring");
+    rings().next()?;
+    // Through the page cache that is how it goes.
+    let direct = rings().all(|job| job.direct);
+    let writes = rings().any(|job| job.does[Direction::Write]);
+    let why = if writes {
+        "writes that need space or a lock"
+    } else {
+        "a device or filesystem that cannot begin an I/O without waiting"
+    };
+    Some(finding(
+        if direct { Severity::Amber } else { Severity::Note },
+        format!(
+            "The kernel did I/O of io_uring in {} of its own",
+            words::count(run.io_workers as usize, "thread")
+        ),
+        vec![Fact::new(
+            "threads iou-wrk of this process, the most seen at a time",
+            format!("{}; usually {why}", run.io_workers),
+        )],
+        "Expect a hand-over between threads in each latency; compare with `ioengine=psync` and several workers.",
+    ))
+}
+
+fn finding(severity: Severity, title: String, evidence: Vec<Fact>, next: &str) -> Finding {
+    Finding {
+        id: ABOUT.id,
+        severity,
+        point: None,
+        title,
+        evidence,
+        threshold: "half of the depth, by Little's law (the sum of all times over the measured time); an engine that does one I/O after \
+                    another; any thread of the kernel that does I/O for io_uring"
+            .into(),
+        next: next.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{after, before, buffered, run, severities};
+    use super::*;
+
+    #[test]
+    fn an_engine_that_cannot_is_told_before() {
+        let with = |engine: &str, asynchronous, depth| {
+            let mut facts = before();
+            (facts.jobs[0].engine, facts.jobs[0].asynchronous, facts.jobs[0].depth) =
+                (engine.into(), asynchronous, depth);
+            facts
+        };
+        assert_eq!(severities(&ABOUT, &with("psync", false, 1)), []);
+        assert_eq!(severities(&ABOUT, &with("psync", false, 32)), [Severity::Amber]);
+        assert_eq!(severities(&ABOUT, &with("libaio", true, 32)), []);
+        assert_eq!(severities(&ABOUT, &buffered(with("libaio", true, 32))), [Severity::Amber]);
+        assert_eq!(severities(&ABOUT, &with("null", true, 32)), []);
+    }
+
+    #[test]
+    fn a_depth_that_was_not_there_is_told_after() {
+        let with = |depth, paced| {
+            let mut facts = after();
+            run(&mut facts).jobs[0].depth = Some(depth);
+            facts.jobs[0].paced = paced;
+            severities(&ABOUT, &facts)
+        };
+        assert_eq!(with(6.0, false), []);
+        assert_eq!(with(2.0, false), [Severity::Amber]);
+        assert_eq!(with(0.2, true), []);
+        let mut threads = after();
+        run(&mut threads).io_workers = 4;
+        assert_eq!(severities(&ABOUT, &threads), [Severity::Amber]);
+        assert_eq!(look(&threads)[0].title, "The kernel did I/O of io_uring in 4 threads of its own");
+        assert_eq!(severities(&ABOUT, &buffered(threads)), [Severity::Note]);
+    }
+}

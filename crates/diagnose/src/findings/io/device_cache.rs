@@ -1,0 +1,72 @@
+//! Whether the region is so small that the device's own memory may hold it.
+
+use kelvin_storage::probe::{Facts, LayerKind};
+
+use super::{IoAbout, device_of, share, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-device-cache",
+    question: "Is the region large enough for the device's own caches not to hold it?",
+    look,
+};
+
+/// Share of the device. Caches of drives, controllers and hypervisors are a few thousandths to a few hundredths.
+const SMALL: f64 = 0.1;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    for device in &facts.devices {
+        let memory =
+            device.layers.iter().any(|layer| matches!(layer.kind, LayerKind::Zram | LayerKind::RamDisk));
+        let targets = || {
+            facts.targets.iter().filter(|target| {
+                target.direct && device_of(facts, target).is_some_and(|its| its.name == device.name)
+            })
+        };
+        let span: u64 = targets().map(kelvin_storage::probe::TargetFacts::span).sum();
+        let part = share(span, device.size);
+        if memory || device.size == 0 || span == 0 || part >= SMALL {
+            continue;
+        }
+        let mut evidence = vec![
+            Fact::new(format!("region on {}", device.name), words::size(span as f64)),
+            Fact::new(format!("size of {}", device.name), words::size(device.size as f64)),
+        ];
+        evidence.extend(
+            facts.host.memory.map(|memory| Fact::new("memory of the machine", words::size(memory as f64))),
+        );
+        evidence.extend(
+            device.queue.write_cache.as_ref().map(|cache| Fact::new("write cache of the device", cache)),
+        );
+        found.push(Finding {
+            id: ABOUT.id,
+            severity: Severity::Note,
+            point: None,
+            title: format!(
+                "The jobs use {} of {}: a cache of the device, or of who lends it, may hold that",
+                words::percent(part),
+                device.name
+            ),
+            evidence,
+            threshold: "a tenth of the device. No counter tells of such caches: compare a larger region to know".into(),
+            next: "Take a region of a tenth of the device at least, and compare: the same figure means that no cache answered.".into(),
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{before, buffered, severities};
+    use super::*;
+
+    #[test]
+    fn a_small_part_of_a_device_is_told() {
+        assert_eq!(severities(&ABOUT, &before()), []);
+        let mut small = before();
+        small.targets[0].region.1 = 1 << 30;
+        assert_eq!(severities(&ABOUT, &small), [Severity::Note]);
+        assert_eq!(severities(&ABOUT, &buffered(small)), []);
+    }
+}

@@ -1,0 +1,97 @@
+//! Whether I/O past the page cache really went past it.
+
+use kelvin_storage::probe::{Facts, Kind, TargetFacts};
+
+use super::{IoAbout, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-direct-fell-back",
+    question: "Did O_DIRECT go past the page cache, or did the filesystem fall back to it?",
+    look,
+};
+
+/// Share of what was moved, or of the region where that is smaller, which is in the cache afterwards and was not before.
+const SHARE: f64 = 0.05;
+/// Fewer bytes may be another's.
+const FEWEST: u64 = 1 << 20;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    if facts.run.is_none() {
+        return Vec::new();
+    }
+    facts.targets.iter().filter_map(of).collect()
+}
+
+fn of(target: &TargetFacts) -> Option<Finding> {
+    if target.kind != Kind::File || !target.direct || target.buffered {
+        return None;
+    }
+    let after = target.after.as_ref()?;
+    // A file that grew may have been laid out after it was looked at.
+    let unchanged = target.size == Some(after.size);
+    let (before, cached) = (target.cached?, after.cached?);
+    let came = cached.bytes.saturating_sub(before.bytes);
+    let moved: u64 = after.moved.iter().map(|(_, bytes)| bytes).sum();
+    let most = moved.min(target.span());
+    if !unchanged || came < FEWEST || (came as f64) < SHARE * most as f64 {
+        return None;
+    }
+    let mut evidence = vec![
+        Fact::new("of the file in the page cache before", words::size(before.bytes as f64)),
+        Fact::new("after", words::size(cached.bytes as f64)),
+        Fact::new("the jobs moved", words::size(moved as f64)),
+    ];
+    evidence.extend(target.filesystem.as_ref().map(|filesystem| {
+        let options = if filesystem.options.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", filesystem.options.join(","))
+        };
+        Fact::new("filesystem", format!("{}{options}", filesystem.kind))
+    }));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Red,
+        point: None,
+        title: format!(
+            "The filesystem took {} of {} through the page cache in spite of O_DIRECT",
+            words::size(came as f64),
+            target.path.display()
+        ),
+        evidence,
+        threshold: "a twentieth of what was moved (or of the region), which cachestat(2) finds in the page cache after the run and not \
+                    before; 1 MB at least"
+            .into(),
+        next: "Look for what makes the filesystem fall back (data=journal, encryption or compression by the filesystem, lengths or \
+               offsets that do not fit), or measure the device itself."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_storage::probe::Cached;
+
+    use super::super::staged::{after, buffered, severities};
+    use super::*;
+
+    #[test]
+    fn pages_that_came_in_spite_of_direct_are_told() {
+        let with = |bytes| {
+            let mut facts = after();
+            facts.targets[0].after.as_mut().unwrap().cached = Some(Cached { bytes, dirty: 0 });
+            facts
+        };
+        assert_eq!(severities(&ABOUT, &with(0)), []);
+        assert_eq!(severities(&ABOUT, &with(64 << 20)), []);
+        assert_eq!(severities(&ABOUT, &with(6 << 30)), [Severity::Red]);
+        assert_eq!(severities(&ABOUT, &buffered(with(6 << 30))), []);
+        let mut there = with(6 << 30);
+        there.targets[0].cached = Some(Cached { bytes: 6 << 30, dirty: 0 });
+        assert_eq!(severities(&ABOUT, &there), [], "they were there before");
+        let mut grown = with(6 << 30);
+        grown.targets[0].size = Some(0);
+        assert_eq!(severities(&ABOUT, &grown), []);
+    }
+}

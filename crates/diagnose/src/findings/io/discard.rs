@@ -1,0 +1,85 @@
+//! Whether the device was told to forget blocks meanwhile.
+
+use kelvin_storage::Direction;
+use kelvin_storage::probe::Facts;
+
+use super::{IoAbout, counted, names, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-discard",
+    question: "Was the device told to forget blocks while it was measured?",
+    look,
+};
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    of(facts).into_iter().collect()
+}
+
+fn of(facts: &Facts) -> Option<Finding> {
+    // Whoever trims knows of it.
+    if facts.jobs.iter().any(|job| job.does[Direction::Trim]) {
+        return None;
+    }
+    let mounted = facts.targets.iter().filter(|target| target.written).filter_map(|target| {
+        let filesystem = target.filesystem.as_ref()?;
+        filesystem
+            .options
+            .iter()
+            .any(|option| option == "discard" || option.starts_with("discard="))
+            .then_some(filesystem)
+    });
+    let mut points: Vec<&str> = mounted.filter_map(|filesystem| filesystem.point.to_str()).collect();
+    points.sort_unstable();
+    points.dedup();
+    let (ios, bytes) = facts.run.as_ref().map_or((0, 0), |run| {
+        counted(facts, run).fold((0, 0), |(ios, bytes), device| {
+            (ios + device.ios[Direction::Trim], bytes + device.bytes[Direction::Trim])
+        })
+    });
+    let mut evidence = Vec::new();
+    if ios > 0 {
+        evidence.push(Fact::new(
+            "discards that the devices counted",
+            format!("{} of {}", words::grouped(ios as f64), words::size(bytes as f64)),
+        ));
+    }
+    if !points.is_empty() {
+        evidence.push(Fact::new("mounted with discard", names(points.iter().copied())));
+    }
+    let title = if ios > 0 {
+        format!("The devices were told to forget {} during the run", words::size(bytes as f64))
+    } else if points.is_empty() {
+        return None;
+    } else {
+        format!("The filesystem at {} tells its device at once what was freed", names(points.iter().copied()))
+    };
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Note,
+        point: None,
+        title,
+        evidence,
+        threshold: "any discard in /proc/diskstats that no job asked for, or the mount option `discard` where files are written".into(),
+        next: "Keep files from being deleted or truncated meanwhile, stop `fstrim`, or mount without `discard` to compare.".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{after, before, run, severities};
+    use super::*;
+
+    #[test]
+    fn discards_that_nobody_asked_for_are_noted() {
+        assert_eq!(severities(&ABOUT, &after()), []);
+        let mut trimmed = after();
+        (run(&mut trimmed).devices[0].ios.0[2], run(&mut trimmed).devices[0].bytes.0[2]) = (3, 1 << 30);
+        assert_eq!(severities(&ABOUT, &trimmed), [Severity::Note]);
+        trimmed.jobs[0].does.0[2] = true;
+        assert_eq!(severities(&ABOUT, &trimmed), []);
+        let mut mounted = before();
+        mounted.targets[0].filesystem.as_mut().unwrap().options = vec!["discard".into()];
+        assert_eq!(severities(&ABOUT, &mounted), [Severity::Note]);
+    }
+}

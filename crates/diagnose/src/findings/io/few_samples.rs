@@ -1,0 +1,75 @@
+//! Whether the percentiles that are shown rest on enough I/Os.
+
+use kelvin_storage::probe::{BEYOND, Facts, JobFacts, JobRun};
+
+use super::{IoAbout, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-few-samples",
+    question: "Do the percentiles that are shown rest on enough I/Os?",
+    look,
+};
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let Some(run) = &facts.run else { return Vec::new() };
+    facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of(job, run)).collect()
+}
+
+fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
+    let counted = run.completion.iter().filter_map(|(direction, times)| Some((direction, (*times)?.count)));
+    // The direction with fewest I/Os is the first whose tail is a guess.
+    let (direction, count) = counted.filter(|(_, count)| *count > 0).min_by_key(|(_, count)| *count)?;
+    let beyond = |percent: f64| count as f64 * (1.0 - percent / 100.0);
+    let guessed: Vec<f64> =
+        job.percentiles.iter().copied().filter(|percent| beyond(*percent) + 1e-6 < BEYOND).collect();
+    let first = guessed.first()?;
+    let all: Vec<String> = guessed.iter().map(|percent| format!("{percent}")).collect();
+    let needed = BEYOND / (1.0 - guessed.last()?.min(99.9999) / 100.0);
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Note,
+        point: None,
+        title: format!(
+            "Percentiles of job {} from {first} on rest on fewer than ten of its {} {direction}s",
+            job.name,
+            words::grouped(count as f64)
+        ),
+        evidence: vec![
+            Fact::new(format!("{direction}s"), words::grouped(count as f64)),
+            Fact::new("percentiles with fewer than ten I/Os beyond them", all.join(", ")),
+        ],
+        threshold: "n · (1 − p) of at least 10".into(),
+        next: format!(
+            "Measure until there are {} I/Os, or do not quote them.",
+            words::grouped(needed.round())
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_storage::probe::Times;
+
+    use super::super::staged::{after, reading, run, severities};
+    use super::*;
+
+    #[test]
+    fn a_tail_of_few_is_no_percentile() {
+        let with = |count| {
+            let mut facts = reading(after());
+            let times = Times { count, mean: 1e5, median: 100_000, p99: None };
+            run(&mut facts).jobs[0].completion = kelvin_storage::PerDirection([Some(times), None, None]);
+            facts
+        };
+        assert_eq!(severities(&ABOUT, &with(10_001)), []);
+        assert_eq!(severities(&ABOUT, &with(9_000)), [Severity::Note]);
+        let found = look(&with(500)).remove(0);
+        assert_eq!(
+            found.title,
+            "Percentiles of job mixed from 99 on rest on fewer than ten of its 500 reads"
+        );
+        assert_eq!(found.next, "Measure until there are 10,000 I/Os, or do not quote them.");
+        assert_eq!(severities(&ABOUT, &after()), []);
+    }
+}

@@ -1,0 +1,107 @@
+//! Whether others used the devices.
+
+use kelvin_storage::Direction;
+use kelvin_storage::probe::{Facts, Kind};
+
+use super::{IoAbout, doing, names, reached, share, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-foreign-traffic",
+    question: "Did somebody else read from the devices or write to them?",
+    look,
+};
+
+/// Share of the devices' bytes that were not ours.
+const RED: f64 = 0.25;
+const AMBER: f64 = 0.05;
+/// Fewer bytes are a log's.
+const FEWEST: u64 = 1 << 20;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    of(facts).into_iter().collect()
+}
+
+fn of(facts: &Facts) -> Option<Finding> {
+    let run = facts.run.as_ref()?;
+    // Jobs without a device have no neighbours on it.
+    doing(facts, Direction::Read).chain(doing(facts, Direction::Write)).next()?;
+    let (own_reads, own_writes) = run.process?;
+    let (reads, writes) = (reached(facts, run, Direction::Read), reached(facts, run, Direction::Write));
+    let others: u64 = run.others.iter().map(|other| other.written).sum();
+    let foreign_reads = reads.saturating_sub(own_reads);
+    let mut foreign_writes = writes.saturating_sub(own_writes);
+    // A filesystem writes more than it was given: what no other process wrote is taken for its own.
+    let in_files = facts.targets.iter().any(|target| target.written && target.kind == Kind::File);
+    if in_files {
+        foreign_writes = foreign_writes.min(others);
+    }
+    let foreign = foreign_reads + foreign_writes;
+    let part = share(foreign, reads + writes);
+    if foreign < FEWEST || part < AMBER {
+        return None;
+    }
+    let mut evidence = vec![
+        Fact::new(
+            "the devices read and wrote",
+            format!("{} and {}", words::size(reads as f64), words::size(writes as f64)),
+        ),
+        Fact::new(
+            "this process (/proc/self/io)",
+            format!("{} and {}", words::size(own_reads as f64), words::size(own_writes as f64)),
+        ),
+    ];
+    for other in run.others.iter().filter(|other| other.read + other.written >= FEWEST / 4).take(3) {
+        let found =
+            format!("{} read, {} written", words::size(other.read as f64), words::size(other.written as f64));
+        evidence.push(Fact::new(format!("{} (process {})", other.name, other.process), found));
+    }
+    let devices = names(super::counted(facts, run).map(|device| device.name.as_str()));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if part >= RED { Severity::Red } else { Severity::Amber },
+        point: None,
+        title: format!("Of the traffic of {devices}, {} was not ours", words::percent(part)),
+        evidence,
+        threshold: "5 % of the bytes that the devices counted, less those that this process asked for; red from 25 %. Of writes to files \
+                    only what other processes are seen to write: journals and metadata are the filesystem's"
+            .into(),
+        next: "Stop what else uses the device (the processes above, if they are told), take a device of its own, and run again.".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{after, reading, run, severities};
+    use super::*;
+
+    #[test]
+    fn what_others_moved_is_told() {
+        assert_eq!(severities(&ABOUT, &after()), []);
+        let with = |extra: u64| {
+            let mut facts = reading(after());
+            run(&mut facts).devices[0].bytes.0[0] += extra;
+            severities(&ABOUT, &facts)
+        };
+        assert_eq!(with(100 << 20), []);
+        assert_eq!(with(1 << 30), [Severity::Amber]);
+        assert_eq!(with(8 << 30), [Severity::Red]);
+    }
+
+    #[test]
+    fn a_filesystems_own_writes_are_nobody_elses() {
+        let with = |others: u64| {
+            let mut facts = after();
+            let run = run(&mut facts);
+            run.devices[0].bytes.0[1] *= 2;
+            run.others[0].written = others;
+            severities(&ABOUT, &facts)
+        };
+        assert_eq!(with(1 << 20), []);
+        assert_eq!(with(3 << 30), [Severity::Amber]);
+        let mut raw = after();
+        run(&mut raw).devices[0].bytes.0[1] *= 3;
+        raw.targets[0].kind = Kind::Block;
+        assert_eq!(severities(&ABOUT, &raw), [Severity::Red]);
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether what is read is stored at all.
+
+use kelvin_storage::probe::Facts;
+
+use super::{IoAbout, stored, words};
+use crate::{Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-holes",
+    question: "Is what the jobs read stored anywhere, or are the files sparse?",
+    look,
+};
+
+/// Share of what is read from which the figure is that of zeros, and from which it is worth a word.
+pub(super) const RED: f64 = 0.05;
+pub(super) const AMBER: f64 = 0.001;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let (part, evidence) = stored(facts, |coverage| coverage.hole, "holes:");
+    if part < AMBER {
+        return Vec::new();
+    }
+    vec![Finding {
+        id: ABOUT.id,
+        severity: if part >= RED { Severity::Red } else { Severity::Amber },
+        point: None,
+        title: format!("Of what is read, {} is holes: zeros that no device is asked for", words::percent(part)),
+        evidence,
+        threshold: "a thousandth of the bytes that are read; red from a twentieth, when the mean latency may be a twentieth too \
+                    small. Holes are those of FIEMAP or of lseek (SEEK_HOLE)"
+            .into(),
+        next: "Fill the files first with `--prepare`, or let the job lay out files of its own, and run again.".into(),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{before, severities, writing};
+    use super::*;
+
+    fn with(hole: u64) -> Facts {
+        let mut facts = before();
+        facts.targets[0].coverage.as_mut().unwrap().hole = hole;
+        facts
+    }
+
+    #[test]
+    fn holes_are_told_by_how_much_of_the_region_they_are() {
+        assert_eq!(severities(&ABOUT, &with(0)), []);
+        assert_eq!(severities(&ABOUT, &with(4096)), []);
+        assert_eq!(severities(&ABOUT, &with(64 << 20)), [Severity::Amber]);
+        assert_eq!(severities(&ABOUT, &with(8 << 30)), [Severity::Red]);
+        assert_eq!(severities(&ABOUT, &writing(with(8 << 30))), [], "nobody reads");
+    }
+}

@@ -1,0 +1,175 @@
+//! Whether there is a storage device behind the target at all, and what lies between.
+
+use kelvin_storage::probe::{Facts, Layer, LayerKind};
+
+use super::{IoAbout, names};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-layers",
+    question: "Is there a storage device behind the target, and what lies between?",
+    look,
+};
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut of_filesystem = |test: &dyn Fn(&str) -> bool, severity, title: &str, next: &str| {
+        let its = facts.targets.iter().filter_map(|target| {
+            let filesystem = target.filesystem.as_ref().filter(|filesystem| test(&filesystem.kind))?;
+            Some((target.path.to_str()?, filesystem))
+        });
+        let its: Vec<_> = its.collect();
+        let Some((_, first)) = its.first() else { return };
+        found.push(finding(
+            severity,
+            title.replace("FS", &first.kind),
+            vec![Fact::new(
+                format!("filesystem of {}", names(its.iter().map(|(path, _)| *path))),
+                format!("{}, mounted at {}", first.kind, first.point.display()),
+            )],
+            next,
+        ));
+    };
+    of_filesystem(
+        &|kind| matches!(kind, "tmpfs" | "ramfs" | "hugetlbfs"),
+        Severity::Red,
+        "The files are on FS: memory is measured, and no storage",
+        "Take a directory on the storage that is meant (`directory=`); `findmnt -T DIRECTORY` tells what it is on.",
+    );
+    of_filesystem(
+        &is_remote,
+        Severity::Note,
+        "The files are on FS: another machine or program does the I/O",
+        "Look at the other side as well: the devices' counters, and what they would tell, are there.",
+    );
+    if facts.targets.iter().any(|target| target.dax) {
+        let paths =
+            facts.targets.iter().filter(|target| target.dax).filter_map(|target| target.path.to_str());
+        found.push(finding(
+            Severity::Amber,
+            "The files are on persistent memory (DAX): the CPUs copy, and no device does I/O".into(),
+            vec![Fact::new("files with the DAX attribute", names(paths))],
+            "Say so with the figure; block sizes and depths mean something else here.",
+        ));
+    }
+    let mut seen: Vec<&Layer> = Vec::new();
+    for layer in facts.devices.iter().flat_map(|device| &device.layers) {
+        if !seen.contains(&layer) {
+            seen.push(layer);
+            found.extend(of_layer(layer));
+        }
+    }
+    found
+}
+
+fn is_remote(kind: &str) -> bool {
+    kind.starts_with("nfs")
+        || kind.starts_with("fuse")
+        || matches!(
+            kind,
+            "cifs" | "smb3" | "ceph" | "9p" | "virtiofs" | "glusterfs" | "lustre" | "afs" | "beegfs"
+        )
+}
+
+fn of_layer(layer: &Layer) -> Option<Finding> {
+    let device = &layer.device;
+    let (severity, title, next) = match layer.kind {
+        LayerKind::Zram => (
+            Severity::Amber,
+            format!("The device {device} is compressed memory: the CPUs do its I/O"),
+            "Take a device of the storage that is meant; where memory is meant, say so with the figure.",
+        ),
+        LayerKind::RamDisk => (
+            Severity::Amber,
+            format!("The device {device} is memory"),
+            "Take a device of the storage that is meant; where memory is meant, say so with the figure.",
+        ),
+        LayerKind::LoopCached => (
+            Severity::Amber,
+            format!(
+                "The device {device} is a file behind the page cache: what is read twice comes from memory"
+            ),
+            "Attach it with `losetup --direct-io=on`, or measure the file or the device below it.",
+        ),
+        LayerKind::LoopDirect => (
+            Severity::Note,
+            format!("The device {device} is a file: another filesystem lies below it"),
+            "Measure the file or the device below it where the layer between is not meant.",
+        ),
+        LayerKind::Thin => (
+            Severity::Amber,
+            format!(
+                "The device {device} is a thin pool: space is given when it is first written, and what never was reads as zeros"
+            ),
+            "Write the whole region once with `--prepare` before measuring reads or overwrites.",
+        ),
+        LayerKind::Vdo => (
+            Severity::Amber,
+            format!(
+                "The device {device} compresses and removes duplicates: the figures are those of the data"
+            ),
+            "Choose `buffer_compress_percentage=` and `dedupe_percentage=` as the real data has them.",
+        ),
+        LayerKind::Network => (
+            Severity::Note,
+            format!("The device {device} is a disk of another machine"),
+            "Look at the other side and the network between as well.",
+        ),
+        LayerKind::Volume | LayerKind::Crypt | LayerKind::Multipath | LayerKind::Raid => return None,
+    };
+    let detail = if layer.detail.is_empty() { "as sysfs tells" } else { &layer.detail };
+    Some(finding(severity, title, vec![Fact::new(device.clone(), detail)], next))
+}
+
+fn finding(severity: Severity, title: String, evidence: Vec<Fact>, next: &str) -> Finding {
+    Finding {
+        id: ABOUT.id,
+        severity,
+        point: None,
+        title,
+        evidence,
+        threshold: "none: what the kernel says that the target is (mountinfo, statx, sysfs). Red where there is no storage at all"
+            .into(),
+        next: next.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{before, severities};
+    use super::*;
+
+    #[test]
+    fn memory_is_no_storage() {
+        let on = |kind: &str| {
+            let mut facts = before();
+            facts.targets[0].filesystem.as_mut().unwrap().kind = kind.into();
+            severities(&ABOUT, &facts)
+        };
+        assert_eq!(on("ext4"), []);
+        assert_eq!(on("tmpfs"), [Severity::Red]);
+        assert_eq!(on("nfs4"), [Severity::Note]);
+        let mut persistent = before();
+        persistent.targets[0].dax = true;
+        assert_eq!(severities(&ABOUT, &persistent), [Severity::Amber]);
+    }
+
+    #[test]
+    fn layers_that_change_what_is_measured_are_told() {
+        let over = |kind| {
+            let mut facts = before();
+            let layer = Layer { device: "dm-0".into(), kind, detail: String::new() };
+            facts.devices[0].layers = vec![layer.clone(), layer];
+            severities(&ABOUT, &facts)
+        };
+        for kind in
+            [LayerKind::Zram, LayerKind::RamDisk, LayerKind::LoopCached, LayerKind::Thin, LayerKind::Vdo]
+        {
+            assert_eq!(over(kind), [Severity::Amber], "{kind:?}");
+        }
+        assert_eq!(over(LayerKind::LoopDirect), [Severity::Note]);
+        for kind in [LayerKind::Volume, LayerKind::Crypt, LayerKind::Raid] {
+            assert_eq!(over(kind), [], "{kind:?}");
+        }
+    }
+}

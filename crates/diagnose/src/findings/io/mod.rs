@@ -1,0 +1,193 @@
+//! Findings about a run of I/O jobs: whether its figures tell of the storage that was meant.
+//!
+//! They are made from what was seen around the run ([`Facts`]). Those that need only what was there before are found
+//! before the run, too.
+
+mod alignment;
+mod allocating_writes;
+mod behind_schedule;
+mod compressible;
+mod cpu_bound;
+mod cpu_taken;
+mod depth_not_reached;
+mod device_cache;
+mod direct_fell_back;
+mod discard;
+mod few_samples;
+mod foreign_traffic;
+mod holes;
+mod layers;
+mod limited;
+mod not_preconditioned;
+mod not_steady;
+mod numa;
+mod page_cache;
+mod request_size;
+mod same_bytes;
+mod shared_depth;
+#[cfg(test)]
+mod staged;
+mod timer_floor;
+mod unsynced_writes;
+mod unwritten;
+mod write_amplification;
+mod zero_blocks;
+mod zoned;
+
+use kelvin_storage::Direction;
+use kelvin_storage::probe::{DeviceFacts, DeviceRun, Facts, JobFacts, RunFacts, TargetFacts};
+
+use super::words;
+use crate::{Fact, Finding};
+
+/// A finding about I/O jobs as it is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct IoAbout {
+    /// Its stable name.
+    pub id: &'static str,
+    /// The question that it answers.
+    pub question: &'static str,
+    /// Looks at the facts. Whatever they lack is no finding.
+    pub look: fn(&Facts) -> Vec<Finding>,
+}
+
+/// Every finding that is known, in the order of a reader's questions.
+const KNOWN: &[IoAbout] = &[
+    holes::ABOUT,
+    unwritten::ABOUT,
+    zero_blocks::ABOUT,
+    layers::ABOUT,
+    page_cache::ABOUT,
+    unsynced_writes::ABOUT,
+    direct_fell_back::ABOUT,
+    alignment::ABOUT,
+    zoned::ABOUT,
+    limited::ABOUT,
+    foreign_traffic::ABOUT,
+    cpu_bound::ABOUT,
+    cpu_taken::ABOUT,
+    not_steady::ABOUT,
+    behind_schedule::ABOUT,
+    depth_not_reached::ABOUT,
+    shared_depth::ABOUT,
+    same_bytes::ABOUT,
+    request_size::ABOUT,
+    allocating_writes::ABOUT,
+    write_amplification::ABOUT,
+    compressible::ABOUT,
+    timer_floor::ABOUT,
+    numa::ABOUT,
+    device_cache::ABOUT,
+    not_preconditioned::ABOUT,
+    discard::ABOUT,
+    few_samples::ABOUT,
+];
+
+/// Every finding about I/O jobs that is known.
+pub fn all() -> &'static [IoAbout] {
+    KNOWN
+}
+
+/// What the facts show, the most severe first, otherwise in the order of [`all`]. Before the run, what can be known then.
+pub fn find(facts: &Facts) -> Vec<Finding> {
+    let mut found: Vec<Finding> = KNOWN.iter().flat_map(|about| (about.look)(facts)).collect();
+    found.sort_by_key(|finding| finding.severity);
+    found
+}
+
+/// Whether the kernel's null engine does the work: no figure of it tells of a storage.
+fn is_null(job: &JobFacts) -> bool {
+    job.engine == "null"
+}
+
+/// The jobs that do I/O of a direction at all.
+fn doing(facts: &Facts, direction: Direction) -> impl Iterator<Item = &JobFacts> {
+    facts.jobs.iter().filter(move |job| job.does[direction] && !is_null(job))
+}
+
+/// Whether I/O of a direction is among the jobs', and all of it goes past the page cache.
+fn all_direct(facts: &Facts, direction: Direction) -> bool {
+    let mut jobs = doing(facts, direction).peekable();
+    jobs.peek().is_some() && jobs.all(|job| job.direct)
+}
+
+/// Whether I/O of a direction is among the jobs', and all of it goes through the page cache.
+fn all_buffered(facts: &Facts, direction: Direction) -> bool {
+    let mut jobs = doing(facts, direction).peekable();
+    jobs.peek().is_some() && jobs.all(|job| !job.direct)
+}
+
+/// A device that a target is on.
+fn device_of<'a>(facts: &'a Facts, target: &TargetFacts) -> Option<&'a DeviceFacts> {
+    facts.devices.iter().find(|device| Some(&device.name) == target.device.as_ref())
+}
+
+/// The devices that a job works on.
+fn devices_of<'a>(facts: &'a Facts, job: &'a JobFacts) -> impl Iterator<Item = &'a DeviceFacts> {
+    facts.devices.iter().filter(|device| {
+        let mut targets = job.targets.iter().filter_map(|place| facts.targets.get(*place));
+        targets.any(|target| target.device.as_ref() == Some(&device.name))
+            || job.worker_devices.contains(&device.name)
+    })
+}
+
+/// The counters that tell what reached the storage, each once.
+fn counted<'a>(facts: &'a Facts, run: &'a RunFacts) -> impl Iterator<Item = &'a DeviceRun> {
+    run.devices.iter().filter(|of| facts.devices.iter().any(|device| device.counted.contains(&of.name)))
+}
+
+/// Bytes of a direction that reached the storage, of all its users.
+fn reached(facts: &Facts, run: &RunFacts, direction: Direction) -> u64 {
+    counted(facts, run).map(|device| device.bytes[direction]).sum()
+}
+
+/// A share; nothing of nothing is none of it.
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// The part of the reading jobs' regions that `of` counts, among what was looked at: the share, and a line for each of the
+/// three targets with most.
+fn stored(
+    facts: &Facts,
+    of: impl Fn(&kelvin_storage::probe::Coverage) -> u64,
+    what: &str,
+) -> (f64, Vec<Fact>) {
+    let mut found: Vec<(u64, u64, &TargetFacts)> = facts
+        .targets
+        .iter()
+        .filter(|target| target.read)
+        .filter_map(|target| {
+            let coverage = target.coverage.as_ref()?;
+            Some((of(coverage), coverage.bytes, target))
+        })
+        .collect();
+    let whole = share(found.iter().map(|one| one.0).sum(), found.iter().map(|one| one.1).sum());
+    found.retain(|one| one.0 > 0);
+    found.sort_by_key(|one| std::cmp::Reverse(one.0));
+    let line = |(part, bytes, target): &(u64, u64, &TargetFacts)| {
+        let found = format!("{what} {} of {}", words::size(*part as f64), words::size(*bytes as f64));
+        Fact::new(target.path.display().to_string(), found)
+    };
+    (whole, found.iter().take(3).map(line).collect())
+}
+
+/// Names, the first three of them.
+fn names<'a>(all: impl Iterator<Item = &'a str>) -> String {
+    let all: Vec<&str> = all.collect();
+    let shown = all.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+    if all.len() > 3 { format!("{shown} and {} more", all.len() - 3) } else { shown }
+}
+
+/// Nanoseconds as people read them.
+fn nanos(value: f64) -> String {
+    if value < 1e3 {
+        format!("{} ns", words::number(value.round()))
+    } else if value < 1e6 {
+        format!("{} µs", words::number(value / 1e3))
+    } else if value < 1e9 {
+        format!("{} ms", words::number(value / 1e6))
+    } else {
+        format!("{} s", words::number(value / 1e9))
+    }
+}

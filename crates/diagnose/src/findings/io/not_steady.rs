@@ -1,0 +1,122 @@
+//! Whether bandwidth kept its level.
+
+use kelvin_storage::Direction;
+use kelvin_storage::probe::{Facts, JobFacts, JobRun};
+
+use super::super::not_steady::{FEWEST, THRESHOLD, judge};
+use super::{IoAbout, is_null, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout =
+    IoAbout { id: "io-not-steady", question: "Did bandwidth keep its level, or fall off a cliff?", look };
+
+/// A level that is lower by so much than the one before is a cliff: a cache that is full, cells that have to be erased.
+const CLIFF: f64 = 0.3;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let Some(run) = &facts.run else { return Vec::new() };
+    facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of(job, run)).collect()
+}
+
+fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
+    if is_null(job) || run.ios.0 == [0; 3] {
+        return None;
+    }
+    if run.series.len() < FEWEST {
+        // Where no second was told, nothing is known.
+        return (!run.series.is_empty()).then(|| too_short(job, run));
+    }
+    let found = judge(&run.series, run.step)?;
+    let mut evidence = found.evidence("MB/s", |round| words::number(round / 1e6));
+    let cliff = cliff(run).filter(|_| job.does[Direction::Write]);
+    let title = match cliff {
+        Some(Cliff { before, after, moved }) => {
+            evidence.push(Fact::new(
+                "level before and after the cliff",
+                format!("{} and {}", words::rate(before), words::rate(after)),
+            ));
+            format!(
+                "Job {} fell from {} to {} after {}",
+                job.name,
+                words::rate(before),
+                words::rate(after),
+                words::size(moved)
+            )
+        }
+        None => found.title(&format!("Bandwidth of job {}", job.name)),
+    };
+    Some(Finding {
+        id: ABOUT.id,
+        severity: found.severity,
+        point: None,
+        title,
+        evidence,
+        threshold: THRESHOLD.into(),
+        next: "Measure for longer, or until it is steady (`steadystate=`); for writes to an SSD fill it first, twice over, and then write at \
+               random until the level holds."
+            .into(),
+    })
+}
+
+struct Cliff {
+    before: f64,
+    after: f64,
+    moved: f64,
+}
+
+/// The first place where the level fell for good.
+fn cliff(run: &JobRun) -> Option<Cliff> {
+    let points =
+        kelvin_stats::change_points::find(&run.series, &kelvin_stats::change_points::Options::default());
+    let point = points.into_iter().find(|point| point.after < (1.0 - CLIFF) * point.before)?;
+    let moved: f64 = run.series.iter().take(point.index).map(|rate| rate * run.step).sum();
+    Some(Cliff { before: point.before, after: point.after, moved })
+}
+
+fn too_short(job: &JobFacts, run: &JobRun) -> Finding {
+    Finding {
+        id: ABOUT.id,
+        severity: Severity::Note,
+        point: None,
+        title: format!("Job {} is too short to tell whether its bandwidth kept its level", job.name),
+        evidence: vec![Fact::new("whole seconds measured", run.series.len().to_string())],
+        threshold: format!("{FEWEST} s: five rounds of two"),
+        next: "Measure for longer (`runtime=` with `time_based=1`): 60 s at least for a figure to be quoted."
+            .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{after, run, severities};
+    use super::*;
+
+    fn with(series: Vec<f64>) -> Facts {
+        let mut facts = after();
+        run(&mut facts).jobs[0].series = series;
+        facts
+    }
+
+    fn scattered(level: impl Fn(usize) -> f64) -> Vec<f64> {
+        (0..120).map(|i| level(i) * (1.0 + 0.02 * ((i * 37 % 11) as f64 / 5.0 - 1.0))).collect()
+    }
+
+    #[test]
+    fn a_level_that_holds_is_nothing_and_few_seconds_are_a_note() {
+        assert_eq!(severities(&ABOUT, &after()), []);
+        assert_eq!(severities(&ABOUT, &with(vec![1e8; 4])), [Severity::Note]);
+        assert_eq!(severities(&ABOUT, &with(vec![])), []);
+    }
+
+    #[test]
+    fn a_cliff_is_told_with_the_bytes_before_it() {
+        let fallen = with(scattered(|i| if i < 50 { 400e6 } else { 100e6 }));
+        assert_eq!(severities(&ABOUT, &fallen), [Severity::Red]);
+        let title = look(&fallen).remove(0).title;
+        assert_eq!(title, "Job mixed fell from 400 MB/s to 100 MB/s after 19 GB");
+        let mut read = fallen;
+        read.jobs[0].does.0[1] = false;
+        let title = look(&read).remove(0).title;
+        assert!(title.starts_with("Bandwidth of job mixed did not keep its level"), "{title}");
+    }
+}

@@ -1,0 +1,113 @@
+//! Whether the device saw I/Os of the length that was asked for.
+
+use kelvin_storage::Direction;
+use kelvin_storage::probe::Facts;
+
+use super::{IoAbout, all_direct, counted, share, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-request-size",
+    question: "Did the device see I/Os of the length that was asked for, or were they split or merged?",
+    look,
+};
+
+/// How far the mean length at the device may be from the jobs'.
+const APART: f64 = 0.1;
+/// The device's bytes must be the jobs' for its requests to be: within this of each other.
+const SAME: f64 = 0.2;
+/// I/Os that say something.
+const FEWEST: u64 = 100;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    [Direction::Read, Direction::Write].into_iter().filter_map(|direction| of(facts, direction)).collect()
+}
+
+fn of(facts: &Facts, direction: Direction) -> Option<Finding> {
+    let run = facts.run.as_ref()?;
+    let (ios, bytes) = (run.ios[direction], run.claimed[direction]);
+    let (device_ios, device_bytes) = counted(facts, run)
+        .fold((0, 0), |(ios, bytes), device| (ios + device.ios[direction], bytes + device.bytes[direction]));
+    // Through the page cache the kernel reads ahead and writes back in lengths of its own.
+    if ios < FEWEST || device_ios == 0 || !all_direct(facts, direction) {
+        return None;
+    }
+    if (device_bytes as f64 / bytes as f64 - 1.0).abs() > SAME {
+        return None;
+    }
+    let (asked, seen) = (bytes as f64 / ios as f64, device_bytes as f64 / device_ios as f64);
+    let how = if seen < asked * (1.0 - APART) {
+        "split"
+    } else if seen > asked * (1.0 + APART) {
+        "merged"
+    } else {
+        return None;
+    };
+    let merges: u64 = counted(facts, run).map(|device| device.merges[direction]).sum();
+    let seconds = run.seconds.max(f64::MIN_POSITIVE);
+    let mut evidence = vec![
+        Fact::new(
+            format!("{direction}s of the jobs"),
+            format!("{} a second of {}", words::grouped(ios as f64 / seconds), words::size(asked)),
+        ),
+        Fact::new(
+            format!("{direction}s of the device"),
+            format!("{} a second of {}", words::grouped(device_ios as f64 / seconds), words::size(seen)),
+        ),
+        Fact::new("merged by the kernel", words::percent(share(merges, merges + device_ios))),
+    ];
+    let device = facts.devices.iter().find(|device| device.queue.longest.is_some());
+    if let Some((device, longest)) = device.and_then(|device| Some((device, device.queue.longest?))) {
+        evidence.push(Fact::new(format!("longest request of {}", device.disk), words::size(longest as f64)));
+        let chunk = device
+            .queue
+            .chunk
+            .map(|chunk| Fact::new("no request crosses a multiple of", words::size(chunk as f64)));
+        evidence.extend(chunk);
+    }
+    let next = if how == "split" {
+        "Quote both lengths; to have them agree take a smaller `bs=`, or raise queue/max_sectors_kb where the device can \
+         (max_hw_sectors_kb)."
+    } else {
+        "Quote bandwidth, and the device's I/Os a second; `echo 2 > queue/nomerges` shows the difference."
+    };
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: None,
+        title: format!("The device's {direction}s were {how}: {} each, and not {}", words::size(seen), words::size(asked)),
+        evidence,
+        threshold: "mean length at the device (/proc/diskstats) and at the jobs more than 10 % apart, where their bytes agree to 20 %".into(),
+        next: next.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{after, buffered, run, severities};
+    use super::*;
+
+    fn with(factor: f64) -> Facts {
+        let mut facts = after();
+        let run = run(&mut facts);
+        run.devices[0].ios.0[0] = (run.ios.0[0] as f64 * factor) as u64;
+        facts
+    }
+
+    #[test]
+    fn split_and_merged_requests_are_told() {
+        assert_eq!(severities(&ABOUT, &with(1.0)), []);
+        assert_eq!(severities(&ABOUT, &with(1.05)), []);
+        assert_eq!(severities(&ABOUT, &with(4.0)), [Severity::Amber]);
+        assert!(
+            look(&with(4.0))[0].title.contains("split: 1.0 kB each, and not 4.0 kB"),
+            "{:?}",
+            look(&with(4.0))
+        );
+        assert!(look(&with(0.25))[0].title.contains("merged: 16 kB each"), "{:?}", look(&with(0.25)));
+        assert_eq!(severities(&ABOUT, &buffered(with(4.0))), []);
+        let mut foreign = with(4.0);
+        run(&mut foreign).devices[0].bytes.0[0] *= 2;
+        assert_eq!(severities(&ABOUT, &foreign), [], "whose requests are they?");
+    }
+}

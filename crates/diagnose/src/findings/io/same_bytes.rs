@@ -1,0 +1,56 @@
+//! Whether several workers go through the same bytes in the same order.
+
+use kelvin_storage::Direction;
+use kelvin_storage::probe::Facts;
+
+use super::{IoAbout, is_null};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-same-bytes",
+    question: "Do several workers go through the same bytes one behind the other?",
+    look,
+};
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let jobs = facts.jobs.iter().filter(|job| job.same_bytes > 1 && !is_null(job));
+    jobs.map(|job| {
+        let what = if job.does[Direction::Write] { "write" } else { "read" };
+        // What the first one read, the others find in the page cache.
+        let cached = !job.direct && job.does[Direction::Read];
+        Finding {
+            id: ABOUT.id,
+            severity: if cached { Severity::Red } else { Severity::Amber },
+            point: None,
+            title: format!("Of job {}, {} workers {what} the same bytes from the same place on", job.name, job.same_bytes),
+            evidence: vec![
+                Fact::new("workers", job.workers.to_string()),
+                Fact::new("beginning at one place of one target", job.same_bytes.to_string()),
+            ],
+            threshold: "two workers with sequential I/O that begin at one offset; red where the page cache answers all but the first"
+                .into(),
+            next: "Give each its own part with `offset_increment=` (such as `offset_increment=25%` for four), or its own file (without \
+                   `filename=`)."
+                .into(),
+        }
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{before, buffered, severities};
+    use super::*;
+
+    #[test]
+    fn workers_in_each_others_steps_are_told() {
+        let with = |same| {
+            let mut facts = before();
+            (facts.jobs[0].same_bytes, facts.jobs[0].workers) = (same, 4);
+            facts
+        };
+        assert_eq!(severities(&ABOUT, &with(1)), []);
+        assert_eq!(severities(&ABOUT, &with(4)), [Severity::Amber]);
+        assert_eq!(severities(&ABOUT, &buffered(with(4))), [Severity::Red]);
+    }
+}

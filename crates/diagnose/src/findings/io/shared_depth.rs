@@ -1,0 +1,73 @@
+//! One job over several devices: how much of its depth each of them has.
+
+use kelvin_storage::probe::{Facts, JobFacts, JobRun};
+
+use super::{IoAbout, is_null, nanos, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout =
+    IoAbout { id: "io-shared-depth", question: "Does one job share its depth among several devices?", look };
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let run = |place| facts.run.as_ref().and_then(|run| run.jobs.get(place));
+    facts.jobs.iter().enumerate().filter_map(|(place, job)| of(job, run(place))).collect()
+}
+
+fn of(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
+    let devices = job.worker_devices.len();
+    if is_null(job) || devices < 2 {
+        return None;
+    }
+    let depth = if job.asynchronous { job.depth } else { 1 };
+    let each = f64::from(depth) / devices as f64;
+    let mut evidence = vec![
+        Fact::new("devices of a worker", super::names(job.worker_devices.iter().map(String::as_str))),
+        Fact::new("I/Os of a worker at a time", depth.to_string()),
+    ];
+    for (device, ios, mean) in run.map(|run| run.devices.as_slice()).unwrap_or_default() {
+        evidence.push(Fact::new(
+            device.clone(),
+            format!("{} I/Os, mean {}", words::grouped(*ios as f64), nanos(*mean)),
+        ));
+    }
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if each < 1.0 { Severity::Amber } else { Severity::Note },
+        point: None,
+        title: format!(
+            "Job {} has {} I/Os at a time for {devices} devices: {} for each, as long as they are equally fast",
+            job.name,
+            depth,
+            words::number(each)
+        ),
+        evidence,
+        threshold: "two devices; amber where there is less than one I/O for each: some of them are then idle at any time".into(),
+        next: "Take `--per-target` for a job on each device, or raise `iodepth=` to what each is to have times their number: a slow \
+               device holds the queue of the others."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{after, before, run, severities};
+    use super::*;
+
+    #[test]
+    fn the_depth_for_each_device_is_told() {
+        let with = |depth, devices: &[&str], asynchronous| {
+            let mut facts = before();
+            facts.jobs[0].worker_devices = devices.iter().map(|name| (*name).to_owned()).collect();
+            (facts.jobs[0].depth, facts.jobs[0].asynchronous) = (depth, asynchronous);
+            severities(&ABOUT, &facts)
+        };
+        assert_eq!(with(8, &["sda"], true), []);
+        assert_eq!(with(8, &["sda", "sdb"], true), [Severity::Note]);
+        assert_eq!(with(1, &["sda", "sdb"], true), [Severity::Amber]);
+        assert_eq!(with(8, &["sda", "sdb"], false), [Severity::Amber]);
+        let mut ran = after();
+        ran.jobs[0].worker_devices.push("sdb".into());
+        run(&mut ran).jobs[0].devices = vec![("sda".into(), 1000, 9e4), ("sdb".into(), 1000, 9e6)];
+        assert_eq!(look(&ran)[0].evidence[3], Fact::new("sdb", "1,000 I/Os, mean 9 ms"));
+    }
+}

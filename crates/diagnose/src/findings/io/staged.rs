@@ -1,0 +1,219 @@
+//! Facts as a healthy run has them, which a test changes in one thing.
+
+use kelvin_storage::PerDirection;
+use kelvin_storage::probe::*;
+
+use super::IoAbout;
+use crate::Severity;
+
+const GIB: u64 = 1 << 30;
+
+/// Before the run: one job reads and overwrites a fully written file of 8 GiB on an NVMe disk of 64 GiB at random, past
+/// the page cache, eight at a time.
+pub(super) fn before() -> Facts {
+    let sample =
+        Content { blocks: 64, block: 4096, zero: 0, distinct: 64, compressed: 1.0, ..Content::default() };
+    Facts {
+        host: HostFacts {
+            kernel: "6.18.0".into(),
+            cpus: 4,
+            nodes: 1,
+            clock_source: Some("tsc".into()),
+            timer_floor: Some(22.0),
+            ring_floor: Some(400.0),
+            memory: Some(16 * GIB),
+            memory_available: Some(12 * GIB),
+            ..HostFacts::default()
+        },
+        jobs: vec![JobFacts {
+            name: "mixed".into(),
+            workers: 1,
+            engine: "io_uring".into(),
+            asynchronous: true,
+            depth: 8,
+            direct: true,
+            does: PerDirection([true, true, false]),
+            random: true,
+            block: PerDirection([(4096, 4096), (4096, 4096), (0, 0)]),
+            aligned: 4096,
+            targets: vec![0],
+            worker_targets: 1,
+            worker_devices: vec!["nvme0n1".into()],
+            same_bytes: 1,
+            repeats: true,
+            buffers: Some(sample.clone()),
+            percentiles: vec![50.0, 99.0, 99.9],
+            ..JobFacts::default()
+        }],
+        targets: vec![TargetFacts {
+            path: "/data/file".into(),
+            region: (0, 8 * GIB),
+            size: Some(8 * GIB),
+            read: true,
+            written: true,
+            direct: true,
+            device: Some("nvme0n1".into()),
+            filesystem: Some(Filesystem { kind: "ext4".into(), point: "/data".into(), options: vec![] }),
+            alignment: Some(Alignment { memory: 512, offset: 512, source: "statx".into() }),
+            coverage: Some(Coverage {
+                bytes: 8 * GIB,
+                extents: 70,
+                synced: true,
+                by: "fiemap".into(),
+                ..Coverage::default()
+            }),
+            cached: Some(Cached::default()),
+            sample: Some(sample),
+            ..TargetFacts::default()
+        }],
+        devices: vec![DeviceFacts {
+            name: "nvme0n1".into(),
+            number: "259:0".into(),
+            disk: "nvme0n1".into(),
+            leaves: vec!["nvme0n1".into()],
+            counted: vec!["nvme0n1".into()],
+            size: 64 * GIB,
+            queue: Queue {
+                scheduler: Some("none".into()),
+                longest: Some(1 << 20),
+                logical: Some(512),
+                physical: Some(512),
+                write_cache: Some("write back".into()),
+                rotational: Some(false),
+                zoned: Some("none".into()),
+                write_back_throttle: Some(2000),
+                ..Queue::default()
+            },
+            ..DeviceFacts::default()
+        }],
+        ..Facts::default()
+    }
+}
+
+/// The same after a run of a minute: 100,000 I/Os a second, half of them reads, 80 µs each.
+pub(super) fn after() -> Facts {
+    let mut facts = before();
+    let (ios, bytes) = (3_000_000, 3_000_000 * 4096);
+    let per = |value: u64| PerDirection([value, value, 0]);
+    let times = Times { count: ios, mean: 79_000.0, median: 75_000, p99: Some(150_000) };
+    facts.run = Some(RunFacts {
+        seconds: 60.0,
+        claimed: per(bytes),
+        ios: per(ios),
+        process: Some((bytes, bytes)),
+        devices: vec![DeviceRun {
+            name: "nvme0n1".into(),
+            ios: per(ios + 500),
+            bytes: per(bytes + (4 << 20)),
+            busy: 60_000,
+            ..DeviceRun::default()
+        }],
+        others: vec![Other { name: "journald".into(), process: 400, read: 0, written: 1 << 20 }],
+        cpu: CpuRun { busy: Some(0.2), steal: Some(0.0), throttled: Some(0.0) },
+        jobs: vec![JobRun {
+            workers: 1,
+            seconds: 60.0,
+            ios: per(ios),
+            bytes: per(bytes),
+            depth: Some(7.9),
+            issued_depth: Some(7.8),
+            cpu: 0.4,
+            cpu_per_io: Some(4000.0),
+            run_delay: Some(0.001),
+            completion: PerDirection([Some(times), Some(times), None]),
+            // Scatters by 2 % without a trend.
+            series: (0..60).map(|i| 409.6e6 * (1.0 + 0.02 * ((i * 37 % 11) as f64 / 5.0 - 1.0))).collect(),
+            step: 1.0,
+            ..JobRun::default()
+        }],
+        ..RunFacts::default()
+    });
+    facts.targets[0].after = Some(TargetAfter {
+        size: 8 * GIB,
+        cached: Some(Cached::default()),
+        moved: PerDirection([bytes, bytes, 0]),
+    });
+    facts
+}
+
+/// The run of [`after`], to be changed.
+pub(super) fn run(facts: &mut Facts) -> &mut RunFacts {
+    facts.run.as_mut().unwrap()
+}
+
+/// The same through the page cache.
+pub(super) fn buffered(mut facts: Facts) -> Facts {
+    facts.jobs[0].direct = false;
+    (facts.targets[0].direct, facts.targets[0].buffered) = (false, true);
+    facts
+}
+
+/// The same with reads only.
+pub(super) fn reading(mut facts: Facts) -> Facts {
+    facts.jobs[0].does.0[1] = false;
+    facts.targets[0].written = false;
+    if let Some(run) = &mut facts.run {
+        (run.claimed.0[1], run.ios.0[1]) = (0, 0);
+        (run.devices[0].bytes.0[1], run.devices[0].ios.0[1]) = (0, 0);
+        run.process = run.process.map(|process| (process.0, 0));
+        (run.jobs[0].bytes.0[1], run.jobs[0].ios.0[1]) = (0, 0);
+    }
+    facts
+}
+
+/// The same with writes only.
+pub(super) fn writing(mut facts: Facts) -> Facts {
+    facts.jobs[0].does.0[0] = false;
+    facts.targets[0].read = false;
+    if let Some(run) = &mut facts.run {
+        (run.claimed.0[0], run.ios.0[0]) = (0, 0);
+        (run.devices[0].bytes.0[0], run.devices[0].ios.0[0]) = (0, 0);
+        run.process = run.process.map(|process| (0, process.1));
+        (run.jobs[0].bytes.0[0], run.jobs[0].ios.0[0]) = (0, 0);
+    }
+    facts
+}
+
+/// How severe what a finding says of these facts is; looks at its words as well.
+pub(super) fn severities(about: &IoAbout, facts: &Facts) -> Vec<Severity> {
+    let found = (about.look)(facts);
+    let small =
+        |text: &str| text.is_empty() || text.starts_with(|first: char| first.is_lowercase() || first == '`');
+    for finding in &found {
+        assert_eq!(finding.id, about.id);
+        assert!(!small(&finding.title) && !finding.title.ends_with('.'), "title: {}", finding.title);
+        assert!(!small(&finding.next) && finding.next.ends_with('.'), "next: {}", finding.next);
+        assert!(!finding.evidence.is_empty() && !finding.threshold.is_empty(), "{finding:?}");
+    }
+    found.iter().map(|finding| finding.severity).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find;
+    use super::*;
+
+    #[test]
+    fn a_healthy_run_has_no_finding_but_notes() {
+        for facts in [before(), after(), reading(after()), writing(after())] {
+            let grave: Vec<_> =
+                find(&facts).into_iter().filter(|one| one.severity != Severity::Note).collect();
+            assert_eq!(grave, []);
+        }
+        assert_eq!(find(&Facts::default()), []);
+    }
+
+    #[test]
+    fn facts_come_back_from_their_text_with_the_same_findings() {
+        let mut facts = after();
+        facts.targets[0].coverage.as_mut().unwrap().hole = 4 * GIB;
+        let text = serde_json::to_string(&facts).unwrap();
+        assert!(text.len() < 8000, "{}", text.len());
+        let back: Facts = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), text);
+        assert_eq!(find(&back), find(&facts));
+        // What an older version did not see is not there.
+        let older: Facts = serde_json::from_str("{\"jobs\":[{\"name\":\"a\"}]}").unwrap();
+        assert_eq!(find(&older), []);
+    }
+}

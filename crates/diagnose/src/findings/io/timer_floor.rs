@@ -1,0 +1,113 @@
+//! How much of the latencies is the measuring itself.
+
+use kelvin_storage::Direction;
+use kelvin_storage::probe::Facts;
+
+use super::{IoAbout, is_null, nanos, share, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-timer-floor",
+    question: "How much of the latencies is the clock and the ring, and not the storage?",
+    look,
+};
+
+/// A clock that is read without a system call takes some 25 ns; one that takes longer is another source.
+const SLOW: f64 = 100.0;
+/// Share of the median latency.
+const NOTE: f64 = 0.1;
+const AMBER: f64 = 0.5;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    clock(facts).into_iter().chain(floor(facts)).collect()
+}
+
+fn clock(facts: &Facts) -> Option<Finding> {
+    let took = facts.host.timer_floor.filter(|took| *took > SLOW)?;
+    facts.jobs.first()?;
+    let source = facts.host.clock_source.as_deref().unwrap_or("unknown");
+    Some(finding(
+        Severity::Amber,
+        format!("Reading the time takes {}: the kernel's clock source is {source}", nanos(took)),
+        vec![Fact::new("one reading of the clock", nanos(took)), Fact::new("clock source", source)],
+    ))
+}
+
+fn floor(facts: &Facts) -> Option<Finding> {
+    let run = facts.run.as_ref()?;
+    let ring = facts.host.ring_floor?;
+    let found = facts.jobs.iter().zip(&run.jobs).filter(|(job, _)| job.engine == "io_uring" && !is_null(job));
+    let (job, median) = found
+        .flat_map(|(job, run)| {
+            let times = [Direction::Read, Direction::Write]
+                .into_iter()
+                .filter_map(|direction| run.completion[direction]);
+            times.map(move |times| (job, times.median))
+        })
+        .min_by_key(|(_, median)| *median)?;
+    let part = share(ring as u64, median);
+    if part < NOTE {
+        return None;
+    }
+    let mut evidence = vec![
+        Fact::new("nothing through the ring, one at a time, median", nanos(ring)),
+        Fact::new(format!("median completion of job {}", job.name), nanos(median as f64)),
+    ];
+    evidence.extend(facts.host.timer_floor.map(|took| Fact::new("one reading of the clock", nanos(took))));
+    evidence.extend(
+        facts.host.idle_driver.as_ref().map(|driver| Fact::new("idle CPUs are put to sleep by", driver)),
+    );
+    evidence.extend(facts.host.governor.as_ref().map(|governor| Fact::new("frequency governor", governor)));
+    Some(finding(
+        if part >= AMBER { Severity::Amber } else { Severity::Note },
+        format!(
+            "Of the median latency of job {}, {} is the way through the kernel",
+            job.name,
+            words::percent(part.min(1.0))
+        ),
+        evidence,
+    ))
+}
+
+fn finding(severity: Severity, title: String, evidence: Vec<Fact>) -> Finding {
+    Finding {
+        id: ABOUT.id,
+        severity,
+        point: None,
+        title,
+        evidence,
+        threshold: "a clock that takes more than 100 ns to read; a no-operation through io_uring of a tenth of the median completion, amber \
+                    from half"
+            .into(),
+        next: "Say so with latencies at depth 1; a clock source of `tsc` (or `kvm-clock`) and a governor of `performance` lower the floor."
+            .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{after, before, run, severities};
+    use super::*;
+
+    #[test]
+    fn a_slow_clock_is_told_before() {
+        let mut facts = before();
+        assert_eq!(severities(&ABOUT, &facts), []);
+        (facts.host.timer_floor, facts.host.clock_source) = (Some(1200.0), Some("hpet".into()));
+        assert_eq!(severities(&ABOUT, &facts), [Severity::Amber]);
+    }
+
+    #[test]
+    fn a_floor_near_the_latency_is_told_after() {
+        let with = |median| {
+            let mut facts = after();
+            for times in run(&mut facts).jobs[0].completion.0.iter_mut().flatten() {
+                times.median = median;
+            }
+            severities(&ABOUT, &facts)
+        };
+        assert_eq!(with(75_000), []);
+        assert_eq!(with(2000), [Severity::Note]);
+        assert_eq!(with(600), [Severity::Amber]);
+    }
+}

@@ -1,0 +1,80 @@
+//! Whether what was written had reached the storage when the run ended.
+
+use kelvin_storage::Direction;
+use kelvin_storage::probe::Facts;
+
+use super::{IoAbout, all_buffered, doing, reached, share, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-unsynced-writes",
+    question: "Had what was written reached the storage when the run ended?",
+    look,
+};
+
+/// Share of the written bytes that no device had.
+const RED: f64 = 0.5;
+const AMBER: f64 = 0.1;
+/// Fewer bytes than this are no load.
+const FEWEST: u64 = 1 << 20;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    of(facts).into_iter().collect()
+}
+
+fn of(facts: &Facts) -> Option<Finding> {
+    let run = facts.run.as_ref().filter(|run| !run.devices.is_empty())?;
+    let claimed = run.claimed[Direction::Write];
+    if claimed < FEWEST
+        || !all_buffered(facts, Direction::Write)
+        || doing(facts, Direction::Write).any(|job| job.syncs)
+    {
+        return None;
+    }
+    let written = reached(facts, run, Direction::Write);
+    let kept = 1.0 - share(written, claimed);
+    if kept < AMBER {
+        return None;
+    }
+    let dirty: u64 =
+        facts.targets.iter().filter_map(|target| Some(target.after.as_ref()?.cached?.dirty)).sum();
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if kept >= RED { Severity::Red } else { Severity::Amber },
+        point: None,
+        title: format!("Of what was written, {} had not reached a device when the run ended", words::percent(kept)),
+        evidence: vec![
+            Fact::new("the jobs wrote", words::size(claimed as f64)),
+            Fact::new("the devices wrote, for everybody", words::size(written as f64)),
+            Fact::new("of the files still dirty in memory", words::size(dirty as f64)),
+        ],
+        threshold: "a tenth of the bytes; red from half: most of the figure is then that of memory. A block that is written again \
+                    before it reached the device counts once there"
+            .into(),
+        next: "Where the storage is meant: `direct=1`, or `end_fsync=1` (which the time then includes), or `fsync=` as the program has \
+               that is meant."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{after, buffered, run, severities, writing};
+    use super::*;
+
+    #[test]
+    fn what_stayed_in_memory_is_told() {
+        let with = |share: u64| {
+            let mut facts = buffered(writing(after()));
+            run(&mut facts).devices[0].bytes.0[1] = 3_000_000 * 4096 * share / 100;
+            facts
+        };
+        assert_eq!(severities(&ABOUT, &with(98)), []);
+        assert_eq!(severities(&ABOUT, &with(70)), [Severity::Amber]);
+        assert_eq!(severities(&ABOUT, &with(2)), [Severity::Red]);
+        let mut synced = with(2);
+        synced.jobs[0].syncs = true;
+        assert_eq!(severities(&ABOUT, &synced), []);
+        assert_eq!(severities(&ABOUT, &writing(after())), []);
+    }
+}

@@ -1,0 +1,49 @@
+//! Whether what is read was ever written.
+
+use kelvin_storage::probe::Facts;
+
+use super::holes::{AMBER, RED};
+use super::{IoAbout, stored, words};
+use crate::{Finding, Severity};
+
+pub(super) const ABOUT: IoAbout =
+    IoAbout { id: "io-unwritten", question: "Was what the jobs read ever written, or only reserved?", look };
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let (part, evidence) = stored(facts, |coverage| coverage.unwritten, "reserved and never written:");
+    if part < AMBER {
+        return Vec::new();
+    }
+    vec![Finding {
+        id: ABOUT.id,
+        severity: if part >= RED { Severity::Red } else { Severity::Amber },
+        point: None,
+        title: format!(
+            "Of what is read, {} was reserved and never written: zeros that no device is asked for",
+            words::percent(part)
+        ),
+        evidence,
+        threshold: "a thousandth of the bytes that are read; red from a twentieth. Extents with FIEMAP's UNWRITTEN flag, as \
+                    `fallocate` makes them; the file's size and blocks look full"
+            .into(),
+        next: "Write the files once with `--prepare` and run again; `fallocate=none` alone does not fill a file.".into(),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{before, severities};
+    use super::*;
+
+    #[test]
+    fn reserved_space_is_told_from_written() {
+        let with = |unwritten| {
+            let mut facts = before();
+            facts.targets[0].coverage.as_mut().unwrap().unwritten = unwritten;
+            facts
+        };
+        assert_eq!(severities(&ABOUT, &with(0)), []);
+        assert_eq!(severities(&ABOUT, &with(64 << 20)), [Severity::Amber]);
+        assert_eq!(severities(&ABOUT, &with(8 << 30)), [Severity::Red]);
+    }
+}

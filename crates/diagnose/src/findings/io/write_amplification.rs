@@ -1,0 +1,88 @@
+//! How much more was written than the jobs wrote.
+
+use kelvin_storage::Direction;
+use kelvin_storage::probe::{Facts, Kind, LayerKind};
+
+use super::{IoAbout, counted, doing, reached, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-write-amplification",
+    question: "How much more reached the device than the jobs wrote?",
+    look,
+};
+
+/// Bytes at the device for a byte of the jobs.
+const NOTE: f64 = 1.05;
+const AMBER: f64 = 1.25;
+/// Fewer bytes are one commit of a journal.
+const FEWEST: u64 = 4 << 20;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    of(facts).into_iter().collect()
+}
+
+fn of(facts: &Facts) -> Option<Finding> {
+    let run = facts.run.as_ref()?;
+    let claimed = run.claimed[Direction::Write];
+    // Between a filesystem or an array and the device; on a bare device what is more is somebody else's.
+    let arrays =
+        facts.devices.iter().flat_map(|device| &device.layers).any(|layer| layer.kind == LayerKind::Raid);
+    let files = facts.targets.iter().any(|target| target.written && target.kind == Kind::File);
+    let stays = doing(facts, Direction::Write).any(|job| !job.direct && !job.syncs);
+    if claimed < FEWEST || stays || !(files || arrays) {
+        return None;
+    }
+    let others: u64 = run.others.iter().map(|other| other.written).sum();
+    let written = reached(facts, run, Direction::Write);
+    let caused = written.saturating_sub(others);
+    let factor = caused as f64 / claimed as f64;
+    if factor < NOTE || caused - claimed < FEWEST {
+        return None;
+    }
+    let flushes: u64 = counted(facts, run).map(|device| device.flushes).sum();
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if factor >= AMBER { Severity::Amber } else { Severity::Note },
+        point: None,
+        title: format!("For each byte that the jobs wrote, {factor:.2} reached the device"),
+        evidence: vec![
+            Fact::new("the jobs wrote", words::size(claimed as f64)),
+            Fact::new("the devices wrote", words::size(written as f64)),
+            Fact::new("of that, other processes at most", words::size(others as f64)),
+            Fact::new("flushes of the devices", words::grouped(flushes as f64)),
+        ],
+        threshold: "5 % more than the jobs wrote, amber from 25 %: journal, metadata, copies. What other processes wrote is left out"
+            .into(),
+        next: "Overwrite files that are filled (`--prepare`) where the filesystem's own work is not meant; measure the bare device to know \
+               its share."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{after, reading, run, severities};
+    use super::*;
+
+    #[test]
+    fn a_journals_share_is_told() {
+        let with = |percent: u64| {
+            let mut facts = after();
+            let run = run(&mut facts);
+            run.devices[0].bytes.0[1] = run.claimed.0[1] * percent / 100;
+            facts
+        };
+        assert_eq!(severities(&ABOUT, &with(101)), []);
+        assert_eq!(severities(&ABOUT, &with(110)), [Severity::Note]);
+        assert_eq!(severities(&ABOUT, &with(200)), [Severity::Amber]);
+        assert_eq!(severities(&ABOUT, &reading(with(200))), []);
+        let mut raw = with(200);
+        raw.targets[0].kind = Kind::Block;
+        assert_eq!(severities(&ABOUT, &raw), []);
+        let mut foreign = with(200);
+        let claimed = 3_000_000 * 4096;
+        run(&mut foreign).others[0].written = claimed;
+        assert_eq!(severities(&ABOUT, &foreign), []);
+    }
+}

@@ -1,0 +1,134 @@
+//! Whether there is anything in the blocks that are read.
+
+use kelvin_storage::probe::{Content, Facts, Kind, TargetFacts};
+
+use super::{IoAbout, device_of, nanos, share, words};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-zero-blocks",
+    question: "Is there anything in the blocks that are read, or does the storage answer zeros from its map?",
+    look,
+};
+
+/// Share of the sampled blocks. A device that was in use has few; one that was trimmed or never written has nearly all.
+const RED: f64 = 0.5;
+const AMBER: f64 = 0.05;
+/// Of a file the filesystem reads what was written, be it zeros: only storage that compresses skips them.
+const OF_FILE: f64 = 0.25;
+/// Sampled blocks that say something.
+const FEWEST: u32 = 16;
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    facts.targets.iter().filter(|target| target.read).filter_map(|target| of(facts, target)).collect()
+}
+
+fn of(facts: &Facts, target: &TargetFacts) -> Option<Finding> {
+    let sample = target.sample.as_ref().filter(|sample| sample.blocks >= FEWEST)?;
+    let zero = share(u64::from(sample.zero), u64::from(sample.blocks));
+    // What a filesystem knows to be nothing has findings of its own.
+    let nothing = target
+        .coverage
+        .as_ref()
+        .map_or(0.0, |coverage| share(coverage.hole + coverage.unwritten, coverage.bytes));
+    let device = device_of(facts, target);
+    let stored = device
+        .filter(|device| target.kind == Kind::Block && device.size > 0)
+        .and_then(|device| Some(share(device.used?, device.size)));
+    let severity = match target.kind {
+        Kind::Block if zero >= RED => Severity::Red,
+        Kind::Block if zero >= AMBER || stored.is_some_and(|stored| stored < RED) => Severity::Amber,
+        Kind::File if zero - nothing >= OF_FILE => Severity::Amber,
+        _ => return None,
+    };
+    let mut evidence = vec![Fact::new(
+        format!("sampled blocks of {} in {}", words::size(f64::from(sample.block)), target.path.display()),
+        format!("{} of {} hold nothing but zeros", sample.zero, sample.blocks),
+    )];
+    evidence.extend(times(sample));
+    evidence.extend(
+        stored.map(|stored| Fact::new("stored, as the disk itself says (NUSE)", words::percent(stored))),
+    );
+    let discard = device.and_then(|device| device.queue.discard).filter(|unit| *unit > 0);
+    evidence.extend(
+        discard.map(|unit| {
+            Fact::new("the device forgets what is trimmed, in units of", words::size(unit as f64))
+        }),
+    );
+    let path = target.path.display();
+    let title = match (target.kind, stored.filter(|_| zero < AMBER)) {
+        (_, Some(stored)) => {
+            format!("The disk says that only {} of {path} is stored", words::percent(stored))
+        }
+        (Kind::Block, None) => {
+            format!(
+                "In {path}, {} of the sampled blocks are zero: the storage may never read its medium",
+                words::percent(zero)
+            )
+        }
+        _ => format!("In {path}, {} of the sampled blocks are zeros that were written", words::percent(zero)),
+    };
+    Some(Finding {
+        id: ABOUT.id,
+        severity,
+        point: None,
+        title,
+        evidence,
+        threshold: "of a device a twentieth of the sampled blocks, red from half: a thin or trimmed device answers from its map. Of \
+                    a file a quarter beyond its holes, which storage that compresses need not read"
+            .into(),
+        next: "Write the whole region once with data that cannot be compressed (`--prepare`), and run again.".into(),
+    })
+}
+
+/// What zeros and data take to read, where both were there.
+fn times(sample: &Content) -> Option<Fact> {
+    let (zero, data) = sample.zero_time.zip(sample.data_time)?;
+    Some(Fact::new(
+        "median time of a sampled read",
+        format!("{} of zeros, {} of data", nanos(zero), nanos(data)),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{before, severities};
+    use super::*;
+
+    fn with(kind: Kind, zero: u32) -> Facts {
+        let mut facts = before();
+        facts.targets[0].kind = kind;
+        let sample = facts.targets[0].sample.as_mut().unwrap();
+        (sample.zero, sample.zero_time, sample.data_time) = (zero, Some(9_000.0), Some(90_000.0));
+        facts
+    }
+
+    #[test]
+    fn a_device_of_zeros_is_told_by_its_sample() {
+        assert_eq!(severities(&ABOUT, &with(Kind::Block, 0)), []);
+        assert_eq!(severities(&ABOUT, &with(Kind::Block, 2)), []);
+        assert_eq!(severities(&ABOUT, &with(Kind::Block, 20)), [Severity::Amber]);
+        assert_eq!(severities(&ABOUT, &with(Kind::Block, 60)), [Severity::Red]);
+        let mut few = with(Kind::Block, 9);
+        few.targets[0].sample.as_mut().unwrap().blocks = 9;
+        assert_eq!(severities(&ABOUT, &few), []);
+    }
+
+    #[test]
+    fn a_disk_that_says_how_little_it_stores_is_believed() {
+        let mut facts = with(Kind::Block, 0);
+        facts.devices[0].used = Some(60 << 30);
+        assert_eq!(severities(&ABOUT, &facts), []);
+        facts.devices[0].used = Some(1 << 30);
+        assert_eq!(severities(&ABOUT, &facts), [Severity::Amber]);
+    }
+
+    #[test]
+    fn zeros_of_a_file_count_beyond_its_holes() {
+        assert_eq!(severities(&ABOUT, &with(Kind::File, 10)), []);
+        assert_eq!(severities(&ABOUT, &with(Kind::File, 40)), [Severity::Amber]);
+        let mut sparse = with(Kind::File, 60);
+        sparse.targets[0].coverage.as_mut().unwrap().hole = 7 << 30;
+        assert_eq!(severities(&ABOUT, &sparse), [], "holes have their own finding");
+    }
+}

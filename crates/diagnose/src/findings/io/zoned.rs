@@ -1,0 +1,66 @@
+//! Whether the device takes writes anywhere.
+
+use kelvin_storage::Direction;
+use kelvin_storage::probe::{Facts, Kind};
+
+use super::{IoAbout, devices_of};
+use crate::{Fact, Finding, Severity};
+
+pub(super) const ABOUT: IoAbout = IoAbout {
+    id: "io-zoned",
+    question: "Does the device take writes anywhere, or only in its zones' order?",
+    look,
+};
+
+fn look(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for job in facts.jobs.iter().filter(|job| job.does[Direction::Write] && job.random) {
+        let raw = job
+            .targets
+            .iter()
+            .any(|place| facts.targets.get(*place).is_some_and(|target| target.kind == Kind::Block));
+        for device in devices_of(facts, job).filter(|_| raw) {
+            let severity = match device.queue.zoned.as_deref() {
+                Some("host-managed") => Severity::Red,
+                Some("host-aware") => Severity::Amber,
+                _ => continue,
+            };
+            let zone =
+                device.queue.chunk.map_or_else(|| "unknown".into(), |bytes| super::words::size(bytes as f64));
+            found.push(Finding {
+                id: ABOUT.id,
+                severity,
+                point: None,
+                title: format!("Job {} writes at random to {}, whose zones are written in order", job.name, device.disk),
+                evidence: vec![
+                    Fact::new(format!("queue/zoned of {}", device.disk), device.queue.zoned.clone().unwrap_or_default()),
+                    Fact::new("a zone", zone),
+                ],
+                threshold: "queue/zoned: a host-managed device refuses such writes, a host-aware one moves them later".into(),
+                next: "Write sequentially zone by zone (`rw=write`), or put a filesystem for zoned devices on it and measure that."
+                    .into(),
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{before, severities};
+    use super::*;
+
+    #[test]
+    fn random_writes_to_a_zoned_device_are_refused() {
+        let with = |zoned: &str, kind| {
+            let mut facts = before();
+            facts.devices[0].queue.zoned = Some(zoned.into());
+            facts.targets[0].kind = kind;
+            severities(&ABOUT, &facts)
+        };
+        assert_eq!(with("none", Kind::Block), []);
+        assert_eq!(with("host-managed", Kind::Block), [Severity::Red]);
+        assert_eq!(with("host-aware", Kind::Block), [Severity::Amber]);
+        assert_eq!(with("host-managed", Kind::File), [], "its filesystem knows");
+    }
+}

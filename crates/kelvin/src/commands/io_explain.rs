@@ -1,0 +1,69 @@
+//! `kelvin io explain`: says in words what results of I/O jobs say, and sets several side by side.
+
+mod asked;
+mod compared;
+mod told;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use kelvin_storage::output::read::{IoResult, JobResult, Parsed, parse_json};
+
+/// Longer files are no results.
+const LONGEST: u64 = 1 << 30;
+
+/// A job of a result, with the name by which it is told from the others.
+pub(super) struct Side<'a> {
+    name: String,
+    result: &'a IoResult,
+    job: &'a JobResult,
+}
+
+/// What the results in these files say, as text of `width` columns.
+pub(crate) fn explain(paths: &[PathBuf], width: usize) -> Result<String> {
+    let mut parsed = Vec::new();
+    for path in paths {
+        let text = read(path)?;
+        let shown = (path.as_os_str() != "-").then_some(path.as_path());
+        parsed.push((name(path), parse_json(&text, shown)?));
+    }
+    Ok(explained(&parsed, width))
+}
+
+fn name(path: &Path) -> String {
+    if path.as_os_str() == "-" { "standard input".into() } else { path.display().to_string() }
+}
+
+fn read(path: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    let source: Box<dyn Read> = if path.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(std::fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?)
+    };
+    source
+        .take(LONGEST)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// One result is told; of several first what differs, then each.
+fn explained(parsed: &[(String, Parsed)], width: usize) -> String {
+    let mut text = String::new();
+    // Of dumps at intervals the last has everything that those before it have.
+    let last: Vec<(&str, &IoResult)> =
+        parsed.iter().filter_map(|(name, parsed)| Some((name.as_str(), parsed.results.last()?))).collect();
+    if last.len() > 1 {
+        text.push_str(&compared::compared(&last));
+        text.push('\n');
+    }
+    for (name, parsed) in parsed {
+        told::told(&mut text, name, parsed, width);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! The kernel's count of what this process moved, which no worker can have exceeded.
+
+use crate::job::EngineName;
+use crate::{Direction, Error, PerDirection, Result};
+
+/// Bytes that went through read and write calls of this process so far (`rchar`, `wchar` of `/proc/self/io`); none
+/// where the kernel does not count them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Account {
+    read: u64,
+    written: u64,
+}
+
+impl Account {
+    pub(super) fn now() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/self/io").ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim_start_matches(':').trim().parse().ok()
+        };
+        Some(Self { read: value("rchar")?, written: value("wchar")? })
+    }
+
+    /// Compares what workers claim with what the kernel saw go by since `self`. Claims must be of engines that
+    /// [`is_counted`]; others in the process only add to the kernel's count.
+    pub(super) fn check(self, now: Self, claimed: &PerDirection<u64>) -> Result<()> {
+        let (read, written) = (now.read.saturating_sub(self.read), now.written.saturating_sub(self.written));
+        for (direction, seen) in [(Direction::Read, read), (Direction::Write, written)] {
+            if claimed[direction] > seen {
+                return Err(Error::Disagreement(format!(
+                    "workers claim {} bytes of {direction}, and the kernel saw {seen} (/proc/self/io)",
+                    claimed[direction]
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the kernel counts what an engine moves: in calls that the thread itself makes. What goes through rings,
+/// contexts and mappings it counts only where a device is reached, which is less than was asked for.
+pub(super) fn is_counted(engine: EngineName) -> bool {
+    matches!(engine, EngineName::Sync | EngineName::Psync | EngineName::Pvsync | EngineName::Pvsync2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_the_kernel_saw_is_a_disagreement() {
+        let before = Account::parse("rchar: 100\nwchar: 50\nsyscr: 1\n").unwrap();
+        let after = Account::parse("rchar: 4196\nwchar: 50\nsyscr: 2\n").unwrap();
+        assert!(before.check(after, &PerDirection([4096, 0, 1 << 40])).is_ok());
+        let error = before.check(after, &PerDirection([4097, 0, 0])).unwrap_err().to_string();
+        assert!(error.contains("claim 4097 bytes of read, and the kernel saw 4096"), "{error}");
+        assert!(before.check(after, &PerDirection([0, 1, 0])).is_err());
+        assert!(Account::parse("rchar: x").is_none());
+    }
+}

@@ -1,0 +1,126 @@
+//! What the devices under the targets count of themselves (`/proc/diskstats`), before and after.
+
+use std::collections::HashMap;
+
+use crate::PerDirection;
+use crate::layout::device;
+use crate::probe::device::disk;
+use crate::probe::tree::Tree;
+use crate::result::DiskUse;
+
+/// The counters of a line, in the order of `Documentation/admin-guide/iostats.rst`; those that an older kernel does not
+/// have are zero.
+type Counters = [u64; 17];
+
+/// The counters of all devices by name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Disks(HashMap<String, Counters>);
+
+impl Disks {
+    pub(super) fn now(tree: &Tree) -> Self {
+        let text = tree.text("/proc/diskstats").unwrap_or_default();
+        Self(text.lines().filter_map(line).collect())
+    }
+
+    /// What the disks of these devices did from `self` until `after`, `elapsed` milliseconds later: each disk once, in
+    /// the order in which they are first named, with the devices below it.
+    pub(super) fn until<'a>(
+        &self,
+        after: &Self,
+        tree: &Tree,
+        devices: impl IntoIterator<Item = &'a str>,
+        elapsed: u64,
+    ) -> Vec<DiskUse> {
+        let mut all: Vec<DiskUse> = Vec::new();
+        for device in devices {
+            let name = disk(tree, device);
+            if all.iter().any(|known| known.name == name) {
+                continue;
+            }
+            all.extend(self.one(after, tree, &name, elapsed, 0));
+        }
+        all
+    }
+
+    fn one(&self, after: &Self, tree: &Tree, name: &str, elapsed: u64, depth: u32) -> Option<DiskUse> {
+        let (before, after_counters) = (self.0.get(name)?, after.0.get(name)?);
+        let rise = |at: usize| after_counters[at].saturating_sub(before[at]);
+        // The kernel's times are 32 bits of milliseconds on their way around.
+        let time = |at: usize| (after_counters[at] as u32).wrapping_sub(before[at] as u32);
+        let time = |at: usize| if after_counters[at] >= before[at] { rise(at) } else { u64::from(time(at)) };
+        let below = device::below(tree, name);
+        // Deeper than any stack of volumes: a cycle, which only a broken tree has.
+        let below = below.iter().filter(|_| depth < 16);
+        Some(DiskUse {
+            name: name.to_owned(),
+            ios: PerDirection([rise(0), rise(4), rise(11)]),
+            merges: PerDirection([rise(1), rise(5), rise(12)]),
+            sectors: PerDirection([rise(2), rise(6), rise(13)]),
+            ticks: PerDirection([time(3), time(7), time(14)]),
+            flushes: rise(15),
+            in_queue: time(10),
+            busy: time(9),
+            elapsed,
+            below: below.filter_map(|name| self.one(after, tree, name, elapsed, depth + 1)).collect(),
+        })
+    }
+}
+
+fn line(line: &str) -> Option<(String, Counters)> {
+    let mut words = line.split_whitespace().skip(2);
+    let name = words.next()?.to_owned();
+    let mut counters = [0; 17];
+    for (counter, word) in counters.iter_mut().zip(words) {
+        // The number in flight can be below zero.
+        *counter = word.parse().unwrap_or(0);
+    }
+    Some((name, counters))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_partition_stands_for_its_disk_and_a_mapped_device_has_its_parts_below_it() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for directory in ["proc", "sys/class/block", "sys/devices/vda/vda1", "sys/devices/dm-0/slaves/vdb"] {
+            fs::create_dir_all(at(directory)).unwrap();
+        }
+        fs::write(at("sys/devices/vda/vda1/partition"), "1\n").unwrap();
+        symlink("../../devices/vda/vda1", at("sys/class/block/vda1")).unwrap();
+        symlink("../../devices/dm-0", at("sys/class/block/dm-0")).unwrap();
+        let tree = Tree::at(root.path());
+        let stats = |vda: &str| {
+            fs::write(
+                at("proc/diskstats"),
+                format!("254 0 vda {vda}\n254 16 vdb 1 0 8 1 0 0 0 0 0 1 1 0 0 0 0 0 0\n253 0 dm-0 5 0 40 5 0 0 0 0 0 5 5\n"),
+            )
+            .unwrap();
+            Disks::now(&tree)
+        };
+        let before = stats("10 1 80 100 20 2 160 4294967290 0 300 400 7 0 56 9 3 1");
+        let after = stats("15 1 120 150 21 4 168 10 -1 350 460 8 0 64 10 5 2");
+        let uses = before.until(&after, &tree, ["vda1", "dm-0", "vda"], 1000);
+        let names: Vec<_> = uses.iter().map(|disk| disk.name.as_str()).collect();
+        assert_eq!(names, ["vda", "dm-0"]);
+        let expected = DiskUse {
+            name: "vda".into(),
+            ios: PerDirection([5, 1, 1]),
+            merges: PerDirection([0, 2, 0]),
+            sectors: PerDirection([40, 8, 8]),
+            ticks: PerDirection([50, 16, 1]),
+            flushes: 2,
+            in_queue: 60,
+            busy: 50,
+            elapsed: 1000,
+            below: Vec::new(),
+        };
+        assert_eq!(uses[0], expected);
+        assert_eq!(uses[1].below[0].name, "vdb");
+    }
+}

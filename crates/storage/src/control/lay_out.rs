@@ -1,0 +1,104 @@
+//! Making files before the first I/O, while somebody watches.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use kelvin_measure::Stop;
+
+use super::Prepared;
+use crate::event::{IoEvent, State, Watcher};
+use crate::layout;
+use crate::{Error, Result, TargetKind};
+
+/// The longest time that a watcher hears nothing.
+pub(super) const QUIET: Duration = Duration::from_millis(100);
+
+/// Makes and fills what a run needs, as [`super::run`] would. Whoever wants to look at the files before the I/O begins
+/// calls it first. Ends early when somebody asks to stop; what was made is kept, and a later call goes on from there.
+pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn Watcher) -> Result<()> {
+    if prepared.laid_out {
+        return Ok(());
+    }
+    for note in &prepared.notes {
+        watcher.event(&IoEvent::Note(note));
+    }
+    if !prepared.plan.makings.is_empty() {
+        let plan = prepared.plan.clone();
+        let stopper = stop.clone();
+        let (tell, hear) = channel();
+        aside(
+            stop,
+            move || {
+                let report = |worker: u32, what: &str, done: u64, total: u64| {
+                    let _ = tell.send((worker, what.to_owned(), done, total));
+                };
+                layout::make(&plan, &stopper, &report)
+            },
+            |worker_is_set| told(&hear, watcher, worker_is_set),
+        )?
+        .unwrap_or(Ok(()))?;
+    }
+    if stop.requested() {
+        return Ok(());
+    }
+    prepared.laid_out = true;
+    measured_again(prepared)
+}
+
+/// Runs something in a thread of its own, and calls `wait` over and over until it is done; `wait` must not take much
+/// longer than [`QUIET`]. None when somebody asked twice to stop: then it is left alone.
+pub(super) fn aside<T: Send + 'static>(
+    stop: &Stop,
+    something: impl FnOnce() -> T + Send + 'static,
+    mut wait: impl FnMut(&mut Option<u32>),
+) -> Result<Option<T>> {
+    let spawned = std::thread::Builder::new().name("kelvin-io-aside".into()).spawn(something);
+    let thread = spawned.map_err(Error::system("cannot start a thread"))?;
+    let mut current = None;
+    while !thread.is_finished() {
+        if stop.now() {
+            return Ok(None);
+        }
+        wait(&mut current);
+    }
+    wait(&mut current);
+    match thread.join() {
+        Ok(answer) => Ok(Some(answer)),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// A step of a layout: for which worker, what, bytes done and in all.
+type Told = (u32, String, u64, u64);
+
+/// Hands on what the layout tells, for a while.
+fn told(hear: &Receiver<Told>, watcher: &mut dyn Watcher, current: &mut Option<u32>) {
+    let mut first = hear.recv_timeout(Duration::from_millis(20));
+    if matches!(first, Err(RecvTimeoutError::Timeout)) {
+        return watcher.idle();
+    }
+    while let Ok((worker, what, done, total)) = first {
+        if *current != Some(worker) {
+            *current = Some(worker);
+            watcher.event(&IoEvent::State { worker, state: State::SettingUp });
+        }
+        watcher.event(&IoEvent::Layout { worker, what: &what, done, total });
+        first = hear.try_recv().map_err(|_| RecvTimeoutError::Timeout);
+    }
+}
+
+/// Files that were filled until there was no room are as large as they came to be.
+fn measured_again(prepared: &mut Prepared) -> Result<()> {
+    for worker in &mut prepared.workers {
+        let job = &prepared.each[worker.job];
+        if !job.targets.fill_device || job.pattern.changes_data() {
+            continue;
+        }
+        for target in worker.targets.iter_mut().filter(|target| target.kind == TargetKind::File) {
+            let size = layout::size_now(&target.path)
+                .map_err(Error::system(format!("cannot look at {}", target.path.display())))?;
+            target.length = target.length.min(size.saturating_sub(target.begin));
+        }
+    }
+    Ok(())
+}

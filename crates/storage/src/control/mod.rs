@@ -1,0 +1,78 @@
+//! Runs jobs: decides who begins when, starts the workers' threads, listens to them, and adds up what they say.
+//!
+//! [`prepare`] looks and refuses, [`lay_out`] makes files, [`run`] does both and then the I/O. One thread (the caller's)
+//! schedules and collects; workers never wait for it.
+
+mod account;
+mod check;
+mod collect;
+mod disks;
+mod iologs;
+mod lay_out;
+mod prepared;
+mod run;
+mod samples;
+mod schedule;
+mod scheduler;
+mod steady;
+mod thread;
+
+pub use lay_out::lay_out;
+pub use prepared::{PlannedWorker, Prepared, RunOptions, prepare};
+pub use run::run_with;
+
+use std::sync::Arc;
+
+use kelvin_measure::Stop;
+
+use crate::Result;
+use crate::event::Watcher;
+use crate::message::WorkerEnd;
+use crate::result::Outcome;
+use crate::worker::{self, Shared, WorkerPlan};
+
+/// Does a worker's I/O.
+pub trait Work: Send + Sync {
+    /// Runs on the calling thread until the worker ends. Everything it does goes to `shared.messages`, with
+    /// [`crate::message::Message::End`] as the last; the same end is returned.
+    fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd;
+}
+
+/// The workers that read and write.
+struct Engines;
+
+impl Work for Engines {
+    fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
+        worker::run(plan, shared)
+    }
+}
+
+/// Runs prepared jobs. Ends when all workers have ended; when somebody asks to stop, with what there is until then; when
+/// somebody asks twice, without waiting for I/O that does not come back.
+///
+/// # Errors
+/// Files that cannot be laid out, log files that cannot be written, and counts that do not agree. What goes wrong in a
+/// worker is in its outcome.
+pub fn run(
+    prepared: Prepared,
+    options: &RunOptions,
+    stop: &Stop,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome> {
+    run_with(Arc::new(Engines), prepared, options, stop, watcher)
+}
+
+/// The exit code of a run as fio has it: 0 when all went well, 128 when somebody stopped it, else the number of workers
+/// that ended with an error. Of that number a process can only hand over the low 8 bits; where these are 0, 255 is
+/// given, since 0 would say that all went well.
+pub fn exit_code(outcome: &Outcome) -> u8 {
+    if outcome.interrupted {
+        return 128;
+    }
+    let failed = outcome.workers.iter().filter(|worker| worker.error.is_some()).count();
+    match (failed, failed % 256) {
+        (0, _) => 0,
+        (_, 0) => 255,
+        (_, low) => low as u8,
+    }
+}

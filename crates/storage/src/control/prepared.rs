@@ -1,0 +1,161 @@
+//! The workers of a run before anything is done: which there are, on which files, in which group.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kelvin_measure::{Clock, Nanos, Random};
+
+use super::check;
+use crate::job::{Job, Jobs};
+use crate::layout::{self, Plan, Rules, Who};
+use crate::probe::safety;
+use crate::probe::tree::Tree;
+use crate::{Result, Target, TargetKind};
+
+/// What a run may do, beyond what its jobs ask for.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// `--readonly`: jobs that write are refused.
+    pub read_only: bool,
+    /// `--i-know-it-destroys`: devices that may be overwritten although something seems to be on them.
+    pub destroy: Vec<PathBuf>,
+    /// `--prepare`: holes and extents that were never written are filled before.
+    pub prepare: bool,
+    /// Where log files go that are named without a directory, and the output of `exec_prerun`; the working directory
+    /// when none.
+    pub log_directory: Option<PathBuf>,
+    /// The clock that all times of the run are told on, for those who watch it on one of theirs; one of its own when none.
+    pub clock: Option<Clock>,
+}
+
+/// One worker: a clone of a job.
+#[derive(Debug, Clone)]
+pub struct PlannedWorker {
+    /// Its job, by its place in the jobs.
+    pub job: usize,
+    /// Which clone of it, from 0.
+    pub clone: u32,
+    /// Its group, from 0, as fio counts them: `stonewall` and `new_group` begin another.
+    pub group: u32,
+    /// How many stonewalls are before it: it begins when all workers with fewer have ended.
+    pub wall: u32,
+    /// Its files and devices.
+    pub targets: Vec<Target>,
+    /// What its random numbers are drawn from.
+    pub seed: u64,
+    /// Its CPU under `cpus_allowed_policy=split`.
+    pub pinned: Option<u32>,
+    /// When it may begin at the earliest, counted from the beginning of the run (`startdelay=`).
+    pub delay: Nanos,
+}
+
+/// A run that was checked and can begin. Nothing was written yet.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(super) jobs: Jobs,
+    pub(super) each: Vec<Arc<Job>>,
+    pub(super) workers: Vec<PlannedWorker>,
+    pub(super) plan: Plan,
+    pub(super) notes: Vec<String>,
+    pub(super) laid_out: bool,
+}
+
+impl Prepared {
+    /// The jobs.
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    /// The workers in their order.
+    pub fn workers(&self) -> &[PlannedWorker] {
+        &self.workers
+    }
+
+    /// The targets of each worker with the name of its job.
+    pub fn targets(&self) -> Vec<(String, Vec<Target>)> {
+        self.workers.iter().map(|worker| (self.job(worker).name.clone(), worker.targets.clone())).collect()
+    }
+
+    /// What the reader should know before the run.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// How many bytes will be written before the first I/O.
+    pub fn layout_bytes(&self) -> u64 {
+        self.plan.makings.iter().flat_map(|making| &making.steps).map(|step| step.bytes()).sum()
+    }
+
+    pub(super) fn job(&self, worker: &PlannedWorker) -> &Arc<Job> {
+        &self.each[worker.job]
+    }
+}
+
+/// Looks at what the jobs ask for and decides what each worker does. Nothing is written. Refused are jobs that cannot
+/// be run: no such directory, no room, a target that must not be written.
+pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
+    check::jobs(jobs, options)?;
+    let mut workers = Vec::new();
+    let (mut group, mut wall, mut in_group) = (0, 0, 0_u32);
+    for (index, job) in jobs.jobs.iter().enumerate() {
+        // The first job has nothing before it, whatever it says.
+        if in_group > 0 && (job.course.stonewall || job.course.new_group) {
+            group += 1;
+            in_group = 0;
+        }
+        wall += u32::from(job.course.stonewall && !workers.is_empty());
+        for clone in 0..job.clones.max(1) {
+            let seed = seed(job, workers.len() as u64);
+            let (low, high) = job.course.start_delay;
+            let delay = Random::part(seed, START_DELAY, 0).range(low as i64, high.max(low) as i64) as Nanos;
+            let split = job.process.cpus_split.then_some(&job.process.cpus).filter(|cpus| !cpus.is_empty());
+            let pinned = split.and_then(|cpus| cpus.get(clone as usize % cpus.len()).copied());
+            workers.push(PlannedWorker {
+                job: index,
+                clone,
+                group,
+                wall,
+                targets: Vec::new(),
+                seed,
+                pinned,
+                delay,
+            });
+            in_group += 1;
+        }
+    }
+    let tree = Tree::default();
+    let who: Vec<_> = workers
+        .iter()
+        .map(|worker| Who { job: &jobs.jobs[worker.job], clone: worker.clone, seed: worker.seed })
+        .collect();
+    let rules = Rules { read_only: options.read_only, prepare: options.prepare, destroy: &options.destroy };
+    let (targets, plan) = layout::plan(&who, rules, &tree)?;
+    for (worker, targets) in workers.iter_mut().zip(targets) {
+        check::targets(&jobs.jobs[worker.job], &targets, options, &tree)?;
+        worker.targets = targets;
+    }
+    // A device that is only read by its jobs may still be filled before.
+    for making in plan.makings.iter().filter(|making| making.kind == TargetKind::Block) {
+        safety::check(&making.path, true, &options.destroy)?;
+    }
+    layout::check_space(&plan)?;
+    let notes = plan.notes.clone();
+    let each = jobs.jobs.iter().cloned().map(Arc::new).collect();
+    Ok(Prepared { jobs: jobs.clone(), each, workers, plan, notes, laid_out: false })
+}
+
+/// The part of a worker's random numbers that its start delay is drawn from.
+const START_DELAY: u64 = 0x64_65_6c_61_79;
+
+/// What a worker's random numbers are drawn from: the same in every run while `randrepeat` holds, and another for each
+/// worker, as with fio.
+fn seed(job: &Job, worker: u64) -> u64 {
+    let base = match job.pattern.seed {
+        Some(seed) => seed,
+        None if job.pattern.repeatable => 0x6b65_6c76_696e,
+        // The standard library's keys are the operating system's random numbers.
+        None => RandomState::new().hash_one(worker),
+    };
+    Random::part(base, 0, worker).bits()
+}

@@ -1,0 +1,95 @@
+//! `ioscheduler=`: another I/O scheduler for the devices of a run, put back at its end.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::probe::device::disk;
+use crate::probe::tree::Tree;
+use crate::{Error, Result};
+
+fn file(tree: &Tree, device: &str) -> PathBuf {
+    tree.path(&format!("/sys/block/{}/queue/scheduler", disk(tree, device)))
+}
+
+/// The schedulers that a device offers, and the one that it has, as `[mq-deadline] none` says them.
+fn offered(text: &str) -> (Vec<&str>, Option<&str>) {
+    let bare = |word: &'_ str| word.starts_with('[') && word.ends_with(']');
+    let names = text.split_whitespace().map(|word| word.trim_matches(['[', ']'])).collect();
+    let chosen = text.split_whitespace().find(|word| bare(word)).map(|word| word.trim_matches(['[', ']']));
+    (names, chosen)
+}
+
+/// Whether the device offers the scheduler; what is wrong otherwise.
+pub(super) fn check(tree: &Tree, device: &str, scheduler: &str) -> std::result::Result<(), String> {
+    let Ok(text) = fs::read_to_string(file(tree, device)) else {
+        return Err(format!("ioscheduler={scheduler}: {device} has no scheduler"));
+    };
+    let (names, _) = offered(&text);
+    if names.contains(&scheduler) {
+        return Ok(());
+    }
+    Err(format!("ioscheduler={scheduler}: {device} offers {}", names.join(", ")))
+}
+
+/// Schedulers that were changed; put back when dropped.
+#[derive(Debug, Default)]
+pub(super) struct Schedulers {
+    changed: Vec<(PathBuf, String)>,
+}
+
+impl Schedulers {
+    /// Gives a device's disk this scheduler; a note for the reader when that changed anything.
+    pub(super) fn choose(&mut self, tree: &Tree, device: &str, scheduler: &str) -> Result<Option<String>> {
+        let file = file(tree, device);
+        let failed = || Error::system(format!("cannot set ioscheduler={scheduler} of {device}"));
+        let text = fs::read_to_string(&file).map_err(failed())?;
+        let (_, chosen) = offered(&text);
+        let before = chosen.unwrap_or("none").to_owned();
+        if before == scheduler {
+            return Ok(None);
+        }
+        fs::write(&file, scheduler).map_err(failed())?;
+        let note = format!("the I/O scheduler of {device} was {before} and is {scheduler} during the run");
+        // The first is what was there before the run.
+        if self.changed.iter().all(|(other, _)| *other != file) {
+            self.changed.push((file, before));
+        }
+        Ok(Some(note))
+    }
+}
+
+impl Drop for Schedulers {
+    fn drop(&mut self) {
+        for (file, before) in self.changed.drain(..) {
+            let _ = fs::write(file, before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scheduler_is_changed_and_put_back_and_one_that_is_not_offered_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let queue = root.path().join("sys/block/vda/queue");
+        fs::create_dir_all(&queue).unwrap();
+        let file = queue.join("scheduler");
+        fs::write(&file, "[mq-deadline] kyber none\n").unwrap();
+        let tree = Tree::at(root.path());
+        assert_eq!(check(&tree, "vda", "kyber"), Ok(()));
+        assert_eq!(
+            check(&tree, "vda", "bfq").unwrap_err(),
+            "ioscheduler=bfq: vda offers mq-deadline, kyber, none"
+        );
+        assert!(check(&tree, "vdb", "none").unwrap_err().contains("has no scheduler"));
+        let mut schedulers = Schedulers::default();
+        assert_eq!(schedulers.choose(&tree, "vda", "mq-deadline").unwrap(), None);
+        let note = schedulers.choose(&tree, "vda", "kyber").unwrap();
+        assert_eq!(note.unwrap(), "the I/O scheduler of vda was mq-deadline and is kyber during the run");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "kyber");
+        drop(schedulers);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mq-deadline");
+    }
+}

@@ -1,0 +1,121 @@
+//! What a write puts into its buffer.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::sync::OnceLock;
+
+use super::content::{Content, mix, random};
+use super::seeds::Seeds;
+use crate::error::Result;
+use crate::job::{Job, VerifyMethod};
+use crate::{Direction, Io};
+
+/// Bytes that a scrambled block is taken from: they stay in the processor's second cache.
+const TEMPLATE: usize = 64 << 10;
+
+/// Bytes of a scrambled block that are changed in one way: what the smallest deduplicating store compares.
+const SECTOR: usize = 512;
+
+/// Fills the buffers of one worker.
+#[derive(Debug, Clone)]
+pub struct Filler {
+    content: Content,
+    seeds: Seeds,
+    way: Way,
+    /// Number of the next write, or of the next buffer to prepare.
+    number: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Way {
+    /// Nothing is ever written from the buffers, or somebody else fills them.
+    Nothing,
+    /// Once, when the buffer is made.
+    Once,
+    /// Every time, from random bytes made once, differently for each sector.
+    Scramble { template: Box<[u8]>, key: u64 },
+    /// Every time anew.
+    Anew,
+}
+
+impl Filler {
+    /// For one worker of a job; `seed` is the worker's own. Refuses a working set whose size is not known.
+    pub fn new(job: &Job, seed: u64) -> Result<Self> {
+        let content = Content::of(&job.buffers);
+        let seeds = Seeds::new(job, seed)?;
+        let writes = job.pattern.writes || job.replay.is_some();
+        let reads = job.pattern.reads || job.replay.is_some();
+        let verified = job.verify.as_ref().is_some_and(|verify| verify.method != VerifyMethod::Null);
+        let way = if !writes || verified {
+            // The verifier fills what it verifies: the content follows from the header.
+            Way::Nothing
+        } else if job.buffers.refill || seeds.repeat() || matches!(content, Content::Mixed { .. }) {
+            Way::Anew
+        } else if !content.is_constant() && job.buffers.scramble {
+            let mut template = vec![0; TEMPLATE].into_boxed_slice();
+            random(seeds.of(u64::MAX), &mut template);
+            Way::Scramble { template, key: mix(seed ^ this_run()) }
+        } else if reads {
+            // A read leaves in the buffer what was on the medium.
+            Way::Anew
+        } else {
+            Way::Once
+        };
+        Ok(Self { content, seeds, way, number: 0 })
+    }
+
+    /// Whether a write has nothing to do: [`Filler::prepare`] was enough.
+    pub fn is_static(&self) -> bool {
+        matches!(self.way, Way::Nothing | Way::Once)
+    }
+
+    /// Fills a buffer for the first time. To be called once for each.
+    pub fn prepare(&mut self, buffer: &mut [u8]) {
+        if matches!(self.way, Way::Once) {
+            // From the other end, so that no write has the number of a buffer.
+            self.content.fill(self.seeds.of(u64::MAX - self.number), buffer);
+            self.number += 1;
+        }
+    }
+
+    /// Puts into the buffer what this I/O writes. Does nothing but for a write.
+    #[inline]
+    pub fn fill(&mut self, io: &Io, buffer: &mut [u8]) {
+        if io.direction != Direction::Write {
+            return;
+        }
+        match &self.way {
+            Way::Nothing | Way::Once => return,
+            Way::Scramble { template, key } => scramble(template, key ^ mix(self.number), buffer),
+            Way::Anew => self.content.fill(self.seeds.of(self.number), buffer),
+        }
+        self.number += 1;
+    }
+}
+
+/// Another number in each process: a store that looks for equal blocks must not find those of the last run, which went to
+/// the same places. fio scrambles by the time of day.
+fn this_run() -> u64 {
+    static NUMBER: OnceLock<u64> = OnceLock::new();
+    // The standard library's keys are the operating system's random numbers.
+    *NUMBER.get_or_init(|| RandomState::new().hash_one(0))
+}
+
+/// Takes the template from a place that depends on `key` and turns each sector by a number of its own: as fast as memory
+/// is copied, no two sectors are alike, and no compressor finds one in another.
+fn scramble(template: &[u8], key: u64, buffer: &mut [u8]) {
+    let places = template.len() / SECTOR;
+    for (index, sector) in buffer.chunks_mut(SECTOR).enumerate() {
+        let turn = mix(key.wrapping_add(index as u64)).to_le_bytes();
+        let place = (key as usize).wrapping_add(index) % places * SECTOR;
+        let from = &template[place..place + sector.len()];
+        for (to, from) in sector.chunks_mut(8).zip(from.chunks(8)) {
+            for ((to, from), turn) in to.iter_mut().zip(from).zip(&turn) {
+                *to = from ^ turn;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

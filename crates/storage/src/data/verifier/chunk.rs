@@ -1,0 +1,355 @@
+//! One chunk: putting header and sum on it, and looking whether they are right.
+
+use super::{Chunks, Content, Pattern, checksum, header};
+use crate::Direction;
+use crate::error::{Error, Result};
+use crate::job::{Job, Verify, VerifyMethod};
+use header::{Header, NoHeader, Number};
+
+/// Which write is to be there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected {
+    pub(super) number: u64,
+    pub(super) seed: Option<u64>,
+    pub(super) or_later: bool,
+    /// Whether the number is looked at.
+    pub(super) sequence: bool,
+    /// No write has this number or a higher one.
+    pub(super) below: Option<u64>,
+}
+
+/// Makes and checks chunks.
+#[derive(Debug)]
+pub(super) struct Sealer {
+    method: VerifyMethod,
+    chunks: Chunks,
+    /// `verify_offset`.
+    offset: usize,
+    content: Content,
+    pattern: Option<Pattern>,
+    thread: u16,
+    /// For chunks put together to be looked at.
+    scratch: Vec<u8>,
+}
+
+impl Sealer {
+    pub(super) fn new(job: &Job, verify: &Verify, clone: u32) -> Result<Self> {
+        let refused = |problem: String| Err(Error::refused(&job.name, problem));
+        let (method, offset) = (verify.method, verify.offset as usize);
+        let pattern =
+            verify.pattern.as_ref().and_then(|pieces| Pattern::new(pieces, verify.pattern_interval));
+        let needs_pattern = matches!(method, VerifyMethod::Pattern | VerifyMethod::PatternHeader);
+        if needs_pattern && pattern.is_none() {
+            return refused(format!("verify={} needs verify_pattern=", checksum::word(method)));
+        }
+        let has_header = !matches!(method, VerifyMethod::Pattern | VerifyMethod::Null);
+        let sealed = if has_header { header::LENGTH + checksum::length(method) } else { 0 };
+        let least = sealed + 1 + if has_header { offset } else { 0 };
+        if has_header && offset > 0 && offset < sealed {
+            return refused(format!(
+                "verify_offset={offset} lies within the header, which takes {sealed} bytes with verify={}; give {sealed} or more",
+                checksum::word(method)
+            ));
+        }
+        let interval = verify.interval.filter(|bytes| *bytes > 0).map(|bytes| bytes as usize);
+        let reads_or_writes = [(Direction::Write, job.pattern.writes), (Direction::Read, job.pattern.reads)];
+        let smallest = reads_or_writes
+            .iter()
+            .filter(|(_, used)| *used)
+            .map(|(direction, _)| job.blocks.sizes[*direction].smallest() as usize)
+            .min()
+            .unwrap_or(usize::MAX);
+        let shortest = interval.unwrap_or(usize::MAX).min(smallest);
+        if shortest < least {
+            let with = if offset > 0 { format!(" with verify_offset={offset}") } else { String::new() };
+            return refused(format!(
+                "verify={}{with} needs chunks of at least {least} bytes, and the smallest has {shortest}; give a larger bs or verify_interval",
+                checksum::word(method)
+            ));
+        }
+        let content = Content::of(&job.buffers);
+        let thread = (clone % 0xffff) as u16 + 1;
+        Ok(Self {
+            method,
+            chunks: Chunks { interval, least },
+            offset,
+            content,
+            pattern,
+            thread,
+            scratch: Vec::new(),
+        })
+    }
+
+    pub(super) fn chunks(&self) -> Chunks {
+        self.chunks
+    }
+
+    /// Whether a chunk can be checked without knowing the block that it was written with.
+    pub(super) fn parts_stand_alone(&self) -> bool {
+        match self.method {
+            VerifyMethod::Pattern | VerifyMethod::PatternHeader => {
+                self.pattern.as_ref().is_some_and(Pattern::is_free_of_place)
+            }
+            _ => true,
+        }
+    }
+
+    fn has_header(&self) -> bool {
+        !matches!(self.method, VerifyMethod::Pattern | VerifyMethod::Null)
+    }
+
+    fn sealed(&self) -> usize {
+        header::LENGTH + checksum::length(self.method)
+    }
+
+    /// Fills the block that is written at `offset`; `seed` tells the seed of the chunk at an offset.
+    pub(super) fn write(&mut self, offset: u64, number: u64, block: &mut [u8], seed: impl Fn(u64) -> u64) {
+        if let Some(pattern) = &mut self.pattern {
+            pattern.fill(offset, block);
+        }
+        for chunk in self.chunks.of(block.len()) {
+            let at = offset + chunk.start as u64;
+            self.seal(at, seed(at), Number::Whole(number), &mut block[chunk]);
+        }
+    }
+
+    /// Fills a chunk, unless a pattern is in it, and puts header and sum on it.
+    fn seal(&self, at: u64, seed: u64, number: Number, chunk: &mut [u8]) {
+        if self.pattern.is_none() {
+            self.content.fill(seed, chunk);
+        }
+        if !self.has_header() {
+            return;
+        }
+        let length = chunk.len() as u32;
+        let (front, data) = chunk.split_at_mut(self.sealed());
+        let (head, field) = front.split_at_mut(header::LENGTH);
+        checksum::sum(self.method, data, field);
+        let thread = if self.method == VerifyMethod::Crc7 { checksum::crc16(data) } else { self.thread };
+        let method = checksum::number(self.method);
+        head.copy_from_slice(&Header { method, length, seed, offset: at, number, thread }.to_bytes());
+        self.swap(chunk);
+    }
+
+    /// `verify_offset`: the header changes places with what stands there.
+    fn swap(&self, chunk: &mut [u8]) {
+        if self.offset > 0 {
+            let (front, back) = chunk.split_at_mut(self.offset);
+            let sealed = self.sealed();
+            front[..sealed].swap_with_slice(&mut back[..sealed]);
+        }
+    }
+
+    /// Looks at the chunk at `at` of the block that begins at `block`; what is wrong with it.
+    pub(super) fn check(
+        &mut self,
+        block: u64,
+        at: u64,
+        chunk: &[u8],
+        expected: Option<Expected>,
+    ) -> std::result::Result<(), String> {
+        if self.method == VerifyMethod::Null {
+            return Ok(());
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let result = if !self.has_header() {
+            self.check_pattern(block, at, chunk, 0, &mut scratch)
+        } else if self.offset > 0 {
+            let mut straight = chunk.to_vec();
+            self.swap(&mut straight);
+            self.check_sealed(block, at, &straight, expected, &mut scratch)
+        } else {
+            self.check_sealed(block, at, chunk, expected, &mut scratch)
+        };
+        self.scratch = scratch;
+        result
+    }
+
+    fn check_sealed(
+        &mut self,
+        block: u64,
+        at: u64,
+        chunk: &[u8],
+        expected: Option<Expected>,
+        scratch: &mut Vec<u8>,
+    ) -> std::result::Result<(), String> {
+        let Some(head) = chunk.first_chunk::<{ header::LENGTH }>() else {
+            return Err(format!("{} bytes are too short for a header", chunk.len()));
+        };
+        let found = Header::parse(head).map_err(|problem| no_header(problem, chunk))?;
+        self.check_header(found, at, chunk.len(), expected)?;
+        let (front, data) = chunk.split_at(self.sealed());
+        if self.method == VerifyMethod::PatternHeader {
+            // Where the header is was swapped back already, so the pattern is where it was written.
+            return self.check_pattern(block, at, chunk, self.sealed(), scratch);
+        }
+        let held = &front[header::LENGTH..];
+        let mut field = [0; checksum::LONGEST];
+        let field = &mut field[..held.len()];
+        checksum::sum(self.method, data, field);
+        if held != field {
+            return Err(format!(
+                "the data does not have the sum that its header holds: {} {} and not {}{}",
+                checksum::word(self.method),
+                checksum::hex(field),
+                checksum::hex(held),
+                told(found)
+            ));
+        }
+        if self.method == VerifyMethod::Crc7 && !found.is_of_fio() {
+            let sum = checksum::crc16(data);
+            if sum != found.thread {
+                return Err(format!(
+                    "the data does not have the second sum that its header holds: crc16 {sum:04x} and not {:04x}",
+                    found.thread
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_header(
+        &self,
+        found: Header,
+        at: u64,
+        length: usize,
+        expected: Option<Expected>,
+    ) -> std::result::Result<(), String> {
+        let method = checksum::number(self.method);
+        if found.method != method {
+            return Err(format!(
+                "the header is of another method: fio's number {} and not {method} ({})",
+                found.method,
+                checksum::word(self.method)
+            ));
+        }
+        if found.is_of_fio() && matches!(self.method, VerifyMethod::Sha256 | VerifyMethod::Sha512) {
+            return Err(format!(
+                "fio wrote this block, and fio's headers do not hold the digest for verify={}: nobody can tell whether it is right",
+                checksum::word(self.method)
+            ));
+        }
+        if found.offset != at {
+            return Err(format!(
+                "this is the block of offset {}{}: it was written to, or read from, the wrong place",
+                found.offset,
+                told(found)
+            ));
+        }
+        if found.length as usize != length {
+            return Err(format!(
+                "the header is of a chunk of {} bytes, and not of {length}{}",
+                found.length,
+                told(found)
+            ));
+        }
+        let Some(expected) = expected else { return Ok(()) };
+        let wrong_number = match found.number {
+            _ if !expected.sequence => false,
+            Number::Whole(number) if expected.or_later => {
+                number < expected.number || expected.below.is_some_and(|below| number >= below)
+            }
+            Number::Whole(number) => number != expected.number,
+            Number::Low(low) => !expected.or_later && low != expected.number as u16,
+        };
+        if wrong_number {
+            let later = if expected.or_later { " or a later one" } else { "" };
+            return Err(format!(
+                "write {}{later} is to be here, and another one is{}",
+                expected.number,
+                told(found)
+            ));
+        }
+        if expected.seed.is_some_and(|seed| seed != found.seed) {
+            return Err(format!(
+                "the content has another seed ({:#018x}) than what this job wrote here{}",
+                found.seed,
+                told(found)
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_pattern(
+        &mut self,
+        block: u64,
+        at: u64,
+        chunk: &[u8],
+        from: usize,
+        scratch: &mut Vec<u8>,
+    ) -> std::result::Result<(), String> {
+        let Some(pattern) = &mut self.pattern else { return Ok(()) };
+        let skipped = (at - block) as usize;
+        scratch.resize(skipped + chunk.len(), 0);
+        pattern.fill(block, scratch);
+        let expected = &scratch[skipped..];
+        match chunk.iter().zip(expected).enumerate().skip(from).find(|(_, (is, should))| is != should) {
+            None => Ok(()),
+            Some((place, (is, should))) => {
+                Err(format!("the pattern is broken at byte {place}: {is:#04x} and not {should:#04x}"))
+            }
+        }
+    }
+
+    /// What the chunk should have been, as far as that can be told: from the write that is to be there, or else from the
+    /// header that was read.
+    pub(super) fn expected(
+        &mut self,
+        block: u64,
+        at: u64,
+        chunk: &[u8],
+        write: Option<(u64, u64)>,
+    ) -> Option<Vec<u8>> {
+        let (seed, number) = match write {
+            Some((number, seed)) => (seed, Number::Whole(number)),
+            None if !self.has_header() => (0, Number::Low(0)),
+            None => {
+                let mut straight = chunk.to_vec();
+                self.swap(&mut straight);
+                let found = Header::parse(straight.first_chunk()?).ok()?;
+                // fio's content follows from the seed in a way of its own.
+                if found.is_of_fio() && self.pattern.is_none() {
+                    return None;
+                }
+                (found.seed, found.number)
+            }
+        };
+        let skipped = (at - block) as usize;
+        let mut whole = vec![0; skipped + chunk.len()];
+        if let Some(pattern) = &mut self.pattern {
+            pattern.fill(block, &mut whole);
+        }
+        let mut expected = whole.split_off(skipped);
+        self.seal(at, seed, number, &mut expected);
+        Some(expected)
+    }
+}
+
+/// Looks whether a trimmed place reads as zeros.
+pub(super) fn zeros(chunk: &[u8]) -> std::result::Result<(), String> {
+    match chunk.iter().position(|byte| *byte != 0) {
+        None => Ok(()),
+        Some(at) => Err(format!("byte {at} is {:#04x} after a trim, and not zero", chunk[at])),
+    }
+}
+
+fn no_header(problem: NoHeader, chunk: &[u8]) -> String {
+    match problem {
+        NoHeader::Magic(_) if chunk.iter().all(|byte| *byte == 0) => {
+            "there are only zeros: the block was never written, or its data is lost".into()
+        }
+        NoHeader::Magic(magic) => {
+            format!("there is no header: {magic:#06x} and not {:#06x}", header::MAGIC)
+        }
+        NoHeader::Sum(held, is) => {
+            format!("the header is damaged: its sum is {is:08x}, and it holds {held:08x}")
+        }
+    }
+}
+
+fn told(found: Header) -> String {
+    match found.number {
+        Number::Whole(number) => format!(" (its header is of write {number})"),
+        Number::Low(number) => format!(" (its header is of fio's write {number})"),
+    }
+}

@@ -1,0 +1,386 @@
+//! Stamps what is written, remembers it, and looks at what is read.
+
+mod chunk;
+mod dump;
+mod flight;
+mod replay;
+
+#[cfg(test)]
+mod planted;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod with_fio;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use chunk::Sealer;
+use dump::Dump;
+use flight::{Flights, Spoiled};
+use replay::Replay;
+
+use super::Corruption;
+use super::chunks::Chunks;
+use super::content::{Content, mix};
+use super::header;
+use super::pattern::Pattern;
+use super::remembered::{Entry, MOST, Place, Remembered};
+use super::seeds::Seeds;
+use super::{checksum, state};
+use crate::error::{Error, Result};
+use crate::job::{Job, Verify, VerifyMethod};
+use crate::{Direction, Io, Target};
+
+/// What direct I/O may have to begin and end at, in bytes.
+const ALIGNMENT: usize = 4096;
+
+/// Verifies the I/O of one worker.
+///
+/// What was written is remembered by place (12 bytes and a key for each block; see `remembered.rs`), up to eight million
+/// blocks: then [`Verifier::backlog_due`] asks for a pass, which forgets what it looked at.
+#[derive(Debug)]
+pub struct Verifier {
+    /// What it verifies, for what is derived from it.
+    job: Box<Job>,
+    clone: u32,
+    seed: u64,
+    verify: Verify,
+    sealer: Sealer,
+    seeds: Seeds,
+    /// The worker writes, and not only reads what somebody wrote.
+    writes: bool,
+    /// Reads and writes can be under way together.
+    concurrent: bool,
+    /// How a block that was partly written over falls apart; none when it cannot.
+    split: Option<Chunks>,
+    remembered: Remembered,
+    /// Writes that nothing could be remembered of, for want of room.
+    unremembered: u64,
+    flights: Flights,
+    /// Reads of the verifying pass that are under way.
+    checking: BTreeMap<Place, Entry>,
+    /// Number of the next write.
+    number: u64,
+    /// Writes since the last pass of the backlog.
+    since: u64,
+    /// Somebody was told that the backlog is due.
+    asked: Cell<bool>,
+    /// Reads that are left of a pass of the backlog.
+    left: Option<u64>,
+    cursor: Place,
+    replay: Option<Replay>,
+    /// What is remembered is of an earlier run, of which nobody knows how far it came.
+    loaded: bool,
+    dump: Option<Dump>,
+    targets: Vec<PathBuf>,
+}
+
+impl Verifier {
+    /// For one worker of a job with `verify=`; `seed` is the worker's own. Refuses what would leave bytes unverified or a
+    /// header without room.
+    pub fn new(job: &Job, clone: u32, targets: &[Target], seed: u64) -> Result<Self> {
+        let Some(verify) = job.verify.clone() else {
+            return Err(Error::refused(&job.name, "nothing to verify: verify= is not given"));
+        };
+        let sealer = Sealer::new(job, &verify, clone)?;
+        let replays = verify.replay_generator || verify.only;
+        if replays && (job.pattern.trims || job.trims.percentage > 0.0) {
+            return Err(Error::refused(
+                &job.name,
+                "experimental_verify and verify_only draw the writes again and cannot tell which of them were trimmed; leave the trims out, or the option",
+            ));
+        }
+        let whole = verify.interval.is_none_or(|bytes| !(bytes as usize).is_multiple_of(ALIGNMENT));
+        let split = (sealer.parts_stand_alone() && !(job.sync.direct && whole)).then(|| sealer.chunks());
+        let replay = replays.then(|| Replay::new(job, clone, targets, seed)).transpose()?;
+        Ok(Self {
+            seeds: Seeds::new(job, mix(seed ^ u64::from(clone)))?,
+            writes: (job.pattern.writes || job.replay.is_some()) && !verify.only,
+            concurrent: job.depth.depth > 1 && job.engine.name.is_asynchronous(),
+            split,
+            remembered: Remembered::new(targets.len()),
+            unremembered: 0,
+            flights: Flights::default(),
+            checking: BTreeMap::new(),
+            number: 0,
+            since: 0,
+            asked: Cell::new(false),
+            left: None,
+            cursor: (0, 0),
+            replay,
+            loaded: false,
+            dump: verify.dump.then(Dump::new),
+            targets: targets.iter().map(|target| target.path.clone()).collect(),
+            job: Box::new(job.clone()),
+            clone,
+            seed,
+            sealer,
+            verify,
+        })
+    }
+
+    /// Where `verify_dump` puts its files instead of the working directory.
+    pub fn dump_into(&mut self, directory: PathBuf) {
+        if let Some(dump) = &mut self.dump {
+            dump.directory = directory;
+        }
+    }
+
+    /// Fills the buffer of a write, headers included, and returns the number of the write, which
+    /// [`Verifier::written`] wants back. To be called when the write is handed over: what was at its place is unknown
+    /// from then on. Does nothing for what is no write.
+    pub fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> u64 {
+        let number = self.number;
+        if io.direction != Direction::Write {
+            return number;
+        }
+        self.number += 1;
+        let (seeds, repeat) = (&self.seeds, self.seeds.repeat());
+        let base = seeds.of(number);
+        self.sealer.write(io.offset, number, buffer, |at| seed_at(base, repeat, at));
+        self.unknown(io);
+        self.flights.begin(number, io);
+        number
+    }
+
+    /// A write has ended well.
+    pub fn written(&mut self, io: &Io, number: u64) {
+        let spoiled = self.flights.end(number);
+        self.since += 1;
+        let entry = match spoiled {
+            Spoiled::No => Entry::written(io.length, number),
+            Spoiled::AtLeast(least) => Entry::written(io.length, least).or_later(),
+            Spoiled::Lost => {
+                self.remembered.forget((io.target, io.offset), io.length, self.split);
+                return;
+            }
+        };
+        if self.replay.is_some() || !self.remembers() {
+            return;
+        }
+        if self.remembered.len() >= 2 * MOST || (!self.verify.after && self.remembered.len() >= MOST) {
+            self.unremembered += 1;
+            return;
+        }
+        self.remembered.insert((io.target, io.offset), entry, self.split);
+    }
+
+    /// A write has failed: what is at its place stays unknown.
+    pub fn failed(&mut self, io: &Io, number: u64) {
+        let _forgotten = self.flights.end(number);
+        self.remembered.forget((io.target, io.offset), io.length, self.split);
+    }
+
+    /// A trim has ended well: with `trim_verify_zero` zeros are to be read there.
+    pub fn trimmed(&mut self, io: &Io) {
+        self.unknown(io);
+        // A write that was under way with it may have come before or after.
+        let alone = self.flights.spoil(io);
+        if alone && self.job.trims.verify_zero && self.remembers() {
+            self.remembered.insert((io.target, io.offset), Entry::trimmed(io.length), self.split);
+        }
+    }
+
+    /// What is read next in the verifying pass, or in a pass of the backlog after [`Verifier::backlog_due`] said so; none
+    /// when the pass is over. What is returned is forgotten, and verified by [`Verifier::check`].
+    pub fn next_read(&mut self) -> Option<Io> {
+        if self.asked.replace(false) {
+            self.since = 0;
+            self.left = Some(self.verify.backlog_batch.or(self.verify.backlog).unwrap_or(u64::MAX));
+        }
+        if self.left == Some(0) {
+            self.left = None;
+            return None;
+        }
+        let (place, entry) = self.next_entry().or_else(|| {
+            self.left = None;
+            None
+        })?;
+        self.left = self.left.map(|left| left - 1);
+        self.checking.insert(place, entry);
+        Some(Io { direction: Direction::Read, target: place.0, offset: place.1, length: entry.length })
+    }
+
+    fn next_entry(&mut self) -> Option<(Place, Entry)> {
+        if let Some(replay) = &mut self.replay {
+            let written = self.writes.then_some(self.number);
+            while let Some((io, number)) = replay.next(written) {
+                let place = (io.target, io.offset);
+                // The same block again while it is being read: one look is enough.
+                if !self.checking.contains_key(&place) {
+                    return Some((place, Entry::written(io.length, number).or_later()));
+                }
+            }
+            return None;
+        }
+        let (place, entry) = self.remembered.take_from(self.cursor)?;
+        self.cursor = (place.0, place.1 + 1);
+        Some((place, entry))
+    }
+
+    /// Whether it is time to look at what was written (`verify_backlog`, or no room for more).
+    pub fn backlog_due(&self) -> bool {
+        let due = self.verify.after
+            && self.replay.is_none()
+            && (self.verify.backlog.is_some_and(|backlog| self.since >= backlog)
+                || self.remembered.len() >= MOST);
+        if due {
+            self.asked.set(true);
+        }
+        due
+    }
+
+    /// Blocks that are remembered and not yet verified.
+    pub fn remaining(&self) -> u64 {
+        self.remembered.len() as u64
+    }
+
+    /// Writes that could not be remembered, because there were too many: nobody will look at them.
+    pub fn unremembered(&self) -> u64 {
+        self.unremembered
+    }
+
+    /// Looks at what was read. Reads of the verifying pass are held against the write that is to be there; other reads
+    /// of a worker that writes against what it remembers, unless reads and writes can be under way together; reads of a
+    /// worker that does not write against the headers alone, as far as nothing else is known.
+    pub fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), Corruption> {
+        let place = (io.target, io.offset);
+        if let Some(entry) = self.checking.get(&place).copied().filter(|entry| entry.length == io.length) {
+            self.checking.remove(&place);
+            return self.check_entry(io, buffer, io.offset, Some(entry));
+        }
+        if io.direction != Direction::Read || (self.writes && self.concurrent) {
+            return Ok(());
+        }
+        let known: Vec<_> = self.remembered.overlapping(place, io.length).collect();
+        if known.is_empty() && !self.writes {
+            return self.check_entry(io, buffer, io.offset, None);
+        }
+        known.into_iter().try_for_each(|(at, entry)| self.check_entry(io, buffer, at, Some(entry)))
+    }
+
+    /// Checks those chunks of the block that begins at `at` which lie within what was read.
+    fn check_entry(
+        &mut self,
+        io: &Io,
+        buffer: &[u8],
+        at: u64,
+        entry: Option<Entry>,
+    ) -> std::result::Result<(), Corruption> {
+        let length = entry.map_or(io.length, |entry| entry.length);
+        let read = io.offset..io.offset + buffer.len() as u64;
+        for chunk in self.sealer.chunks().of(length as usize) {
+            let (from, to) = (at + chunk.start as u64, at + chunk.end as u64);
+            if from < read.start || to > read.end {
+                continue;
+            }
+            let bytes = &buffer[(from - read.start) as usize..(to - read.start) as usize];
+            let seed = entry.and_then(Entry::number).map(|number| {
+                let seed = seed_at(self.seeds.of(number), self.seeds.repeat(), from);
+                (number, seed)
+            });
+            let found = match entry {
+                Some(entry) if entry.number().is_none() => chunk::zeros(bytes),
+                Some(entry) => {
+                    let limit = (self.writes && !self.loaded).then_some(self.number);
+                    let expected = seed.map(|(number, seed)| chunk::Expected {
+                        number,
+                        // A later write has another seed.
+                        seed: (self.verify.header_seed && !entry.is_at_least()).then_some(seed),
+                        or_later: entry.is_at_least(),
+                        sequence: self.verify.write_sequence,
+                        below: limit,
+                    });
+                    self.sealer.check(at, from, bytes, expected)
+                }
+                None => self.sealer.check(at, from, bytes, None),
+            };
+            if let Err(mut problem) = found {
+                if let Some(dump) = &mut self.dump {
+                    let exact = seed.filter(|_| entry.is_some_and(|entry| !entry.is_at_least()));
+                    let expected = match entry {
+                        Some(entry) if entry.number().is_none() => Some(vec![0; bytes.len()]),
+                        _ => self.sealer.expected(at, from, bytes, exact),
+                    };
+                    let path = self.targets.get(io.target as usize);
+                    problem.push_str(&dump.keep(path, from, bytes, expected.as_deref()));
+                }
+                return Err(Corruption { offset: from, target: io.target, problem });
+            }
+        }
+        Ok(())
+    }
+
+    /// Saves what is remembered, so that another run can verify it (`verify_state_save`). Writes that are under way are
+    /// not in it. The file appears whole or not at all.
+    pub fn save_state(&self, path: &std::path::Path) -> Result<()> {
+        let all = self.remembered.iter().chain(self.checking.iter().map(|(place, entry)| (*place, *entry)));
+        state::save(path, &self.identity(), &self.targets, all)
+    }
+
+    /// Loads what an earlier run saved (`verify_state_load`): its writes are what is verified. Blocks that were written
+    /// after the state was saved, and before that run was killed, are as good.
+    pub fn load_state(&mut self, path: &std::path::Path) -> Result<()> {
+        let loaded = state::load(path, &self.targets)?;
+        if (loaded.identity.job.as_str(), loaded.identity.clone) != (self.job.name.as_str(), self.clone) {
+            return Err(Error::refused(
+                &self.job.name,
+                format!(
+                    "{} is the state of job {:?}, clone {}, and not of this one",
+                    path.display(),
+                    loaded.identity.job,
+                    loaded.identity.clone
+                ),
+            ));
+        }
+        self.seed = loaded.identity.seed;
+        self.seeds = Seeds::new(&self.job, mix(self.seed ^ u64::from(self.clone)))?;
+        // Later than anything that the earlier run may have written after it saved its state.
+        self.number = loaded.identity.writes.saturating_add(1 << 32);
+        self.remembered = Remembered::new(self.targets.len());
+        for (place, entry) in loaded.entries {
+            self.remembered.insert(
+                place,
+                if entry.number().is_some() { entry.or_later() } else { entry },
+                None,
+            );
+        }
+        self.replay = None;
+        self.loaded = true;
+        self.cursor = (0, 0);
+        Ok(())
+    }
+
+    fn identity(&self) -> state::Identity {
+        state::Identity {
+            job: self.job.name.clone(),
+            clone: self.clone,
+            seed: self.seed,
+            writes: self.number,
+        }
+    }
+
+    /// Whether anybody will ask for what was written.
+    fn remembers(&self) -> bool {
+        self.verify.method != VerifyMethod::Null && (self.verify.after || self.verify.state_save)
+    }
+
+    /// What is at a place is unknown from now on.
+    fn unknown(&mut self, io: &Io) {
+        self.remembered.forget((io.target, io.offset), io.length, self.split);
+        let end = io.offset + u64::from(io.length);
+        let overlaps = |place: &Place, entry: &Entry| {
+            place.0 == io.target && place.1 < end && place.1 + u64::from(entry.length) > io.offset
+        };
+        if !self.checking.is_empty() {
+            self.checking.retain(|place, entry| !overlaps(place, entry));
+        }
+    }
+}
+
+/// The seed of the chunk at an offset: chunks differ from each other, but in blocks that are to be equal.
+fn seed_at(base: u64, repeat: bool, offset: u64) -> u64 {
+    if repeat { base } else { mix(base ^ offset) }
+}

@@ -1,0 +1,72 @@
+//! `experimental_verify` and `verify_only`: the writes are drawn again instead of being remembered.
+
+use crate::error::{Error, Result};
+use crate::job::Job;
+use crate::stream::Source;
+use crate::{Direction, Io, Next, Target};
+
+/// Where the writes come from.
+pub(super) trait Draws: std::fmt::Debug + Send {
+    fn next(&mut self) -> Next;
+    /// Another pass.
+    fn restart(&mut self);
+}
+
+impl Draws for Source {
+    fn next(&mut self) -> Next {
+        Self::next(self)
+    }
+
+    fn restart(&mut self) {
+        Self::restart(self);
+    }
+}
+
+/// The writes of a job once more, in their order.
+#[derive(Debug)]
+pub(super) struct Replay {
+    source: Box<dyn Draws>,
+    /// Number of the next write.
+    number: u64,
+}
+
+impl Replay {
+    /// Those of a clone of a job over its targets. Refuses a job that does not draw the same again.
+    pub(super) fn new(job: &Job, clone: u32, targets: &[Target], seed: u64) -> Result<Self> {
+        if !job.pattern.repeatable && !job.pattern.all_repeatable && job.pattern.seed.is_none() {
+            return Err(Error::refused(
+                &job.name,
+                "experimental_verify and verify_only draw the writes again, which randrepeat=0 forbids; give randseed= too, or leave it out",
+            ));
+        }
+        Ok(Self { source: Box::new(Source::new(job, clone, targets, seed)?), number: 0 })
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(source: Box<dyn Draws>) -> Self {
+        Self { source, number: 0 }
+    }
+
+    /// The next write and its number. `written` is how many there were; none when an earlier run did one pass.
+    pub(super) fn next(&mut self, written: Option<u64>) -> Option<(Io, u64)> {
+        if written.is_some_and(|written| self.number >= written) {
+            return None;
+        }
+        let mut restarted = false;
+        loop {
+            match self.source.next() {
+                Next::Io(io) if io.direction == Direction::Write => {
+                    let number = self.number;
+                    self.number += 1;
+                    return Some((io, number));
+                }
+                Next::End if written.is_none() || restarted => return None,
+                Next::End => {
+                    self.source.restart();
+                    restarted = true;
+                }
+                Next::Io(_) | Next::Sync { .. } | Next::NotBefore(_) | Next::Drain => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What does the I/O: one engine a worker, behind one trait, so that the loop around it is compiled for each.
+
+mod blocking;
+mod files;
+mod libaio;
+mod mapped;
+mod memory;
+mod null;
+mod numa;
+mod offload;
+#[cfg(test)]
+pub(crate) mod testing;
+mod trim;
+mod uring;
+
+use std::io;
+
+use kelvin_measure::Nanos;
+
+use crate::{Direction, SyncCall};
+
+pub(crate) use blocking::Blocking;
+pub(crate) use files::Files;
+pub(crate) use libaio::Libaio;
+pub(crate) use mapped::Mapped;
+pub(crate) use memory::BufferPool;
+pub(crate) use null::Null;
+pub(crate) use offload::Offload;
+pub(crate) use trim::discard;
+pub(crate) use uring::Uring;
+
+/// An I/O, or the rest of one, on its way to the kernel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request {
+    /// Its place among the worker's I/Os under way, which is the number of its buffer too.
+    pub(crate) slot: u32,
+    /// Read or write; trims go another way.
+    pub(crate) direction: Direction,
+    /// Which file.
+    pub(crate) target: u32,
+    /// Where in the file.
+    pub(crate) offset: u64,
+    /// How many bytes.
+    pub(crate) length: u32,
+    /// Where they come from or go to. Nothing else touches them before the I/O has ended.
+    pub(crate) address: *mut u8,
+}
+
+// SAFETY: the memory at the address is nobody else's until the I/O has ended.
+#[allow(unsafe_code, reason = "may be done by another thread")]
+unsafe impl Send for Request {}
+
+/// An I/O that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Which.
+    pub(crate) slot: u32,
+    /// Bytes moved, or the kernel's error number below 0.
+    pub(crate) result: i64,
+}
+
+impl Ended {
+    fn of(slot: u32, result: io::Result<usize>) -> Self {
+        let result = match result {
+            Ok(bytes) => bytes as i64,
+            Err(error) => -i64::from(error.raw_os_error().unwrap_or(libc::EIO)),
+        };
+        Self { slot, result }
+    }
+}
+
+/// For how long to wait for what is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Not at all: take what has ended.
+    No,
+    /// This long at most.
+    AtMost(Nanos),
+}
+
+/// A way of doing I/O. Errors of a call are those of the engine as a whole; those of an I/O are its result.
+pub(crate) trait Engine {
+    /// Whether an I/O has ended when `commit` returns, so that there is nothing to reap.
+    fn is_synchronous(&self) -> bool;
+
+    /// Takes an I/O. No more are taken than the depth the engine was made with.
+    fn queue(&mut self, request: Request);
+
+    /// Hands over what was queued.
+    fn commit(&mut self, ended: &mut Vec<Ended>) -> io::Result<()>;
+
+    /// Takes at most `most` that have ended, and waits until it is at least `least`.
+    fn reap(&mut self, least: u32, most: u32, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()>;
+
+    /// Brings to the medium what an engine keeps to itself; the file's own sync follows. Only maps do.
+    fn flush(&mut self, _target: u32, _how: SyncCall) -> io::Result<()> {
+        Ok(())
+    }
+}

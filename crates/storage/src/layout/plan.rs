@@ -1,0 +1,410 @@
+//! Which targets each worker has, and what is to be done to files before: decided for all workers in their order, so
+//! that a file that several share is laid out once.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use kelvin_measure::Random;
+
+use super::amount::bytes;
+use super::fill::Filling;
+use super::name::{self, Named};
+use super::size::{self, Found};
+use super::{device, space};
+use crate::job::{EngineName, Fallocate, Job};
+use crate::probe::device::{named, number};
+use crate::probe::tree::Tree;
+use crate::stream::replay;
+use crate::{Error, Result, Target, TargetKind};
+
+/// What a worker is, as far as its files go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Who<'a> {
+    pub job: &'a Job,
+    pub clone: u32,
+    pub seed: u64,
+}
+
+/// What may be done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    /// Nothing is to be written.
+    pub read_only: bool,
+    /// What was never written is filled.
+    pub prepare: bool,
+    /// Devices that may be overwritten.
+    pub destroy: &'a [PathBuf],
+}
+
+/// A step on the way to a file as the jobs need it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Everything in it is dropped.
+    Truncate,
+    /// Space is reserved up to this size, or the size is set.
+    Reserve { to: u64, how: Fallocate },
+    /// Data is written between these places; `reserve`d before, so that it lies in one piece.
+    Data { from: u64, to: u64, reserve: bool },
+    /// Data is written from here until the filesystem is full.
+    UntilFull { from: u64 },
+    /// Data is written where none was ever written, between these places.
+    Fill { from: u64, to: u64 },
+}
+
+impl Step {
+    /// How many bytes it goes through, for progress.
+    pub(crate) fn bytes(self) -> u64 {
+        match self {
+            Self::Truncate | Self::Reserve { .. } | Self::UntilFull { .. } => 0,
+            Self::Data { from, to, .. } | Self::Fill { from, to } => to.saturating_sub(from),
+        }
+    }
+}
+
+/// What is to be done to one file or device.
+#[derive(Debug, Clone)]
+pub(crate) struct Making {
+    pub path: PathBuf,
+    /// The worker for whom it was first needed.
+    pub worker: u32,
+    pub job: String,
+    pub kind: TargetKind,
+    pub steps: Vec<Step>,
+    /// Files of workers with `create_serialize=0` are made beside each other.
+    pub serialize: bool,
+    pub fsync: bool,
+    /// `fallocate=` allows that space is reserved before data is written.
+    pub fallocate: Fallocate,
+    /// What is written into it.
+    pub filling: Filling,
+}
+
+/// What is to be done before the first worker begins.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Plan {
+    pub directories: BTreeSet<PathBuf>,
+    pub makings: Vec<Making>,
+    /// For the reader.
+    pub notes: Vec<String>,
+}
+
+/// A file as it will be, after what is planned so far.
+struct Known {
+    kind: TargetKind,
+    size: Option<u64>,
+    device: Option<String>,
+    capacity: u64,
+    making: Option<usize>,
+}
+
+/// Decides for all workers. Nothing is written.
+pub(crate) fn plan(workers: &[Who<'_>], rules: Rules<'_>, tree: &Tree) -> Result<(Vec<Vec<Target>>, Plan)> {
+    let mut planner = Planner { rules, tree, known: HashMap::new(), plan: Plan::default() };
+    let targets = workers.iter().enumerate().map(|(number, who)| planner.worker(number as u32, *who));
+    let targets = targets.collect::<Result<_>>()?;
+    planner.plan.makings.retain(|making| !making.steps.is_empty() || making.kind == TargetKind::File);
+    Ok((targets, planner.plan))
+}
+
+struct Planner<'a> {
+    rules: Rules<'a>,
+    tree: &'a Tree,
+    known: HashMap<PathBuf, Known>,
+    plan: Plan,
+}
+
+impl Planner<'_> {
+    fn worker(&mut self, number: u32, who: Who<'_>) -> Result<Vec<Target>> {
+        let job = who.job;
+        if let Some(missing) = job.targets.directories.iter().find(|directory| !directory.is_dir()) {
+            return Err(Error::refused(
+                &job.name,
+                format!("directory={} does not exist: make it or correct the name", missing.display()),
+            ));
+        }
+        let mut random = Random::part(who.seed, FILE_SIZES, 0);
+        // A trace names its files itself and says how far it reaches into each.
+        let (names, ends): (Vec<Named>, Vec<Option<u64>>) = if job.replay.is_some() {
+            let reached = replay::files(job, who.clone)?.into_iter();
+            reached.map(|file| (Named { path: file.path, made: false }, Some(file.end))).unzip()
+        } else {
+            name::of(job, who.clone).into_iter().map(|name| (name, None)).unzip()
+        };
+        let mut targets = Vec::with_capacity(names.len());
+        for (index, (name, end)) in names.iter().zip(ends).enumerate() {
+            targets.push(self.target(number, who, name, (index, names.len()), end, &mut random)?);
+        }
+        let all: u64 = targets.iter().map(|target| target.length).fold(0, u64::saturating_add);
+        let block = size::smallest_block(job);
+        if all < block && job.replay.is_none() {
+            return Err(Error::refused(
+                &job.name,
+                format!(
+                    "its smallest block of {} does not fit into the {} that it has to work on",
+                    bytes(block),
+                    bytes(all)
+                ),
+            ));
+        }
+        Ok(targets)
+    }
+
+    fn target(
+        &mut self,
+        number: u32,
+        who: Who<'_>,
+        name: &Named,
+        place: (usize, usize),
+        end: Option<u64>,
+        random: &mut Random,
+    ) -> Result<Target> {
+        let job = who.job;
+        let refused =
+            |problem: String| Error::refused(&job.name, format!("{}: {problem}", name.path.display()));
+        let key = self.look(job, name)?;
+        let diskless = job.engine.name == EngineName::Null;
+        let Some(known) = self.known.get(&key) else { return Err(refused("it is not known".into())) };
+        let found = Found { kind: known.kind, size: known.size, capacity: known.capacity };
+        let region = match (end, known.kind, known.size) {
+            (None, ..) => size::region(job, who.clone, place, found, random).map_err(refused)?,
+            (Some(end), TargetKind::Block, Some(size)) if end > size => {
+                return Err(refused(format!(
+                    "the trace reaches up to {}, and the device has {}: give replay_scale= or another device",
+                    bytes(end),
+                    bytes(size)
+                )));
+            }
+            (Some(end), _, size) => size::Region { begin: 0, length: end.max(size.unwrap_or(0)) },
+        };
+        let target = Target {
+            path: name.path.clone(),
+            kind: if diskless { TargetKind::None } else { known.kind },
+            begin: region.begin,
+            length: region.length,
+            device: known.device.clone(),
+        };
+        if !diskless {
+            match target.kind {
+                TargetKind::File => self.file(number, who, name, &key, &target)?,
+                TargetKind::Block => self.block(number, who, &key, &target),
+                TargetKind::Character | TargetKind::None => {}
+            }
+        }
+        Ok(target)
+    }
+
+    /// Learns what there is under a name; the key under which it is known from then on.
+    fn look(&mut self, job: &Job, name: &Named) -> Result<PathBuf> {
+        let refused =
+            |problem: String| Error::refused(&job.name, format!("{}: {problem}", name.path.display()));
+        let path = &name.path;
+        let facts = match fs::metadata(path) {
+            Ok(facts) => Some(facts),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(cause) => {
+                return Err(Error::System { what: format!("cannot look at {}", path.display()), cause });
+            }
+        };
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let key = match &facts {
+            Some(_) => fs::canonicalize(path).ok(),
+            None => fs::canonicalize(parent).ok().and_then(|parent| Some(parent.join(path.file_name()?))),
+        };
+        let key = key.unwrap_or_else(|| path.clone());
+        if self.known.contains_key(&key) {
+            return Ok(key);
+        }
+        let known = match facts {
+            Some(facts) => self.existing(path, &facts).map_err(refused)?,
+            None => self.missing(job, name, parent).map_err(refused)?,
+        };
+        self.known.insert(key.clone(), known);
+        Ok(key)
+    }
+
+    fn existing(&self, path: &Path, facts: &Metadata) -> std::result::Result<Known, String> {
+        let kind = facts.file_type();
+        let known = |kind, size, device| Known { kind, size, device, capacity: 0, making: None };
+        if kind.is_file() {
+            let device = device::under(self.tree, path, facts);
+            let capacity = space::capacity(path);
+            return Ok(Known { capacity, ..known(TargetKind::File, Some(facts.len()), device) });
+        }
+        if kind.is_block_device() {
+            let name = named(self.tree, &number(facts.rdev()))
+                .ok_or("the kernel knows no block device of this number")?;
+            let size = device::size(self.tree, &name).ok_or("the kernel does not say how large it is")?;
+            if size == 0 {
+                return Err("the device has no size: no medium is in it, or nothing is attached to it".into());
+            }
+            return Ok(known(TargetKind::Block, Some(size), Some(name)));
+        }
+        if kind.is_char_device() {
+            return Ok(known(TargetKind::Character, None, None));
+        }
+        let what = if kind.is_dir() { "a directory" } else { "neither a file nor a device" };
+        Err(format!("it is {what}; I/O goes to files, block devices and character devices"))
+    }
+
+    fn missing(&mut self, job: &Job, name: &Named, parent: &Path) -> std::result::Result<Known, String> {
+        let diskless = job.engine.name == EngineName::Null;
+        if !diskless && !job.targets.allow_create {
+            return Err("it does not exist, and allow_file_create=0 says that it must".into());
+        }
+        let mut there = parent;
+        if !diskless && !parent.is_dir() {
+            if !name.made {
+                return Err(format!(
+                    "its directory {} does not exist: make it or correct the name (fio would make it, also for a slip of the pen)",
+                    parent.display()
+                ));
+            }
+            self.plan.directories.insert(parent.to_owned());
+            while !there.is_dir() {
+                let Some(above) = there.parent() else { break };
+                there = above;
+            }
+            if there.as_os_str().is_empty() {
+                there = Path::new(".");
+            }
+        }
+        let device = fs::metadata(there).ok().and_then(|facts| device::under(self.tree, there, &facts));
+        let capacity = space::capacity(there);
+        Ok(Known { kind: TargetKind::File, size: Some(0), device, capacity, making: None })
+    }
+
+    /// Decides what a regular file needs for one more worker.
+    fn file(&mut self, number: u32, who: Who<'_>, name: &Named, key: &Path, target: &Target) -> Result<()> {
+        let job = who.job;
+        let targets = &job.targets;
+        let rules = self.rules;
+        let Some(known) = self.known.get_mut(key) else { return Ok(()) };
+        let size = known.size.unwrap_or(0);
+        let end = target.begin.saturating_add(target.length);
+        let writes = job.pattern.changes_data();
+        // Without data there is nothing to read or to overwrite; a mapping cannot grow a file.
+        let needs_data = job.pattern.reads
+            || job.replay.is_some()
+            || job.sync.overwrite
+            || job.engine.name == EngineName::Mmap
+            || rules.prepare;
+        let mut steps = Vec::new();
+        if targets.create_on_open {
+            // What comes to be when it is opened is the worker's.
+        } else if targets.fill_device && !writes {
+            steps.push(Step::UntilFull { from: size });
+        } else if end > size && !targets.fill_device {
+            if rules.read_only {
+                return Err(Error::refused(
+                    &job.name,
+                    format!(
+                        "{} has {} and would have to be laid out up to {}, which --readonly forbids",
+                        name.path.display(),
+                        bytes(size),
+                        bytes(end)
+                    ),
+                ));
+            }
+            if needs_data {
+                let reserve =
+                    matches!(targets.fallocate, Fallocate::Native | Fallocate::Posix | Fallocate::Keep);
+                steps.push(Step::Data { from: size, to: end, reserve });
+                known.size = Some(end);
+            } else {
+                // As fio, whose writers of a file that is too small begin with a new one. Nothing before the region is
+                // dropped.
+                if size > 0 && target.begin == 0 && !targets.append {
+                    steps.push(Step::Truncate);
+                    known.size = Some(0);
+                }
+                if targets.fallocate != Fallocate::None {
+                    steps.push(Step::Reserve { to: end, how: targets.fallocate });
+                }
+                if matches!(targets.fallocate, Fallocate::Native | Fallocate::Posix | Fallocate::Truncate) {
+                    known.size = Some(end);
+                }
+            }
+        }
+        if rules.prepare && size > target.begin && !rules.read_only {
+            steps.push(Step::Fill { from: target.begin, to: end.min(size) });
+        }
+        let create = !targets.create_on_open && !rules.read_only;
+        if steps.is_empty() && (!create || known.making.is_some() || name.path.exists()) {
+            return Ok(());
+        }
+        let filling =
+            Filling::new(job, Random::part(who.seed, CONTENT, self.plan.makings.len() as u64).bits());
+        let making = *known.making.get_or_insert_with(|| {
+            self.plan.makings.push(Making {
+                path: name.path.clone(),
+                worker: number,
+                job: job.name.clone(),
+                kind: TargetKind::File,
+                steps: Vec::new(),
+                serialize: targets.create_serialize,
+                fsync: false,
+                fallocate: targets.fallocate,
+                filling,
+            });
+            self.plan.makings.len() - 1
+        });
+        if let Some(making) = self.plan.makings.get_mut(making) {
+            for step in steps {
+                if !making.steps.contains(&step) {
+                    making.steps.push(step);
+                }
+            }
+            making.fsync |= targets.create_fsync;
+        }
+        Ok(())
+    }
+
+    /// A device is filled only when that was asked for and confirmed.
+    fn block(&mut self, number: u32, who: Who<'_>, key: &Path, target: &Target) {
+        if !self.rules.prepare || self.rules.read_only {
+            return;
+        }
+        let confirmed =
+            self.rules.destroy.iter().any(|path| fs::canonicalize(path).is_ok_and(|path| path == *key));
+        if !confirmed {
+            let note = format!(
+                "{0} is not prepared: filling a device needs --i-know-it-destroys {0}",
+                target.path.display()
+            );
+            if !self.plan.notes.contains(&note) {
+                self.plan.notes.push(note);
+            }
+            return;
+        }
+        let step = Step::Fill { from: target.begin, to: target.begin + target.length };
+        if self.plan.makings.iter().any(|making| making.path == target.path && making.steps.contains(&step)) {
+            return;
+        }
+        self.plan.makings.push(Making {
+            path: target.path.clone(),
+            worker: number,
+            job: who.job.name.clone(),
+            kind: TargetKind::Block,
+            steps: vec![step],
+            serialize: who.job.targets.create_serialize,
+            fsync: true,
+            fallocate: Fallocate::None,
+            filling: Filling::new(
+                who.job,
+                Random::part(who.seed, CONTENT, self.plan.makings.len() as u64).bits(),
+            ),
+        });
+    }
+}
+
+/// The part of a worker's random numbers that what its files are filled with is drawn from.
+const CONTENT: u64 = 0x64_61_74_61;
+
+/// The part of a worker's random numbers that the sizes of its files are drawn from.
+const FILE_SIZES: u64 = 0x66_69_6c_65;

@@ -1,0 +1,144 @@
+//! Which part of a file or device is a worker's.
+
+use kelvin_measure::Random;
+
+use super::amount::bytes;
+use crate::job::{Amount, Job};
+use crate::{Direction, TargetKind};
+
+/// Where a worker's region lies in a target, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Region {
+    pub begin: u64,
+    pub length: u64,
+}
+
+/// What a target is before anything is done to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub kind: TargetKind,
+    /// Its size in bytes: of a file as it will be when the worker's turn comes; none for what has none.
+    pub size: Option<u64>,
+    /// What its filesystem can hold in all.
+    pub capacity: u64,
+}
+
+/// The smallest block of a job, in bytes: what percentages are rounded to.
+pub(super) fn smallest_block(job: &Job) -> u64 {
+    Direction::ALL.iter().map(|d| u64::from(job.blocks.sizes[*d].smallest())).min().unwrap_or(1).max(1)
+}
+
+/// The region of a clone in its file number `index` of `count`; what is wrong, when there can be none. Sizes are fio's:
+/// `size` is shared among the files, the first of which get a block more where it does not divide; percentages are of
+/// the target as it is; `filesize` leaves alone what is within its range.
+pub(super) fn region(
+    job: &Job,
+    clone: u32,
+    (index, count): (usize, usize),
+    found: Found,
+    random: &mut Random,
+) -> std::result::Result<Region, String> {
+    let targets = &job.targets;
+    let block = smallest_block(job);
+    let size = found.size.unwrap_or(0);
+    let share = match targets.size {
+        Some(Amount::Bytes(all)) => share(all, index, count, block),
+        _ => 0,
+    };
+    let begin = begin(job, clone, found, if size > 0 { size } else { share }, block)?;
+    let behind = |size: u64| {
+        size.checked_sub(begin).filter(|rest| *rest > 0).ok_or_else(|| {
+            format!("offset={} lies at or behind its end: it has {}", bytes(begin), bytes(size))
+        })
+    };
+    let unsized_problem = || match found.kind {
+        TargetKind::File => "it does not exist or is empty: say how large it is to be with size=".to_owned(),
+        _ => "its size is not known: give size=".to_owned(),
+    };
+    let length = match (targets.fill_device, targets.file_size, targets.size) {
+        (true, _, _) if found.kind == TargetKind::Block => behind(size)?,
+        (true, None, None) => found.capacity.max(size),
+        (_, Some((low, high)), _) if found.kind == TargetKind::File => {
+            let whole = if (low..=high).contains(&size) {
+                size
+            } else if low == high {
+                low
+            } else {
+                let drawn = random.range(low as i64, high as i64) as u64;
+                (drawn - drawn % block).max(low)
+            };
+            behind(whole)?
+        }
+        (_, _, None) if size == 0 => return Err(unsized_problem()),
+        (_, _, None) => behind(size)?,
+        (_, _, Some(Amount::Bytes(_))) => share,
+        (_, _, Some(Amount::Percent(_))) if size == 0 => {
+            return Err(format!("size= in percent is of what is there, and {}", unsized_problem()));
+        }
+        (_, _, Some(amount @ Amount::Percent(_))) => {
+            let part = amount.of(size).unwrap_or(0).min(behind(size)?);
+            if part == size { part } else { part - part % block }
+        }
+        (_, _, Some(Amount::Zones(_))) => {
+            return Err("sizes in zones are of zoned devices, which are not supported".into());
+        }
+    };
+    // What a device has is fixed: a region reaches to its end at most, as with fio.
+    let length = if found.kind == TargetKind::Block { length.min(behind(size)?) } else { length };
+    Ok(Region { begin, length })
+}
+
+/// The part of `all` bytes that one of several files has.
+fn share(all: u64, index: usize, count: usize, block: u64) -> u64 {
+    let count = count.max(1) as u64;
+    let each = all / count;
+    let more = (all - each * count) / block;
+    each + if (index as u64) < more { block } else { 0 }
+}
+
+fn begin(job: &Job, clone: u32, found: Found, whole: u64, block: u64) -> std::result::Result<u64, String> {
+    let targets = &job.targets;
+    if targets.append && found.kind == TargetKind::File {
+        return Ok(found.size.unwrap_or(0));
+    }
+    let zones = || "offsets in zones are of zoned devices, which are not supported".to_owned();
+    let offset = targets.offset.of(whole).ok_or_else(zones)?;
+    let increment = targets.offset_increment.of(whole).ok_or_else(zones)?;
+    let begin = increment
+        .checked_mul(u64::from(clone))
+        .and_then(|far| far.checked_add(offset))
+        .ok_or("offset_increment= leads beyond every size")?;
+    let is_percent = |amount| matches!(amount, Amount::Percent(percent) if percent > 0.0);
+    if !is_percent(targets.offset) && !is_percent(targets.offset_increment) {
+        return Ok(begin);
+    }
+    // Only an offset that was calculated is brought to a boundary, upwards.
+    let align = if targets.offset_align > 0 { targets.offset_align } else { block };
+    begin.checked_next_multiple_of(align).ok_or_else(|| "offset_align= leads beyond every size".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn shares_make_up_the_whole_but_for_less_than_a_block_a_file(
+            all in 0_u64..1 << 40, count in 1_usize..100, block in 1_u64..1 << 20,
+        ) {
+            let sum: u64 = (0..count).map(|index| share(all, index, count, block)).sum();
+            prop_assert!(sum <= all);
+            prop_assert!(all - sum < block.max(count as u64) + block);
+        }
+    }
+
+    #[test]
+    fn the_first_files_get_the_blocks_that_do_not_divide() {
+        let shares: Vec<u64> = (0..3).map(|index| share(12 * 4096, index, 3, 4096)).collect();
+        assert_eq!(shares, [16384; 3]);
+        let shares: Vec<u64> = (0..4).map(|index| share(42, index, 4, 1)).collect();
+        assert_eq!(shares, [11, 11, 10, 10]);
+    }
+}

@@ -1,0 +1,77 @@
+//! A log file that grows while the jobs run.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+use crate::{Error, Result};
+
+enum Sink {
+    Plain(File),
+    Compressed(ZlibEncoder<File>),
+}
+
+/// A file of its own, made at the first row.
+pub(super) struct LogFile {
+    path: PathBuf,
+    compressed: bool,
+    sink: Option<Sink>,
+}
+
+impl LogFile {
+    /// At `path`, to which `.fz` is added for a compressed one.
+    pub(super) fn new(mut path: PathBuf, compressed: bool) -> Self {
+        if compressed {
+            path.as_mut_os_string().push(".fz");
+        }
+        Self { path, compressed, sink: None }
+    }
+
+    /// Makes it, empty, so that a job without I/O has its files too and a path that cannot be is known at once.
+    pub(super) fn create(&mut self) -> Result<()> {
+        if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            std::fs::create_dir_all(parent)
+                .map_err(Error::system(format!("cannot make the directory {}", parent.display())))?;
+        }
+        let file = File::create(&self.path)
+            .map_err(Error::system(format!("cannot make the log {}", self.path.display())))?;
+        self.sink = Some(if self.compressed {
+            Sink::Compressed(ZlibEncoder::new(file, Compression::default()))
+        } else {
+            Sink::Plain(file)
+        });
+        Ok(())
+    }
+
+    /// Adds text and hands it to the kernel, so that a kill loses nothing of it.
+    pub(super) fn add(&mut self, text: &str) -> Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if self.sink.is_none() {
+            self.create()?;
+        }
+        let written = match &mut self.sink {
+            Some(Sink::Plain(file)) => file.write_all(text.as_bytes()),
+            // A flush ends on a byte, so that a reader gets everything before it.
+            Some(Sink::Compressed(encoder)) => {
+                encoder.write_all(text.as_bytes()).and_then(|()| encoder.flush())
+            }
+            None => Ok(()),
+        };
+        written.map_err(Error::system(format!("cannot write the log {}", self.path.display())))
+    }
+
+    /// Nothing follows.
+    pub(super) fn finish(self) -> Result<()> {
+        if let Some(Sink::Compressed(encoder)) = self.sink {
+            encoder
+                .finish()
+                .map_err(Error::system(format!("cannot write the log {}", self.path.display())))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! Writes the log files of all workers while they run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::file::LogFile;
+use super::form::{Form, row_of};
+use super::summed::Summed;
+use super::{Chunk, LogKind};
+use crate::job::{Job, Jobs, LogValue};
+use crate::{Error, Result};
+
+/// A job's log of one kind, for one worker.
+struct Own {
+    kind: LogKind,
+    file: usize,
+}
+
+/// Where a worker's rows go, by place in the writer's lists.
+struct Worker {
+    form: Form,
+    rows: Vec<Own>,
+    histogram: Option<usize>,
+    sums: Vec<usize>,
+}
+
+/// A summed log and its file.
+struct SummedLog {
+    summed: Summed,
+    form: Form,
+    maximum: bool,
+    path: PathBuf,
+    file: usize,
+}
+
+/// The log files of a run. Every chunk is at the kernel before [`Writer::chunk`] returns.
+pub struct Writer {
+    files: Vec<LogFile>,
+    workers: Vec<Worker>,
+    sums: Vec<SummedLog>,
+    text: String,
+}
+
+/// The prefix of one of a job's logs, if it is asked for.
+fn prefix(job: &Job, kind: LogKind) -> Option<&str> {
+    let (logs, disabled) = (&job.logs, job.report.disabled);
+    let (prefix, taken) = match kind {
+        LogKind::Bandwidth => (&logs.bandwidth, true),
+        LogKind::Iops => (&logs.iops, true),
+        LogKind::Submission => (&logs.latency, !disabled.submission),
+        LogKind::Completion => (&logs.latency, !disabled.completion),
+        LogKind::Total => (&logs.latency, !disabled.latency),
+    };
+    let prefix = prefix.as_deref().filter(|_| taken)?;
+    // As fio: without a name the job's.
+    Some(if prefix.is_empty() { &job.name } else { prefix })
+}
+
+/// What a clock shows when the clock of the day shows `started`, in milliseconds.
+fn epoch(job: &Job, clock: i32, started: i64) -> Result<i64> {
+    use rustix::time::{ClockId, clock_gettime};
+    let clock = match clock {
+        0 => return Ok(started),
+        1 => ClockId::Monotonic,
+        4 => ClockId::MonotonicRaw,
+        7 => ClockId::Boottime,
+        other => {
+            return Err(Error::refused(
+                &job.name,
+                format!(
+                    "log times by clock {other}: take 0 (realtime), 1 (monotonic), 4 (raw) or 7 (boottime)"
+                ),
+            ));
+        }
+    };
+    let millis = |clock| {
+        let time = clock_gettime(clock);
+        time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+    };
+    Ok(started + millis(clock) - millis(ClockId::Realtime))
+}
+
+impl Writer {
+    /// For the workers of all jobs, in their order. Relative names are below `directory`; `started` is what the clock
+    /// of the day showed at the zero of the run's clock, in milliseconds since 1970. The files are made at once.
+    pub fn new(jobs: &Jobs, directory: Option<&Path>, started: i64) -> Result<Self> {
+        let mut writer =
+            Self { files: Vec::new(), workers: Vec::new(), sums: Vec::new(), text: String::new() };
+        let mut by_path = BTreeMap::new();
+        for job in &jobs.jobs {
+            let clock = job.logs.epoch_clock.map(|clock| epoch(job, clock, started)).transpose()?;
+            let form = Form::new(&job.logs, clock);
+            for _ in 0..job.clones {
+                // fio counts its workers from 1 over all jobs.
+                let number = writer.workers.len() + 1;
+                let mut place = |prefix: &str, word: &str, single: bool| {
+                    let name = if single {
+                        format!("{prefix}_{word}.log")
+                    } else {
+                        format!("{prefix}_{word}.{number}.log")
+                    };
+                    let path = directory.unwrap_or(Path::new("")).join(name);
+                    let next = writer.files.len();
+                    let place = *by_path.entry(path.clone()).or_insert(next);
+                    if place == next {
+                        writer.files.push(LogFile::new(path.clone(), job.logs.compressed));
+                    }
+                    (place, path)
+                };
+                let mut worker = Worker { form, rows: Vec::new(), histogram: None, sums: Vec::new() };
+                for kind in LogKind::ALL {
+                    let Some(prefix) = prefix(job, kind) else { continue };
+                    // The sum has the name of fio's one file for all jobs, and takes its place.
+                    if job.logs.per_job || !job.logs.summed {
+                        let (file, _) = place(prefix, kind.word(), !job.logs.per_job);
+                        worker.rows.push(Own { kind, file });
+                    }
+                    if job.logs.summed {
+                        let (file, path) = place(prefix, kind.word(), true);
+                        let known = writer.sums.iter().position(|sum| sum.path == path);
+                        let at = known.unwrap_or(writer.sums.len());
+                        if known.is_none() {
+                            writer.sums.push(SummedLog {
+                                summed: Summed::new(kind, job.logs.window.unwrap_or(0)),
+                                form,
+                                maximum: job.logs.value != LogValue::Average,
+                                path,
+                                file,
+                            });
+                        }
+                        worker.sums.push(at);
+                    }
+                }
+                if let Some(name) = &job.logs.histogram {
+                    let prefix = if name.is_empty() { &job.name } else { name };
+                    worker.histogram = Some(place(prefix, "clat_hist", !job.logs.per_job).0);
+                }
+                writer.workers.push(worker);
+            }
+        }
+        for file in &mut writer.files {
+            file.create()?;
+        }
+        Ok(writer)
+    }
+
+    /// Whether no job asked for a log.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Writes what a worker handed over.
+    pub fn chunk(&mut self, worker: u32, chunk: &Chunk) -> Result<()> {
+        let Some(worker_logs) = self.workers.get(worker as usize) else {
+            return Err(Error::Disagreement(format!("a log of worker {worker}, of whom nothing is known")));
+        };
+        for own in &worker_logs.rows {
+            self.text.clear();
+            for row in chunk.rows.iter().filter(|row| row.kind == own.kind) {
+                worker_logs.form.row(&mut self.text, chunk.begin, row);
+            }
+            for done in &chunk.done {
+                worker_logs.form.row(&mut self.text, chunk.begin, &row_of(done, own.kind));
+            }
+            if let Some(file) = self.files.get_mut(own.file) {
+                file.add(&self.text)?;
+            }
+        }
+        if let Some(file) = worker_logs.histogram.and_then(|place| self.files.get_mut(place)) {
+            self.text.clear();
+            for row in &chunk.histograms {
+                worker_logs.form.histogram(&mut self.text, chunk.begin, row);
+            }
+            file.add(&self.text)?;
+        }
+        for &place in &worker_logs.sums {
+            let Some(sum) = self.sums.get_mut(place) else { continue };
+            let kind = sum.summed.kind();
+            let single = chunk.done.iter().map(|done| row_of(done, kind));
+            sum.summed.add(worker, chunk, chunk.rows.iter().copied().chain(single));
+            sum.write(false, &mut self.files, &mut self.text)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing follows. Returns what a reader of the logs should know.
+    pub fn finish(mut self) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        for sum in &mut self.sums {
+            sum.write(true, &mut self.files, &mut self.text)?;
+            let late = sum.summed.late();
+            if late > 0 {
+                notes.push(format!(
+                    "{} lacks {late} I/Os that were told after their window was written",
+                    sum.path.display()
+                ));
+            }
+        }
+        for file in self.files {
+            file.finish()?;
+        }
+        Ok(notes)
+    }
+}
+
+impl SummedLog {
+    fn write(&mut self, all: bool, files: &mut [LogFile], text: &mut String) -> Result<()> {
+        text.clear();
+        for row in self.summed.rows(all, self.maximum) {
+            // Times of a sum are those of the run's clock: its workers began at different times.
+            self.form.row(text, 0, &row);
+        }
+        match files.get_mut(self.file) {
+            Some(file) => file.add(text),
+            None => Ok(()),
+        }
+    }
+}

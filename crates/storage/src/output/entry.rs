@@ -1,0 +1,311 @@
+//! What stands in one entry of a result: a worker, or with `group_reporting` the workers of a group added up.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use kelvin_measure::Nanos;
+
+use crate::job::{Job, Mixed};
+use crate::result::{DirectionOutcome, Outcome, Samples, WorkerOutcome};
+use crate::tick::DepthCounts;
+use crate::{BinSums, Direction, Moments, PerDirection};
+
+/// Samples of a rate, of one worker or of several that ran side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RateSamples {
+    /// How many.
+    pub count: u64,
+    /// The least; of several workers the sum of theirs.
+    pub least: f64,
+    /// The greatest; of several workers the sum of theirs.
+    pub greatest: f64,
+    /// The mean; of several workers the sum of theirs.
+    pub mean: f64,
+    /// The deviation; of several workers as if they varied independently.
+    pub deviation: f64,
+}
+
+impl RateSamples {
+    fn add(&mut self, samples: &Samples) {
+        if samples.count == 0 {
+            return;
+        }
+        self.count += samples.count;
+        self.least += samples.range.0;
+        self.greatest += samples.range.1;
+        self.mean += samples.mean();
+        self.deviation = self.deviation.hypot(samples.deviation());
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.least += other.least;
+        self.greatest += other.greatest;
+        self.mean += other.mean;
+        self.deviation = self.deviation.hypot(other.deviation);
+    }
+}
+
+/// One direction of an entry, all its targets and workers together.
+#[derive(Debug, Clone, Default)]
+pub struct Line {
+    /// The sums.
+    pub sums: DirectionOutcome,
+    /// What rates are divided by: the longest of the workers.
+    pub runtime: Nanos,
+    /// Samples of the bandwidth in KiB/s.
+    pub bandwidth: RateSamples,
+    /// Samples of the I/Os a second.
+    pub iops: RateSamples,
+}
+
+impl Line {
+    /// I/Os a second.
+    pub fn iops(&self) -> f64 {
+        rate(self.sums.ios, self.runtime)
+    }
+
+    /// Bytes a second.
+    pub fn bytes_per_second(&self) -> f64 {
+        rate(self.sums.bytes, self.runtime)
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.sums.merge(&other.sums);
+        self.runtime = self.runtime.max(other.runtime);
+        self.bandwidth.merge(&other.bandwidth);
+        self.iops.merge(&other.iops);
+    }
+}
+
+/// So many in so long, a second.
+fn rate(count: u64, nanos: Nanos) -> f64 {
+    if nanos == 0 { 0.0 } else { count as f64 * 1e9 / nanos as f64 }
+}
+
+/// A file or device of an entry.
+#[derive(Debug, Clone)]
+pub struct TargetLine {
+    /// Its path; of several added up that of the device.
+    pub path: PathBuf,
+    /// The block device below it.
+    pub device: Option<String>,
+    /// How many files were added up.
+    pub files: usize,
+    /// By direction.
+    pub directions: PerDirection<DirectionOutcome>,
+    /// What rates are divided by: the longest measured part.
+    pub measured: Nanos,
+    /// How many I/Os were under way on it in the mean, by Little's law; none where times were not taken.
+    pub depth: Option<f64>,
+}
+
+impl TargetLine {
+    /// I/Os a second in a direction.
+    pub fn iops(&self, direction: Direction) -> f64 {
+        rate(self.directions[direction].ios, self.measured)
+    }
+
+    /// Bytes a second in a direction.
+    pub fn bytes_per_second(&self, direction: Direction) -> f64 {
+        rate(self.directions[direction].bytes, self.measured)
+    }
+}
+
+/// An entry of a result.
+#[derive(Debug)]
+pub struct Entry<'a> {
+    /// The first worker's job.
+    pub job: &'a Job,
+    /// The workers that are in it, at least one.
+    pub workers: Vec<&'a WorkerOutcome>,
+    /// By direction.
+    pub directions: PerDirection<Line>,
+    /// Syncs.
+    pub syncs: Moments,
+    /// The same by bin.
+    pub sync_bins: BinSums,
+    /// How full the queues were.
+    pub depth: DepthCounts,
+    /// CPU time, user and system.
+    pub cpu: (Nanos, Nanos),
+    /// The measured parts of its workers, added up.
+    pub measured: Nanos,
+    /// Context switches, voluntary and not, together as fio gives them.
+    pub switches: u64,
+    /// Page faults, major and minor.
+    pub faults: (u64, u64),
+    /// Errors that did not end a worker.
+    pub errors: u64,
+    /// The number of the first of them.
+    pub first_error: Option<i32>,
+    /// What ended the first worker that ended before its time.
+    pub error: Option<(i32, &'a str)>,
+}
+
+impl<'a> Entry<'a> {
+    fn new(job: &'a Job) -> Self {
+        Self {
+            job,
+            workers: Vec::new(),
+            directions: PerDirection::default(),
+            syncs: Moments::default(),
+            sync_bins: BinSums::default(),
+            depth: DepthCounts::default(),
+            cpu: (0, 0),
+            measured: 0,
+            switches: 0,
+            faults: (0, 0),
+            errors: 0,
+            first_error: None,
+            error: None,
+        }
+    }
+
+    fn add(&mut self, worker: &'a WorkerOutcome) {
+        for target in &worker.targets {
+            for (direction, sums) in target.directions.iter() {
+                self.directions[direction].sums.merge(sums);
+            }
+        }
+        for direction in Direction::ALL {
+            let line = &mut self.directions[direction];
+            line.runtime = line.runtime.max(worker.runtime[direction]);
+            line.bandwidth.add(&worker.bandwidth[direction]);
+            line.iops.add(&worker.iops[direction]);
+        }
+        self.syncs.merge(&worker.syncs);
+        self.sync_bins.merge(&worker.sync_bins);
+        self.depth.merge(&worker.depth);
+        self.cpu.0 += worker.cpu.0;
+        self.cpu.1 += worker.cpu.1;
+        self.measured += worker.measured;
+        self.switches += worker.switches.0 + worker.switches.1;
+        self.faults.0 += worker.faults.0;
+        self.faults.1 += worker.faults.1;
+        for failures in &worker.failures {
+            self.errors += failures.count;
+            self.first_error = self.first_error.or(Some(failures.number));
+        }
+        if self.error.is_none() {
+            self.error = worker.error.as_ref().map(|(number, words)| (*number, words.as_str()));
+        }
+        self.workers.push(worker);
+    }
+
+    /// The first worker. There is always one.
+    pub fn first(&self) -> Option<&'a WorkerOutcome> {
+        self.workers.first().copied()
+    }
+
+    /// All directions added up, as `unified_rw_reporting` asks.
+    pub fn mixed(&self) -> Line {
+        let mut all = Line::default();
+        for (_, line) in self.directions.iter() {
+            all.merge(line);
+        }
+        all
+    }
+
+    /// The lines that are shown, with their words: `read`, `write`, `trim`, `mixed`.
+    pub fn lines(&self) -> Vec<(&'static str, Line)> {
+        let mut lines = Vec::new();
+        let mode = self.job.report.mixed;
+        if mode != Mixed::Mixed {
+            for direction in Direction::ALL {
+                lines.push((direction.word(), self.directions[direction].clone()));
+            }
+        }
+        if mode != Mixed::None {
+            lines.push(("mixed", self.mixed()));
+        }
+        lines
+    }
+
+    /// Its percentage of the CPU, user and system.
+    pub fn cpu_percent(&self) -> (f64, f64) {
+        let share = |nanos: Nanos| rate(nanos, self.measured) / 1e9 * 100.0;
+        (share(self.cpu.0), share(self.cpu.1))
+    }
+
+    /// Its files and devices, each once.
+    pub fn targets(&self) -> Vec<TargetLine> {
+        self.targets_by(|target| (target.path.clone(), target.device.clone()))
+    }
+
+    /// Its devices, files on the same one added up.
+    pub fn devices(&self) -> Vec<TargetLine> {
+        self.targets_by(|target| match &target.device {
+            Some(device) => (Path::new("/dev").join(device), target.device.clone()),
+            None => (target.path.parent().unwrap_or(&target.path).to_owned(), None),
+        })
+    }
+
+    fn targets_by(
+        &self,
+        name: impl Fn(&crate::result::TargetOutcome) -> (PathBuf, Option<String>),
+    ) -> Vec<TargetLine> {
+        let mut lines: Vec<TargetLine> = Vec::new();
+        let mut places: BTreeMap<PathBuf, usize> = BTreeMap::new();
+        for worker in &self.workers {
+            for target in &worker.targets {
+                let (path, device) = name(target);
+                let place = *places.entry(path.clone()).or_insert(lines.len());
+                if place == lines.len() {
+                    lines.push(TargetLine {
+                        path,
+                        device,
+                        files: 0,
+                        directions: PerDirection::default(),
+                        measured: 0,
+                        depth: None,
+                    });
+                }
+                let Some(line) = lines.get_mut(place) else { continue };
+                line.files += 1;
+                line.measured = line.measured.max(worker.measured);
+                for (direction, sums) in target.directions.iter() {
+                    line.directions[direction].merge(sums);
+                    // Each worker over its own time: those of a group need not run equally long.
+                    if let Some(depth) = little(sums, worker.measured) {
+                        *line.depth.get_or_insert(0.0) += depth;
+                    }
+                }
+            }
+        }
+        lines
+    }
+
+    /// How many I/Os were under way in the mean, all targets and workers together; none where times were not taken.
+    pub fn effective_depth(&self) -> Option<f64> {
+        self.targets().iter().filter_map(|target| target.depth).reduce(|sum, depth| sum + depth)
+    }
+}
+
+/// Little's law: I/Os a second × mean time of an I/O, which is the sum of the times over the time.
+fn little(sums: &DirectionOutcome, measured: Nanos) -> Option<f64> {
+    // Without total times the completions' are the best there is; they lack the submission.
+    let times = if sums.total.count > 0 { &sums.total } else { &sums.completion };
+    (times.count > 0 && measured > 0).then(|| {
+        // Times may be taken of fewer I/Os than ended: the mean stands for the others.
+        times.sum as f64 / times.count as f64 * sums.ios as f64 / measured as f64
+    })
+}
+
+/// The entries of a result in their order. As fio: a worker of a job with `group_reporting` joins the entry before it
+/// when that is of the same group.
+pub fn merged(outcome: &Outcome) -> Vec<Entry<'_>> {
+    let mut entries: Vec<Entry<'_>> = Vec::new();
+    for worker in &outcome.workers {
+        let Some(job) = outcome.jobs.jobs.get(worker.job) else { continue };
+        let joins = job.course.group_reporting
+            && entries.last().and_then(Entry::first).is_some_and(|first| first.group == worker.group);
+        if !joins {
+            entries.push(Entry::new(job));
+        }
+        if let Some(entry) = entries.last_mut() {
+            entry.add(worker);
+        }
+    }
+    entries
+}

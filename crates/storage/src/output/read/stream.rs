@@ -1,0 +1,132 @@
+//! Finding the results in a stream that also holds other lines.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{Parsed, Stray, fields};
+use crate::error::Place;
+use crate::{Error, Result};
+
+/// Numbers that JSON does not have and that fio writes where a mean has no samples.
+const NOT_NUMBERS: [&str; 4] = ["-nan", "nan", "-inf", "inf"];
+
+/// With a 0 of the same length instead of them, so that positions stay what they are.
+fn without_not_numbers(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(colon) = [rest.find("\":"), rest.find("\" :")].into_iter().flatten().min() {
+        let after = colon + rest.get(colon..).and_then(|rest| rest.find(':')).unwrap_or(0) + 1;
+        let (before, behind) = rest.split_at(after);
+        clean.push_str(before);
+        rest = behind;
+        let value = behind.trim_start_matches(' ');
+        let blanks = behind.len() - value.len();
+        for word in NOT_NUMBERS {
+            let ends = |next: Option<char>| next.is_none_or(|next| ",}\r\n ".contains(next));
+            if let Some(next) = value.strip_prefix(word)
+                && ends(next.chars().next())
+            {
+                clean.push_str(&format!("{:>width$}", 0, width = blanks + word.len()));
+                rest = next;
+                break;
+            }
+        }
+    }
+    clean.push_str(rest);
+    clean
+}
+
+/// All results in a text, in their order. Other lines before, between and after them are kept with their positions;
+/// an error has the position of what cannot be read. At least one result is found, or that is the error.
+pub fn parse_json(text: &str, path: Option<&Path>) -> Result<Parsed> {
+    let is_suspect = NOT_NUMBERS.iter().any(|word| text.contains(word));
+    let clean = if is_suspect { without_not_numbers(text) } else { text.to_owned() };
+    let mut parsed = Parsed::default();
+    let mut failure = None;
+    let (mut position, mut line) = (0, 1_u32);
+    while let Some(rest) = clean.get(position..).filter(|rest| !rest.is_empty()) {
+        let end = rest.find('\n').map_or(rest.len(), |end| end + 1);
+        let here = rest.get(..end).unwrap_or(rest);
+        // A result begins on a line of its own.
+        if here.trim_start().starts_with('{') {
+            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+            match values.next() {
+                Some(Ok(Value::Object(top))) if fields::is_result(&top) => {
+                    let read = values.byte_offset();
+                    parsed.results.push(fields::result(&top, line));
+                    line += newlines(rest.get(..read).unwrap_or(""));
+                    position += read;
+                    continue;
+                }
+                Some(Err(error)) => {
+                    // Where lines that are no JSON begin with a brace, a later line may still begin a result; only
+                    // the first failure is the one to tell.
+                    let column = error.column() as u32;
+                    failure.get_or_insert((line + error.line().saturating_sub(1) as u32, column, error));
+                    if parsed.results.is_empty() {
+                        // What a broken result holds is not to be taken for a result of its own.
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        if !here.trim().is_empty() {
+            stray(&mut parsed, line, here.trim_end());
+        }
+        position += end;
+        line += newlines(here);
+    }
+    match failure {
+        Some((line, column, error)) => Err(unreadable(path, line, column, &describe(&error, &parsed))),
+        None if parsed.results.is_empty() => {
+            let what = match parsed.stray.first() {
+                Some(stray) => {
+                    format!("no result in fio's JSON here; the first line is {:?}", cut(&stray.text))
+                }
+                None => "no result in fio's JSON here: it is empty".into(),
+            };
+            Err(unreadable(path, 1, 0, &format!("{what} (take --output-format=json)")))
+        }
+        None => Ok(parsed),
+    }
+}
+
+fn newlines(text: &str) -> u32 {
+    text.bytes().filter(|byte| *byte == b'\n').count() as u32
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() > 60 { text.chars().take(59).chain(['…']).collect() } else { text.into() }
+}
+
+fn stray(parsed: &mut Parsed, line: u32, text: &str) {
+    match parsed.stray.last_mut() {
+        Some(last) if last.line + last.lines == line => last.lines += 1,
+        _ => parsed.stray.push(Stray { line, lines: 1, text: text.to_owned() }),
+    }
+}
+
+fn describe(error: &serde_json::Error, parsed: &Parsed) -> String {
+    // serde's own words carry the position, which is counted from the result's beginning.
+    let words = error.to_string();
+    let words = words.split(" at line ").next().unwrap_or(&words);
+    let before = match parsed.results.len() {
+        0 => String::new(),
+        1 => " (one whole result stands before it)".into(),
+        several => format!(" ({several} whole results stand before it)"),
+    };
+    if error.is_eof() {
+        format!("the result ends in the middle: was the run killed?{before}")
+    } else {
+        format!("not JSON: {words}{before}")
+    }
+}
+
+fn unreadable(path: Option<&Path>, line: u32, column: u32, problem: &str) -> Error {
+    Error::Input {
+        place: Place { file: Some(path.unwrap_or(Path::new("standard input")).to_owned()), line, column },
+        problem: problem.into(),
+    }
+}

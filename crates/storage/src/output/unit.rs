@@ -1,0 +1,209 @@
+//! Numbers as fio writes them: at most so many digits, then the next prefix.
+
+/// What a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    None,
+    Bytes,
+    BytesPerSecond,
+    BitsPerSecond,
+}
+
+/// A number with the prefix that leaves it with at most `digits` digits; what was cut is rounded, with decimals as far
+/// as there is room (the point counts as a digit). `binary` takes steps of 1024 (Ki, Mi …), otherwise of 1000 (k, M …).
+pub(super) fn scaled(value: f64, digits: usize, binary: bool, unit: Unit) -> String {
+    let (step, prefixes) = if binary {
+        (1024.0, ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
+    } else {
+        (1000.0, ["", "k", "M", "G", "T", "P", "E"])
+    };
+    let (mut scaled, mut power) = (value.max(0.0), 0);
+    if unit == Unit::BitsPerSecond {
+        scaled *= 8.0;
+    }
+    // An unscaled number is whole: there are no parts of a byte or of an I/O.
+    scaled = scaled.floor();
+    let whole_digits = |value: f64| format!("{:.0}", value.floor()).len();
+    while whole_digits(scaled) > digits && power + 1 < prefixes.len() {
+        scaled /= step;
+        power += 1;
+    }
+    let mut text = String::new();
+    let room = digits.saturating_sub(whole_digits(scaled) + 1);
+    let decimals = if power == 0 { 0 } else { room };
+    text.push_str(&format!("{scaled:.decimals$}"));
+    // Rounding up may have added a digit: 9.999 is 10.00, which is one character too long.
+    if decimals > 0 && text.len() > digits {
+        text = format!("{scaled:.*}", decimals - 1);
+    } else if decimals == 0 && text.len() > digits && power + 1 < prefixes.len() {
+        scaled /= step;
+        power += 1;
+        text = format!("{scaled:.*}", digits.saturating_sub(whole_digits(scaled) + 1));
+    }
+    text.push_str(prefixes.get(power).copied().unwrap_or(""));
+    text.push_str(match unit {
+        Unit::None => "",
+        Unit::Bytes => "B",
+        Unit::BytesPerSecond => "B/s",
+        Unit::BitsPerSecond => "bit/s",
+    });
+    text
+}
+
+/// A count such as I/Os a second: 46.8k.
+pub(super) fn count(value: f64) -> String {
+    scaled(value, 4, false, Unit::None)
+}
+
+/// How amounts of data are written: `kb_base` and `unit_base`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Units {
+    pub(super) thousand: bool,
+    pub(super) bits: bool,
+}
+
+impl Units {
+    pub(super) fn of(report: &crate::job::ReportOptions) -> Self {
+        Self { thousand: report.thousand, bits: report.bits }
+    }
+
+    fn rate_unit(self) -> Unit {
+        if self.bits { Unit::BitsPerSecond } else { Unit::BytesPerSecond }
+    }
+
+    /// Bytes a second in the units asked for: 183MiB/s.
+    pub(super) fn rate(self, bytes: f64) -> String {
+        scaled(bytes, 4, !self.thousand, self.rate_unit())
+    }
+
+    /// The same in the other base: 192MB/s.
+    pub(super) fn other_rate(self, bytes: f64) -> String {
+        scaled(bytes, 4, self.thousand, self.rate_unit())
+    }
+
+    /// Bytes: 4096KiB.
+    pub(super) fn amount(self, bytes: u64) -> String {
+        scaled(bytes as f64, 4, !self.thousand, Unit::Bytes)
+    }
+
+    /// Bytes in the other base.
+    pub(super) fn other_amount(self, bytes: u64) -> String {
+        scaled(bytes as f64, 4, self.thousand, Unit::Bytes)
+    }
+}
+
+/// Which unit a line of times is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TimeUnit {
+    Nano,
+    Micro,
+    Milli,
+}
+
+impl TimeUnit {
+    /// As fio chooses: a coarser one when the least is still thousands of the finer one.
+    pub(super) fn for_range(least: u64, greatest: u64) -> Self {
+        if least > 2_000_000 && greatest > 99_999_999 {
+            Self::Milli
+        } else if least > 2_000 && greatest > 99_999 {
+            Self::Micro
+        } else {
+            Self::Nano
+        }
+    }
+
+    /// Of a line with a deviation, which must stay visible too.
+    pub(super) fn for_line(least: u64, greatest: u64, deviation: f64) -> Self {
+        match Self::for_range(least, greatest) {
+            Self::Milli if deviation > 1e6 => Self::Milli,
+            Self::Milli | Self::Micro if deviation > 1e3 => Self::Micro,
+            _ => Self::Nano,
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Nano => "nsec",
+            Self::Micro => "usec",
+            Self::Milli => "msec",
+        }
+    }
+
+    pub(super) fn nanos(self) -> u64 {
+        match self {
+            Self::Nano => 1,
+            Self::Micro => 1_000,
+            Self::Milli => 1_000_000,
+        }
+    }
+}
+
+/// A time of nanoseconds with its unit, three figures: "84.3 us".
+pub(super) fn time(nanos: f64) -> String {
+    let (value, unit) = match nanos {
+        value if value < 1e3 => (value, "ns"),
+        value if value < 1e6 => (value / 1e3, "us"),
+        value if value < 1e9 => (value / 1e6, "ms"),
+        value => (value / 1e9, "s"),
+    };
+    let decimals = match value {
+        value if value < 9.995 && unit != "ns" => 2,
+        value if value < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// As in a column: without the blank.
+pub(super) fn short_time(nanos: f64) -> String {
+    time(nanos).replace(' ', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_that_fio_prints() {
+        // Each of these stands in an output of fio 3.33.
+        assert_eq!(count(46_761.9), "46.8k");
+        assert_eq!(count(999.47), "999");
+        assert_eq!(count(1_365_333.0), "1365k");
+        assert_eq!(count(4_592_246.0), "4592k");
+        let units = Units::default();
+        assert_eq!(units.rate(191_536_761.0), "183MiB/s");
+        assert_eq!(units.other_rate(191_536_761.0), "192MB/s");
+        assert_eq!(units.amount(3928 << 10), "3928KiB");
+        assert_eq!(units.amount(16 << 20), "16.0MiB");
+        assert_eq!(units.other_amount(16 << 20), "16.8MB");
+        assert_eq!(units.rate(5_592_405_333.0), "5333MiB/s");
+        assert_eq!(units.amount(0), "0B");
+        assert_eq!(units.amount(4096), "4096B");
+        assert_eq!(units.amount(64 << 10), "64.0KiB");
+        assert_eq!(units.rate(4_093_838.0), "3998KiB/s");
+        assert_eq!(units.other_rate(4_093_838.0), "4094kB/s");
+        let bits = Units { bits: true, thousand: false };
+        assert_eq!(bits.rate(58_254_222.0), "444Mibit/s");
+        assert_eq!(bits.other_rate(58_254_222.0), "466Mbit/s");
+        let thousand = Units { bits: false, thousand: true };
+        assert_eq!(thousand.rate(59_074_704.0), "59.1MB/s");
+        assert_eq!(thousand.other_rate(59_074_704.0), "56.3MiB/s");
+        assert_eq!(scaled(2_118_100.0, 6, false, Unit::None), "2118.1k");
+        assert_eq!(scaled(431_494.0, 6, false, Unit::None), "431494");
+        // At the edges no digit is lost or added.
+        assert_eq!(count(9_999.0), "9999");
+        assert_eq!(count(10_000.0), "10.0k");
+        assert_eq!(count(99_960.0), "100k");
+        assert_eq!(units.amount(10_000 << 10), "9.77MiB");
+        assert_eq!(units.amount(10_239 << 10), "10.0MiB");
+        assert_eq!(scaled(9_999_700.0, 4, false, Unit::None), "10.0M");
+    }
+
+    #[test]
+    fn times_have_three_figures() {
+        assert_eq!(
+            [0.0, 523.0, 9_994.0, 84_321.0, 999_400.0, 1.5e9].map(time),
+            ["0.0 ns", "523 ns", "9.99 us", "84.3 us", "999 us", "1.50 s"]
+        );
+    }
+}

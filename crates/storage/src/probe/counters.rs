@@ -1,0 +1,228 @@
+//! Counters of the kernel before and after: devices, processes, CPUs.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::facts::{CpuRun, DeviceRun, Other};
+use super::limits;
+use super::tree::Tree;
+use crate::PerDirection;
+
+/// Length of the sectors of `/proc/diskstats`, whatever the device's are.
+const SECTOR: u64 = 512;
+/// Other processes that are kept.
+const OTHERS: usize = 5;
+/// Processes that are looked at.
+const PROCESSES: usize = 20_000;
+
+/// All counters at one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    pub(crate) at: Instant,
+    disks: BTreeMap<String, [u64; 17]>,
+    own: Option<(u64, u64)>,
+    others: BTreeMap<u32, Other>,
+    cpu: Option<[u64; 8]>,
+    throttled: Option<f64>,
+}
+
+impl Reading {
+    /// Reads them now.
+    pub(crate) fn take(tree: &Tree) -> Self {
+        Self {
+            disks: disks(&tree.text("/proc/diskstats").unwrap_or_default()),
+            own: tree.text("/proc/self/io").as_deref().and_then(io),
+            others: others(tree),
+            cpu: tree.line("/proc/stat").as_deref().and_then(cpu),
+            throttled: limits::throttled(tree),
+            // Last, since work goes on while the rest is read.
+            at: Instant::now(),
+        }
+    }
+
+    /// What this process read and wrote since an earlier reading.
+    pub(crate) fn own_since(&self, earlier: &Self) -> Option<(u64, u64)> {
+        let (now, then) = (self.own?, earlier.own?);
+        Some((now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)))
+    }
+
+    /// What devices counted since an earlier reading, those of these names that both readings have.
+    pub(crate) fn devices_since(&self, earlier: &Self, names: &[String]) -> Vec<DeviceRun> {
+        let of = |name: &String| {
+            let (now, then) = (self.disks.get(name)?, earlier.disks.get(name)?);
+            let since = |at: usize| {
+                now.get(at).copied().unwrap_or(0).saturating_sub(then.get(at).copied().unwrap_or(0))
+            };
+            // Documentation/admin-guide/iostats.rst: reads, merged, sectors, ms; writes the same; in flight, ms busy, ms in
+            // queue; discards as reads; flushes, ms.
+            Some(DeviceRun {
+                name: name.clone(),
+                ios: PerDirection([since(0), since(4), since(11)]),
+                merges: PerDirection([since(1), since(5), since(12)]),
+                bytes: PerDirection([since(2), since(6), since(13)].map(|sectors| sectors * SECTOR)),
+                busy: since(9),
+                queued: since(10),
+                flushes: since(15),
+            })
+        };
+        names.iter().filter_map(of).collect()
+    }
+
+    /// What other processes moved since an earlier reading, those that moved the most first.
+    pub(crate) fn others_since(&self, earlier: &Self) -> Vec<Other> {
+        let moved = |(process, now): (&u32, &Other)| {
+            let then = earlier.others.get(process).filter(|then| then.name == now.name);
+            let (read, written) = then.map_or((0, 0), |then| (then.read, then.written));
+            let (read, written) = (now.read.saturating_sub(read), now.written.saturating_sub(written));
+            (read + written > 0).then(|| Other { read, written, ..now.clone() })
+        };
+        let mut found: Vec<Other> = self.others.iter().filter_map(moved).collect();
+        found.sort_by_key(|other| std::cmp::Reverse(other.read + other.written));
+        found.truncate(OTHERS);
+        found
+    }
+
+    /// The CPUs since an earlier reading.
+    pub(crate) fn cpu_since(&self, earlier: &Self) -> CpuRun {
+        let throttled = self.throttled.zip(earlier.throttled).map(|(now, then)| (now - then).max(0.0));
+        let Some((now, then)) = self.cpu.zip(earlier.cpu) else {
+            return CpuRun { throttled, ..CpuRun::default() };
+        };
+        let mut spent = [0.0; 8];
+        for ((spent, now), then) in spent.iter_mut().zip(now).zip(then) {
+            *spent = now.saturating_sub(then) as f64;
+        }
+        let [user, nice, system, idle, waiting, irq, softirq, steal] = spent;
+        let busy = user + nice + system + irq + softirq + steal;
+        let all = busy + idle + waiting;
+        let share = |part: f64| (all > 0.0).then(|| part / all);
+        CpuRun { busy: share(busy), steal: share(steal), throttled }
+    }
+}
+
+fn disks(text: &str) -> BTreeMap<String, [u64; 17]> {
+    let line = |line: &str| {
+        let mut fields = line.split_whitespace().skip(2);
+        let name = fields.next()?.to_owned();
+        let mut counters = [0; 17];
+        for (counter, field) in counters.iter_mut().zip(fields) {
+            *counter = field.parse().ok()?;
+        }
+        Some((name, counters))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// `read_bytes` and `write_bytes` of `/proc/PID/io`: what a process had block devices read, and write sooner or later.
+fn io(text: &str) -> Option<(u64, u64)> {
+    let value = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse::<u64>().ok())
+    };
+    Some((value("read_bytes")?, value("write_bytes")?))
+}
+
+fn others(tree: &Tree) -> BTreeMap<u32, Other> {
+    let own = std::process::id();
+    let numbers = tree.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
+    numbers
+        .filter(|process| *process != own)
+        .take(PROCESSES)
+        .filter_map(|process| {
+            let (read, written) = io(&tree.text(&format!("/proc/{process}/io"))?)?;
+            // Kernel threads and whoever never did anything are most of them.
+            let name = (read + written > 0).then(|| tree.line(&format!("/proc/{process}/comm"))).flatten()?;
+            Some((process, Other { name, process, read, written }))
+        })
+        .collect()
+}
+
+fn cpu(line: &str) -> Option<[u64; 8]> {
+    let mut fields = line.strip_prefix("cpu ")?.split_whitespace();
+    let mut times = [0; 8];
+    for time in &mut times {
+        *time = fields.next()?.parse().ok()?;
+    }
+    Some(times)
+}
+
+/// Threads of the kernel that do I/O for io_uring in this process, now.
+pub(crate) fn io_workers() -> u32 {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
+    let is_worker = |task: &std::fs::DirEntry| {
+        std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.starts_with("iou-wrk"))
+    };
+    tasks.flatten().filter(is_worker).count() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn reading(disk: &str, own: (u64, u64), other: (u64, u64), cpu: &str) -> Reading {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let io = |(read, written): (u64, u64)| {
+            format!("rchar: 5\nread_bytes: {read}\nwrite_bytes: {written}\ncancelled_write_bytes: 9\n")
+        };
+        write("proc/diskstats", &format!("   8       0 sda {disk}\n   8  1 sda1 1 2\n"));
+        write("proc/self/io", &io(own));
+        write("proc/4194305/io", &io(other));
+        write("proc/4194305/comm", "cp\n");
+        write("proc/stat", cpu);
+        Reading::take(&Tree::at(root.path()))
+    }
+
+    #[test]
+    fn what_is_between_two_readings_is_the_difference() {
+        let before = reading(
+            "10 1 80 5 20 2 160 6 0 7 8 1 0 8 0 3 1",
+            (1000, 50),
+            (0, 10),
+            "cpu  100 0 50 800 50 0 0 0 0 0\n",
+        );
+        let after = reading(
+            "15 2 180 9 21 3 168 7 0 9 11 2 0 16 0 4 1",
+            (52_200, 50),
+            (7, 10),
+            "cpu  150 0 70 900 60 0 0 20 0 0\n",
+        );
+        let names = ["sda".to_owned(), "sdb".to_owned()];
+        let found = after.devices_since(&before, &names);
+        assert_eq!(
+            found,
+            [DeviceRun {
+                name: "sda".into(),
+                ios: PerDirection([5, 1, 1]),
+                merges: PerDirection([1, 1, 0]),
+                bytes: PerDirection([51_200, 4096, 4096]),
+                flushes: 1,
+                busy: 2,
+                queued: 3,
+            }]
+        );
+        assert_eq!(after.own_since(&before), Some((51_200, 0)));
+        let others = after.others_since(&before);
+        assert_eq!(
+            (others.len(), others[0].read, others[0].written, others[0].name.as_str()),
+            (1, 7, 0, "cp")
+        );
+        let cpu = after.cpu_since(&before);
+        assert_eq!((cpu.steal, cpu.busy, cpu.throttled), (Some(0.1), Some(0.45), None));
+    }
+
+    #[test]
+    fn what_is_not_there_is_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let nothing = Reading::take(&Tree::at(root.path()));
+        assert_eq!(nothing.own_since(&nothing), None);
+        assert_eq!(nothing.cpu_since(&nothing), CpuRun::default());
+        assert_eq!(nothing.devices_since(&nothing, &["sda".into()]), []);
+        assert!(cpu("cpu  1 2").is_none());
+    }
+}

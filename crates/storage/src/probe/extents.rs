@@ -1,0 +1,166 @@
+//! Which bytes of a file are stored: by FIEMAP, or where a filesystem has none by looking for holes.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Instant;
+
+use rustix::fs::SeekFrom;
+
+use super::facts::Coverage;
+
+/// Extents in one call.
+const AT_ONCE: usize = 256;
+/// Extents in all: what lies behind is not looked at, which [`Coverage::bytes`] tells.
+const MOST: u64 = 200_000;
+
+/// `FS_IOC_FIEMAP`: `_IOWR('f', 11, struct fiemap)`.
+const FIEMAP: u32 = 0xC020_660B;
+/// Write dirty pages first, without which what is in them looks unwritten.
+const SYNC: u32 = 1;
+
+const LAST: u32 = 0x1;
+const DELAYED: u32 = 0x4;
+const ENCODED: u32 = 0x8;
+const UNWRITTEN: u32 = 0x800;
+const SHARED: u32 = 0x2000;
+
+/// `struct fiemap_extent`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved: [u64; 2],
+    flags: u32,
+    reserved_flags: [u32; 3],
+}
+
+/// `struct fiemap` with room for the answer.
+#[repr(C)]
+struct Request {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
+    extents: [Extent; AT_ONCE],
+}
+
+/// How much of `begin..end` of a file is stored, as far as the file goes. `sync` writes its dirty pages first. Looks
+/// no longer than `until`.
+///
+/// # Errors
+/// What the kernel says where the filesystem knows neither way.
+pub(crate) fn coverage(
+    file: &File,
+    (begin, end): (u64, u64),
+    sync: bool,
+    until: Instant,
+) -> io::Result<Coverage> {
+    let end = end.min(file.metadata()?.len());
+    if begin >= end {
+        return Ok(Coverage { by: "fiemap".into(), synced: sync, ..Coverage::default() });
+    }
+    by_map(file, begin, end, sync, until).or_else(|_| by_seeking(file, begin, end, until))
+}
+
+fn by_map(file: &File, begin: u64, end: u64, sync: bool, until: Instant) -> io::Result<Coverage> {
+    let mut found = Coverage { by: "fiemap".into(), synced: sync, ..Coverage::default() };
+    let mut at = begin;
+    let mut request = Box::new(Request {
+        start: 0,
+        length: 0,
+        flags: 0,
+        mapped: 0,
+        count: 0,
+        reserved: 0,
+        extents: [Extent::default(); AT_ONCE],
+    });
+    while at < end {
+        request.start = at;
+        request.length = end - at;
+        request.flags = if sync && at == begin { SYNC } else { 0 };
+        request.mapped = 0;
+        request.count = AT_ONCE as u32;
+        ask(file, &mut request)?;
+        let answer = request.extents.iter().take(request.mapped as usize);
+        let mut last = true;
+        let before = at;
+        for extent in answer {
+            let from = extent.logical.clamp(at, end);
+            let to = extent.logical.saturating_add(extent.length).clamp(from, end);
+            found.hole += from - at;
+            found.add(extent.flags, to - from);
+            at = to;
+            last = extent.flags & LAST != 0;
+        }
+        if last || request.mapped == 0 {
+            found.hole += end - at;
+            at = end;
+        } else if at == before {
+            return Err(io::Error::other("the filesystem's extents do not go on"));
+        }
+        if found.extents > MOST || Instant::now() > until {
+            break;
+        }
+    }
+    found.bytes = at - begin;
+    Ok(found)
+}
+
+#[allow(unsafe_code, reason = "FIEMAP is an ioctl of its own structure")]
+fn ask(file: &File, request: &mut Request) -> io::Result<()> {
+    let request: *mut Request = request;
+    // SAFETY: the descriptor is open; the structure is laid out as `struct fiemap`, has room for the `count` extents that
+    // it promises, and outlives the call.
+    let answer = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, request) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+impl Coverage {
+    fn add(&mut self, flags: u32, bytes: u64) {
+        self.extents += 1;
+        let classes = [
+            (UNWRITTEN, &mut self.unwritten),
+            (DELAYED, &mut self.delayed),
+            (ENCODED, &mut self.encoded),
+            (SHARED, &mut self.shared),
+        ];
+        for (flag, sum) in classes {
+            if flags & flag != 0 {
+                *sum += bytes;
+            }
+        }
+    }
+}
+
+/// Finds holes only. A filesystem that keeps its data in memory has no other way.
+fn by_seeking(file: &File, begin: u64, end: u64, until: Instant) -> io::Result<Coverage> {
+    let mut found = Coverage { by: "seek".into(), ..Coverage::default() };
+    let mut at = begin;
+    while at < end {
+        let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+            Ok(data) => data.clamp(at, end),
+            Err(rustix::io::Errno::NXIO) => end,
+            Err(error) => return Err(error.into()),
+        };
+        found.hole += data - at;
+        at = data;
+        if at < end {
+            let hole = rustix::fs::seek(file, SeekFrom::Hole(at))?.clamp(at, end);
+            if hole == at {
+                return Err(io::Error::other("the filesystem's holes do not go on"));
+            }
+            found.extents += 1;
+            at = hole;
+        }
+        if found.extents > MOST || Instant::now() > until {
+            break;
+        }
+    }
+    found.bytes = at - begin;
+    Ok(found)
+}

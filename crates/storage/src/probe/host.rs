@@ -1,0 +1,87 @@
+//! The machine: its clock, its memory, and the floor below which no latency can be measured.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use io_uring::{IoUring, opcode};
+use kelvin_stats::rank::median;
+
+use super::facts::HostFacts;
+use super::limits;
+use super::tree::Tree;
+
+/// Looks at the machine.
+pub(crate) fn look(tree: &Tree, with_ring: bool) -> HostFacts {
+    let memory = tree.text("/proc/meminfo").unwrap_or_default();
+    let bytes = |name: &str| {
+        let line = memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    };
+    let numbered = |name: &String, prefix: &str| {
+        name.strip_prefix(prefix)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let nodes = tree.names("/sys/devices/system/node").iter().filter(|name| numbered(name, "node")).count();
+    HostFacts {
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        cpus: std::thread::available_parallelism().map_or(0, |cpus| cpus.get() as u32),
+        nodes: nodes as u32,
+        clock_source: tree.line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        idle_driver: tree.line("/sys/devices/system/cpu/cpuidle/current_driver"),
+        governor: tree.line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        timer_floor: timer_floor(),
+        ring_floor: with_ring.then(ring_floor).flatten(),
+        memory: bytes("MemTotal"),
+        memory_available: bytes("MemAvailable"),
+        memory_limit: limits::memory(tree),
+    }
+}
+
+/// Nanoseconds to read the time: the median of batches, which an interruption does not move.
+fn timer_floor() -> Option<f64> {
+    const BATCHES: usize = 15;
+    const EACH: u32 = 200;
+    let batch = |_| {
+        let begun = Instant::now();
+        for _ in 1..EACH {
+            black_box(Instant::now());
+        }
+        begun.elapsed().as_nanos() as f64 / f64::from(EACH)
+    };
+    median(&(0..BATCHES).map(batch).collect::<Vec<f64>>())
+}
+
+/// Nanoseconds from handing nothing to a ring to its completion, one at a time: the median; none where there is no ring.
+#[allow(unsafe_code, reason = "every submission of the io-uring crate is")]
+fn ring_floor() -> Option<f64> {
+    const MOST: usize = 500;
+    const LONGEST: Duration = Duration::from_millis(5);
+    let mut ring = IoUring::new(2).ok()?;
+    let mut times = Vec::with_capacity(MOST);
+    let begun = Instant::now();
+    while times.len() < MOST && begun.elapsed() < LONGEST {
+        let issued = Instant::now();
+        // SAFETY: a no-operation refers to no memory.
+        unsafe { ring.submission().push(&opcode::Nop::new().build()).ok()? };
+        ring.submit_and_wait(1).ok()?;
+        ring.completion().next()?;
+        times.push(issued.elapsed().as_nanos() as f64);
+    }
+    median(&times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_tells_what_it_is() {
+        let host = look(&Tree::default(), true);
+        assert!(host.cpus > 0 && !host.kernel.is_empty(), "{host:?}");
+        assert!(host.memory_available <= host.memory && host.memory.is_some(), "{host:?}");
+        // Reading a clock takes something, and doing nothing in the kernel takes longer.
+        let timer = host.timer_floor.unwrap();
+        assert!(timer > 0.5, "{host:?}");
+        assert!(host.ring_floor.is_none_or(|ring| ring > timer), "{host:?}");
+    }
+}

@@ -1,0 +1,199 @@
+//! What the jobs ask for, as far as findings need it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::content::{BLOCK, Counting};
+use super::facts::{Content, JobFacts};
+use super::tree::Tree;
+use crate::data::Filler;
+use crate::job::{BlockSizes, Distribution, EngineName, Job, Jobs, ReplaySkip, SyncOpen, VerifyMethod};
+use crate::{Direction, Io, PerDirection, Target};
+
+/// The targets of each job's workers: what was planned by worker, or by job where workers were put together.
+pub(crate) fn planned<'a>(jobs: &Jobs, plan: &'a [(String, Vec<Target>)]) -> Vec<Vec<&'a [Target]>> {
+    let mut rest = plan.iter().peekable();
+    let mut of = |job: &Job| {
+        let mut found = Vec::new();
+        while found.len() < job.clones.max(1) as usize
+            && let Some((_, targets)) = rest.next_if(|(name, _)| *name == job.name)
+        {
+            found.push(targets.as_slice());
+        }
+        found
+    };
+    jobs.jobs.iter().map(&mut of).collect()
+}
+
+/// A job, with its workers' targets.
+pub(crate) fn look(tree: &Tree, job: &Job, workers: &[&[Target]]) -> JobFacts {
+    let does = PerDirection(Direction::ALL.map(|direction| does(job, direction)));
+    let clones = job.clones.max(1);
+    let largest = workers.iter().max_by_key(|targets| targets.len()).copied().unwrap_or(&[]);
+    // Where the workers of a job were put together, each of them has its part.
+    let each = if workers.len() == clones as usize { largest.len() } else { files(job).min(largest.len()) };
+    let mut devices: Vec<String> = Vec::new();
+    for device in largest.iter().take(each).filter_map(|target| target.device.as_ref()) {
+        if !devices.contains(device) {
+            devices.push(device.clone());
+        }
+    }
+    let paced = job.rate.limits()
+        || job.thinking.is_some()
+        || job.latency.target.is_some()
+        || job.flow.is_some()
+        || job.replay.as_ref().is_some_and(|replay| !replay.no_stall);
+    let polls = job.engine.high_priority
+        || job.engine.sq_poll
+        || job.depth.complete_min == Some(0)
+        || job.thinking.is_some_and(|thinking| thinking.spin > 0);
+    let sync = &job.sync;
+    let syncs = sync.open != SyncOpen::None
+        || [sync.fsync, sync.fdatasync, sync.write_barrier].iter().any(|every| *every > 0)
+        || sync.range.is_some()
+        || sync.end_fsync
+        || sync.fsync_on_close;
+    let same_bytes = same_bytes(job, workers, each);
+    let draws_again = job.pattern.no_random_map
+        || job.pattern.distribution.iter().any(|(_, distribution)| *distribution != Distribution::Uniform);
+    JobFacts {
+        name: job.name.clone(),
+        workers: clones,
+        engine: job.engine.name.word().into(),
+        asynchronous: job.engine.name.is_asynchronous(),
+        depth: job.depth.depth,
+        direct: is_direct(job),
+        does,
+        random: job.pattern.random,
+        block: PerDirection(Direction::ALL.map(|direction| {
+            let sizes = &job.blocks.sizes[direction];
+            if does[direction] { (sizes.smallest(), sizes.largest()) } else { (0, 0) }
+        })),
+        aligned: aligned(job, workers),
+        targets: Vec::new(),
+        worker_targets: each as u32,
+        worker_devices: devices,
+        same_bytes,
+        rate: PerDirection(Direction::ALL.map(|direction| rate(job, direction))),
+        paced,
+        polls,
+        syncs,
+        repeats: job.course.time_based
+            || job.course.loops > 1
+            || same_bytes > 1
+            || job.pattern.random && draws_again,
+        nodes: nodes(tree, job),
+        buffers: buffers(job),
+        percentiles: job.report.percentiles.clone(),
+    }
+}
+
+/// Whether I/Os of a direction are among a job's. A trace may hold what it likes.
+pub(crate) fn does(job: &Job, direction: Direction) -> bool {
+    match &job.replay {
+        None => job.pattern.has(direction),
+        Some(replay) => !replay.skip.contains(&match direction {
+            Direction::Read => ReplaySkip::Read,
+            Direction::Write => ReplaySkip::Write,
+            Direction::Trim => ReplaySkip::Trim,
+        }),
+    }
+}
+
+/// Whether a job goes past the page cache. A map of a file is the page cache.
+pub(crate) fn is_direct(job: &Job) -> bool {
+    job.sync.direct && job.engine.name != EngineName::Mmap
+}
+
+/// What a job writes, of blocks that are filled as its own are. Unknown where they are verified: then the verifier fills
+/// them.
+fn buffers(job: &Job) -> Option<Content> {
+    const BLOCKS: usize = 64;
+    const MOST: usize = 1 << 20;
+    const PIECE: usize = BLOCK as usize;
+    let verified = job.verify.as_ref().is_some_and(|verify| verify.method != VerifyMethod::Null);
+    if !job.pattern.writes || verified || job.engine.name == EngineName::Null {
+        return None;
+    }
+    let length = job.blocks.sizes[Direction::Write].smallest().clamp(1, MOST as u32);
+    let mut filler = Filler::new(job, 1).ok()?;
+    let mut buffer = vec![0; length as usize];
+    let mut counting = Counting::default();
+    let writes = (MOST / length as usize).clamp(1, BLOCKS);
+    for number in 0..writes {
+        // A buffer that is filled once is not the only one.
+        filler.prepare(&mut buffer);
+        let io =
+            Io { direction: Direction::Write, target: 0, offset: number as u64 * u64::from(length), length };
+        filler.fill(&io, &mut buffer);
+        for piece in buffer.chunks(PIECE).take(BLOCKS.div_ceil(writes)) {
+            counting.add(piece, None);
+        }
+    }
+    counting.done()
+}
+
+/// How many files a worker has by its options.
+fn files(job: &Job) -> usize {
+    job.targets.filenames.len().max(job.targets.files as usize).max(1)
+}
+
+/// Workers that begin in the same place of the same target and go on from there.
+fn same_bytes(job: &Job, workers: &[&[Target]], each: usize) -> u32 {
+    if job.pattern.random || job.replay.is_some() {
+        return 1;
+    }
+    if workers.len() == job.clones.max(1) as usize {
+        let mut begins: BTreeMap<(&Path, u64), u32> = BTreeMap::new();
+        for target in workers.iter().flat_map(|targets| targets.iter()) {
+            *begins.entry((target.path.as_path(), target.begin)).or_default() += 1;
+        }
+        return begins.into_values().max().unwrap_or(1);
+    }
+    // Put together, the same target stands there once.
+    let together: usize = workers.iter().map(|targets| targets.len()).sum();
+    let planned = job.clones.max(1) as usize * each;
+    (planned / together.max(1)).max(1) as u32
+}
+
+/// The largest power of two that all offsets, lengths and beginnings are multiples of.
+fn aligned(job: &Job, workers: &[&[Target]]) -> u64 {
+    let mut all: Vec<u64> = Vec::new();
+    for direction in Direction::ALL.into_iter().filter(|direction| job.pattern.has(*direction)) {
+        match &job.blocks.sizes[direction] {
+            BlockSizes::One(size) => all.push(u64::from(*size)),
+            BlockSizes::Range(smallest, _) if !job.blocks.unaligned => all.push(u64::from(*smallest)),
+            BlockSizes::Range(..) => all.push(1),
+            BlockSizes::Split(parts) => all.extend(parts.iter().map(|part| u64::from(part.0))),
+        }
+        all.extend(job.blocks.align[direction].filter(|_| job.pattern.random));
+    }
+    all.extend(workers.iter().flat_map(|targets| targets.iter().map(|target| target.begin)));
+    let powers = all.into_iter().filter(|value| *value > 0).map(|value| value & value.wrapping_neg());
+    powers.min().unwrap_or(0)
+}
+
+/// Bytes a second that a worker is kept to.
+fn rate(job: &Job, direction: Direction) -> Option<u64> {
+    let mean = match &job.blocks.sizes[direction] {
+        BlockSizes::One(size) => f64::from(*size),
+        BlockSizes::Range(smallest, largest) => f64::midpoint(f64::from(*smallest), f64::from(*largest)),
+        BlockSizes::Split(parts) => {
+            parts.iter().map(|(size, percent)| f64::from(*size) * percent / 100.0).sum()
+        }
+    };
+    let by_ios = job.rate.iops[direction].map(|ios| (ios as f64 * mean) as u64);
+    job.rate.bytes[direction].into_iter().chain(by_ios).min()
+}
+
+/// The NUMA nodes whose CPUs it may use; none when it is free.
+fn nodes(tree: &Tree, job: &Job) -> Vec<u32> {
+    let mut nodes = job.process.numa_cpu_nodes.clone();
+    for cpu in &job.process.cpus {
+        let names = tree.names(&format!("/sys/devices/system/cpu/cpu{cpu}"));
+        nodes.extend(names.iter().filter_map(|name| name.strip_prefix("node")?.parse::<u32>().ok()));
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}

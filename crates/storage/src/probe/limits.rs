@@ -1,0 +1,185 @@
+//! What keeps this process's I/O, CPU and memory below what the machine has: control groups of both versions.
+
+use super::device;
+use super::facts::{Limit, LimitKind};
+use super::mounts;
+use super::tree::Tree;
+
+/// A control group and those above it, the nearest first, as directories.
+fn groups(tree: &Tree, controller: Option<&str>) -> Vec<String> {
+    let text = tree.text("/proc/self/cgroup").unwrap_or_default();
+    let path = text.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let is = match controller {
+            Some(wanted) => controllers.split(',').any(|one| one == wanted),
+            None => controllers.is_empty(),
+        };
+        is.then_some(path)
+    });
+    let Some(path) = path else { return Vec::new() };
+    let mounts = mounts::all(tree);
+    let root = mounts.iter().rfind(|mount| match controller {
+        Some(wanted) => mount.kind == "cgroup" && mount.options.iter().any(|option| option == wanted),
+        None => mount.kind == "cgroup2",
+    });
+    let Some(root) = root.and_then(|mount| mount.point.to_str()) else { return Vec::new() };
+    let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let mut found = Vec::new();
+    loop {
+        let directory = parts.iter().fold(root.to_owned(), |directory, part| format!("{directory}/{part}"));
+        // Within a container the path can be one that only its host sees.
+        if tree.has(&directory) {
+            found.push(directory);
+        }
+        if parts.pop().is_none() {
+            return found;
+        }
+    }
+}
+
+/// The limits of I/O.
+pub(crate) fn io(tree: &Tree) -> Vec<Limit> {
+    let mut found = Vec::new();
+    for group in groups(tree, None) {
+        let file = format!("{group}/io.max");
+        for (device, key, value) in keyed(&tree.text(&file).unwrap_or_default()) {
+            let kind = match key {
+                "rbps" => LimitKind::ReadBytes,
+                "wbps" => LimitKind::WriteBytes,
+                "riops" => LimitKind::ReadIos,
+                "wiops" => LimitKind::WriteIos,
+                _ => continue,
+            };
+            found.extend(limit(tree, device, kind, value, &file));
+        }
+        let file = format!("{group}/io.latency");
+        for (device, key, value) in keyed(&tree.text(&file).unwrap_or_default()) {
+            if key == "target" {
+                found.extend(limit(tree, device, LimitKind::Latency, value, &file));
+            }
+        }
+        let file = format!("{group}/io.cost.qos");
+        for (device, key, value) in keyed(&tree.text(&file).unwrap_or_default()) {
+            if key == "enable" && value == "1" {
+                found.extend(limit(tree, device, LimitKind::Cost, value, &file));
+            }
+        }
+        let file = format!("{group}/io.weight");
+        let weight = tree.line(&file).and_then(|line| line.strip_prefix("default ")?.parse::<u64>().ok());
+        if let Some(value) = weight.filter(|weight| *weight != 100) {
+            found.push(Limit { device: None, kind: LimitKind::Weight, value, place: file });
+        }
+    }
+    let throttles = [
+        ("read_bps", LimitKind::ReadBytes),
+        ("write_bps", LimitKind::WriteBytes),
+        ("read_iops", LimitKind::ReadIos),
+        ("write_iops", LimitKind::WriteIos),
+    ];
+    for group in groups(tree, Some("blkio")) {
+        for (name, kind) in throttles {
+            let file = format!("{group}/blkio.throttle.{name}_device");
+            for line in tree.text(&file).unwrap_or_default().lines() {
+                if let Some((device, value)) = line.split_once(' ') {
+                    found.extend(limit(tree, device, kind, value.trim(), &file));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Lines such as "8:0 rbps=1048576 wbps=max": device, key, value.
+fn keyed(text: &str) -> Vec<(&str, &str, &str)> {
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines
+        .flat_map(|(device, rest)| {
+            rest.split_whitespace().filter_map(move |pair| {
+                let (key, value) = pair.split_once('=')?;
+                Some((device, key, value))
+            })
+        })
+        .collect()
+}
+
+fn limit(tree: &Tree, number: &str, kind: LimitKind, value: &str, place: &str) -> Option<Limit> {
+    let device = device::named(tree, number).unwrap_or_else(|| number.to_owned());
+    // "max" is no limit.
+    Some(Limit { device: Some(device), kind, value: value.parse().ok()?, place: place.to_owned() })
+}
+
+/// The least that the control groups leave of the memory, in bytes; none when they leave all.
+pub(crate) fn memory(tree: &Tree) -> Option<u64> {
+    let second = groups(tree, None).into_iter().map(|group| format!("{group}/memory.max"));
+    let first =
+        groups(tree, Some("memory")).into_iter().map(|group| format!("{group}/memory.limit_in_bytes"));
+    // The first version writes "no limit" as the largest number of pages.
+    second.chain(first).filter_map(|file| tree.number(&file)).filter(|bytes| *bytes < 1 << 60).min()
+}
+
+/// Seconds since the control group came to be in which its threads were kept from running; none where nothing counts them.
+pub(crate) fn throttled(tree: &Tree) -> Option<f64> {
+    let places = [(None, "throttled_usec", 1e6), (Some("cpu"), "throttled_time", 1e9)];
+    let found = places.iter().flat_map(|(controller, key, unit)| {
+        groups(tree, *controller).into_iter().filter_map(move |group| {
+            let text = tree.text(&format!("{group}/cpu.stat"))?;
+            let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
+            let value = pairs.find(|(name, _)| name == key)?.1.trim().parse::<f64>().ok()?;
+            Some(value / unit)
+        })
+    });
+    // A thread is kept from running by whichever group has used up its share.
+    found.reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn both_versions_are_read_up_the_tree() {
+        let (root, tree) = device::tests::tree();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("proc/self/cgroup", "4:memory:/job\n3:blkio:/job\n2:cpu,cpuacct:/\n0::/slice/unit\n");
+        write(
+            "proc/self/mountinfo",
+            "1 0 0:1 / /cg2 rw - cgroup2 cgroup2 rw\n2 0 0:2 / /blk rw - cgroup cgroup rw,blkio\n\
+             3 0 0:3 / /mem rw - cgroup cgroup rw,memory\n4 0 0:4 / /cpu rw - cgroup cgroup rw,cpu,cpuacct\n",
+        );
+        write("cg2/slice/io.max", "8:0 rbps=1048576 wbps=max riops=max wiops=120\n");
+        write("cg2/slice/unit/io.weight", "default 50\n");
+        write("cg2/slice/unit/memory.max", "max\n");
+        write("cg2/slice/memory.max", "2147483648\n");
+        write("cg2/slice/unit/cpu.stat", "usage_usec 5\nthrottled_usec 2500000\n");
+        write("blk/job/blkio.throttle.read_iops_device", "252:16 300\n");
+        write("mem/job/memory.limit_in_bytes", "9223372036854771712\n");
+        write("cpu/cpu.stat", "nr_throttled 0\nthrottled_time 0\n");
+        let found: Vec<_> =
+            io(&tree).into_iter().map(|limit| (limit.device, limit.kind, limit.value)).collect();
+        let device = |name: &str| Some(name.to_owned());
+        assert_eq!(
+            found,
+            [
+                (None, LimitKind::Weight, 50),
+                (device("sda"), LimitKind::ReadBytes, 1_048_576),
+                (device("sda"), LimitKind::WriteIos, 120),
+                (device("vdb"), LimitKind::ReadIos, 300),
+            ]
+        );
+        assert_eq!(memory(&tree), Some(2 << 30));
+        assert_eq!(throttled(&tree), Some(2.5));
+    }
+
+    #[test]
+    fn without_control_groups_there_is_no_limit() {
+        let (_root, tree) = device::tests::tree();
+        assert_eq!((io(&tree), memory(&tree), throttled(&tree)), (vec![], None, None));
+    }
+}

@@ -1,0 +1,191 @@
+//! Who uses a device or file at this moment.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::super::tree::Tree;
+use super::super::{device, mounts};
+
+/// Time to look for processes that have a file open.
+const LOOKING: Duration = Duration::from_millis(300);
+/// How long what was found is used for the next file.
+const FRESH: Duration = Duration::from_millis(200);
+
+/// A use of a device that writing to it would break.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It, or what is built upon it, is mounted here.
+    Mounted { device: String, point: PathBuf },
+    /// It, or what is built upon it, is swap in use.
+    Swap { device: String },
+}
+
+/// How a device is used: itself, its partitions, the disk that it is a partition of, and all that is built upon them.
+pub(super) fn of_device(tree: &Tree, name: &str) -> Option<Use> {
+    let mut family = device::built_upon(tree, name);
+    let disk = device::disk(tree, name);
+    if disk != name {
+        // The disk itself may hold a filesystem over all its partitions; its other partitions are none of ours.
+        family.insert(disk.clone());
+        for holder in tree.names(&format!("/sys/class/block/{disk}/holders")) {
+            family.extend(device::built_upon(tree, &holder));
+        }
+    }
+    used(tree, &family)
+}
+
+fn used(tree: &Tree, family: &BTreeSet<String>) -> Option<Use> {
+    for mount in mounts::all(tree) {
+        // A btrfs has a number of its own: what is mounted tells its device.
+        let by_number = device::named(tree, &mount.number);
+        let device = by_number.or_else(|| {
+            let number =
+                fs::metadata(tree.path(mount.source.starts_with('/').then_some(&mount.source)?)).ok()?.rdev();
+            device::named(tree, &device::number(number))
+        });
+        if let Some(device) = device.filter(|device| family.contains(device)) {
+            return Some(Use::Mounted { device, point: mount.point });
+        }
+    }
+    let device_of_swap = |path: &str| {
+        let number = fs::metadata(tree.path(path)).ok()?.rdev();
+        device::named(tree, &device::number(number))
+    };
+    let swap =
+        swaps(tree).iter().filter_map(|path| device_of_swap(path)).find(|device| family.contains(device));
+    swap.map(|device| Use::Swap { device })
+}
+
+/// Files and devices that are swapped to.
+pub(super) fn swaps(tree: &Tree) -> Vec<String> {
+    let text = tree.text("/proc/swaps").unwrap_or_default();
+    text.lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next())
+        .map(|path| path.replace("\\040", " "))
+        .collect()
+}
+
+/// The loop device that has a file behind it.
+pub(super) fn looped(tree: &Tree, file: &Metadata) -> Option<String> {
+    let same = |path: &str| {
+        fs::metadata(tree.path(path))
+            .is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()))
+    };
+    device::loops(tree).into_iter().find(|(_, path)| same(path)).map(|(name, _)| name)
+}
+
+/// Files that other processes have open for writing, by device and inode, with a process's name and number.
+type Writers = HashMap<(u64, u64), (String, u32)>;
+
+/// Another process that has a file open for writing: its name and number. Those of other users are seen by root only.
+pub(super) fn writer(file: &Metadata) -> Option<(String, u32)> {
+    // A job may have thousands of files: one look serves all that are asked for in a row.
+    static LOOKED: Mutex<Option<(Instant, Writers)>> = Mutex::new(None);
+    let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_, writers) = match looked.take().filter(|(at, _)| at.elapsed() < FRESH) {
+        Some(known) => looked.insert(known),
+        None => {
+            let found = writers();
+            looked.insert((Instant::now(), found))
+        }
+    };
+    writers.get(&(file.dev(), file.ino())).cloned()
+}
+
+fn writers() -> Writers {
+    let until = Instant::now() + LOOKING;
+    let own = std::process::id();
+    let mut found = Writers::new();
+    let Ok(processes) = fs::read_dir("/proc") else { return found };
+    let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    for process in numbers.filter(|process| *process != own) {
+        if Instant::now() > until {
+            break;
+        }
+        let Ok(open) = fs::read_dir(format!("/proc/{process}/fd")) else { continue };
+        for entry in open.flatten() {
+            let Some(file) = fs::metadata(entry.path()).ok().filter(Metadata::is_file) else { continue };
+            if writes(process, &entry.file_name().to_string_lossy()) {
+                let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+                found.insert((file.dev(), file.ino()), (name.trim().to_owned(), process));
+            }
+        }
+    }
+    found
+}
+
+fn writes(process: u32, descriptor: &str) -> bool {
+    let text = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}")).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
+}
+
+/// The directory of a running PostgreSQL server that a file lies in, whose files are open only while they are used.
+pub(super) fn postgres(path: &Path) -> Option<PathBuf> {
+    let running = |directory: &&Path| {
+        let lock = fs::read_to_string(directory.join("postmaster.pid")).ok();
+        let process = lock.as_deref().and_then(|lock| lock.lines().next()?.trim().parse::<u32>().ok());
+        directory.join("PG_VERSION").exists()
+            && process.is_some_and(|process| Path::new("/proc").join(process.to_string()).exists())
+    };
+    path.ancestors().skip(1).find(running).map(Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mounted(number: &str) -> (tempfile::TempDir, Tree) {
+        let (root, tree) = device::tests::tree();
+        fs::write(
+            root.path().join("proc/self/mountinfo"),
+            format!("22 1 {number} / /data rw - ext4 /dev/x rw\n"),
+        )
+        .unwrap();
+        (root, tree)
+    }
+
+    #[test]
+    fn a_mount_of_what_is_built_upon_a_device_is_a_use_of_it() {
+        let point = PathBuf::from("/data");
+        let (_root, tree) = mounted("253:0");
+        for device in ["sda", "sda2", "dm-1", "dm-0"] {
+            assert_eq!(
+                of_device(&tree, device),
+                Some(Use::Mounted { device: "dm-0".into(), point: point.clone() }),
+                "{device}"
+            );
+        }
+        for device in ["sda1", "vdb", "dm-2"] {
+            assert_eq!(of_device(&tree, device), None, "{device}");
+        }
+        let (_root, tree) = mounted("8:0");
+        assert_eq!(of_device(&tree, "sda1"), Some(Use::Mounted { device: "sda".into(), point }));
+    }
+
+    #[test]
+    fn swap_is_read_from_its_list() {
+        let (root, tree) = device::tests::tree();
+        let list =
+            "Filename Type Size Used Priority\n/swap\\040file file 1 0 -2\n/dev/sda1 partition 1 0 -3\n";
+        fs::write(root.path().join("proc/swaps"), list).unwrap();
+        assert_eq!(swaps(&tree), ["/swap file", "/dev/sda1"]);
+    }
+
+    #[test]
+    fn a_file_of_a_running_server_is_known_by_its_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("base/1/2");
+        assert_eq!(postgres(&file), None);
+        fs::write(directory.path().join("PG_VERSION"), "17\n").unwrap();
+        assert_eq!(postgres(&file), None, "not running");
+        fs::write(directory.path().join("postmaster.pid"), format!("{}\n/x\n", std::process::id())).unwrap();
+        assert_eq!(postgres(&file).as_deref(), Some(directory.path()));
+    }
+}

@@ -1,0 +1,174 @@
+//! Files and devices before the run: what is stored, what the page cache holds, what stands in them.
+
+use std::fs::File;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::facts::{Alignment, Cached, Coverage, Filesystem, Kind, TargetFacts};
+use super::mounts::{self, Mount};
+use super::tree::Tree;
+use super::{cache, content, device, extents};
+use crate::TargetKind;
+
+/// More dirty bytes than this are not written just to look at a file: that takes as long as a run.
+const DIRTY: u64 = 64 << 20;
+/// Blocks sampled of all files together, and of a device.
+const OF_FILES: u32 = 64;
+const OF_DEVICE: u32 = 256;
+/// Time for samples, and for another look when the jobs begin.
+const SAMPLING: Duration = Duration::from_millis(300);
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Options of mounts that say something about I/O. No other is kept: some hold names and passwords.
+const OPTIONS: [&str; 12] = [
+    "discard",
+    "compress",
+    "compress-force",
+    "data",
+    "dax",
+    "sync",
+    "dirsync",
+    "nobarrier",
+    "barrier",
+    "nodatacow",
+    "journal_async_commit",
+    "background_gc",
+];
+
+impl From<TargetKind> for Kind {
+    fn from(kind: TargetKind) -> Self {
+        match kind {
+            TargetKind::File => Self::File,
+            TargetKind::Block => Self::Block,
+            TargetKind::Character => Self::Character,
+            TargetKind::None => Self::None,
+        }
+    }
+}
+
+/// Looks at all of them, no longer than `until`. Whatever is not told is said in `unseen`.
+pub(crate) fn look(tree: &Tree, targets: &mut [TargetFacts], until: Instant, unseen: &mut Vec<String>) {
+    let mounts = mounts::all(tree);
+    for target in targets.iter_mut() {
+        if Instant::now() > until {
+            unseen.push(format!("{}: no time was left to look at it", target.path.display()));
+            continue;
+        }
+        one(tree, &mounts, target, until, unseen);
+    }
+    let until = until.min(Instant::now() + SAMPLING);
+    let files = targets.iter().filter(|target| target.kind == Kind::File && target.read).count() as u32;
+    for target in targets.iter_mut().filter(|target| target.read) {
+        let most = match target.kind {
+            Kind::File => OF_FILES.div_ceil(files.max(1)),
+            Kind::Block => OF_DEVICE,
+            _ => continue,
+        };
+        let Some(size) = target.size else { continue };
+        let region = (target.region.0, target.region.1.min(size));
+        let needs = target.alignment.as_ref().map_or(0, |alignment| alignment.offset);
+        let block = content::BLOCK.max(needs.next_power_of_two());
+        match content::sample(&target.path, region, block, most, until) {
+            Ok(found) => target.sample = found,
+            Err(error) => unseen.push(format!("{}: blocks were not sampled: {error}", target.path.display())),
+        }
+    }
+}
+
+fn one(tree: &Tree, mounts: &[Mount], target: &mut TargetFacts, until: Instant, unseen: &mut Vec<String>) {
+    if !matches!(target.kind, Kind::File | Kind::Block) {
+        return;
+    }
+    target.filesystem = filesystem(mounts, target);
+    // What is not there yet will be laid out.
+    let file = match File::open(&target.path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+        Err(error) => {
+            unseen.push(format!("{}: {error}", target.path.display()));
+            return;
+        }
+    };
+    let Ok(metadata) = file.metadata() else { return };
+    if target.device.is_none() {
+        target.device = device::below(tree, &metadata);
+    }
+    let attributes = cache::attributes(&file);
+    target.compressed = attributes.compressed;
+    target.encrypted = attributes.encrypted;
+    target.dax = attributes.dax;
+    target.alignment = attributes.alignment;
+    if metadata.file_type().is_block_device() {
+        let disk = device::number(metadata.rdev());
+        let facts = device::named(tree, &disk).and_then(|name| device::look(tree, &name));
+        target.size = facts.as_ref().map(|device| device.size);
+        if target.alignment.is_none() {
+            target.alignment = facts.and_then(|device| device.queue.logical).map(|block| Alignment {
+                memory: block as u32,
+                offset: block as u32,
+                source: "the device's logical block".into(),
+            });
+        }
+        return;
+    }
+    target.size = Some(metadata.len());
+    target.cached = cache::cached(&file, target.region);
+    let sync = target.cached.is_none_or(|cached| cached.dirty <= DIRTY);
+    match extents::coverage(&file, target.region, sync, until) {
+        Ok(found) => target.coverage = Some(with_dirty(found, target.cached)),
+        Err(error) => {
+            unseen.push(format!("{}: which blocks are stored is not told: {error}", target.path.display()));
+        }
+    }
+}
+
+/// What is dirty in memory is not unwritten, though its place on the device still is.
+fn with_dirty(mut coverage: Coverage, cached: Option<Cached>) -> Coverage {
+    if !coverage.synced {
+        coverage.unwritten = coverage.unwritten.saturating_sub(cached.map_or(0, |cached| cached.dirty));
+    }
+    coverage
+}
+
+fn filesystem(mounts: &[Mount], target: &TargetFacts) -> Option<Filesystem> {
+    if target.kind != Kind::File {
+        return None;
+    }
+    // A file that is not there yet lies where its directory does.
+    let there = target.path.ancestors().find_map(|path| {
+        if path.as_os_str().is_empty() {
+            Path::new(".").canonicalize().ok()
+        } else {
+            path.canonicalize().ok()
+        }
+    })?;
+    let number = device::number(there.metadata().ok()?.dev());
+    let mount = mounts::of(mounts, &there, &number)?;
+    let matters = |option: &&String| OPTIONS.contains(&option.split('=').next().unwrap_or(""));
+    Some(Filesystem {
+        kind: mount.kind.clone(),
+        point: mount.point.clone(),
+        options: mount.options.iter().filter(matters).cloned().collect(),
+    })
+}
+
+/// Looks again at files when the first job begins, which were made or filled meanwhile. Writes nothing back: the run has
+/// begun.
+pub(crate) fn look_again(targets: &mut [TargetFacts], laid_out: bool) {
+    let until = Instant::now() + AGAIN;
+    for target in targets.iter_mut().filter(|target| target.kind == Kind::File) {
+        if Instant::now() > until {
+            break;
+        }
+        let Ok(file) = File::open(&target.path) else { continue };
+        target.cached = cache::cached(&file, target.region).or(target.cached);
+        if laid_out || target.coverage.is_none() {
+            target.size = file.metadata().ok().map(|metadata| metadata.len());
+            let found = extents::coverage(&file, target.region, false, until).ok();
+            target.coverage = found.map(|found| with_dirty(found, target.cached));
+            let attributes = cache::attributes(&file);
+            target.alignment = target.alignment.take().or(attributes.alignment);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What is counted while the run goes on: which result is not in the sums of its end.
+
+use std::time::{Duration, Instant};
+
+use kelvin_measure::Nanos;
+use kelvin_measure::event::Part;
+
+use super::counters::{self, Reading};
+use super::facts::Facts;
+use super::targets;
+use super::tree::Tree;
+use crate::event::{IoEvent, State, Watcher};
+use crate::tick::Tick;
+use crate::{Direction, PerDirection};
+
+/// Between two looks at the kernel's threads.
+const LOOK: Duration = Duration::from_millis(200);
+/// What a value of a series covers.
+const STEP: Nanos = 1_000_000_000;
+/// Values of a series while it grows: eleven days.
+const MOST: usize = 1_000_000;
+/// Values of a series as it is kept.
+const KEPT: usize = 1000;
+
+/// Counts that grow during the run, and are in no stored facts.
+#[derive(Debug, Clone, Default)]
+pub struct Watched {
+    /// The counters when the jobs began; until then those before layout.
+    pub(crate) begun: Option<Reading>,
+    /// Whether a job has begun.
+    pub(crate) running: bool,
+    /// Files were laid out in this run.
+    pub(crate) laid_out: bool,
+    /// Bytes in all ticks.
+    pub(crate) bytes: PerDirection<u64>,
+    /// I/Os in all ticks.
+    pub(crate) ios: PerDirection<u64>,
+    /// The job of each worker.
+    pub(crate) jobs: Vec<usize>,
+    /// Bytes by second, by job.
+    pub(crate) series: Vec<Series>,
+    /// The most threads of the kernel at a time.
+    pub(crate) io_workers: u32,
+    looked: Option<Instant>,
+}
+
+/// Bytes of a job by second of the run's clock, of the measured part.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Series {
+    first: usize,
+    bytes: Vec<f64>,
+    /// From where to where each worker measured.
+    workers: Vec<(u32, Nanos, Nanos)>,
+}
+
+impl Series {
+    fn add(&mut self, tick: &Tick, bytes: u64) {
+        match self.workers.iter_mut().find(|worker| worker.0 == tick.worker) {
+            Some(worker) => worker.2 = worker.2.max(tick.to),
+            None => self.workers.push((tick.worker, tick.from, tick.to)),
+        }
+        let length = tick.to.saturating_sub(tick.from);
+        if bytes == 0 || length == 0 {
+            return;
+        }
+        let mut from = tick.from;
+        while from < tick.to {
+            let second = from / STEP;
+            let to = ((second + 1) * STEP).min(tick.to);
+            let share = (to - from) as f64 / length as f64;
+            if let Some(sum) = self.at(second as usize) {
+                *sum += bytes as f64 * share;
+            }
+            from = to;
+        }
+    }
+
+    fn at(&mut self, second: usize) -> Option<&mut f64> {
+        if self.bytes.is_empty() {
+            self.first = second;
+        }
+        if second < self.first {
+            // A worker whose first tick came late began earlier than the others.
+            let missing = self.first - second;
+            if missing + self.bytes.len() > MOST {
+                return None;
+            }
+            self.bytes.splice(..0, std::iter::repeat_n(0.0, missing));
+            self.first = second;
+        }
+        let place = second - self.first;
+        if place >= MOST {
+            return None;
+        }
+        if place >= self.bytes.len() {
+            self.bytes.resize(place + 1, 0.0);
+        }
+        self.bytes.get_mut(place)
+    }
+
+    /// The whole seconds in which all workers measured, as bytes a second, and how many seconds each value stands for.
+    pub(crate) fn done(&self) -> (Vec<f64>, f64) {
+        let begun = self.workers.iter().map(|worker| worker.1).max().unwrap_or(0);
+        let ended = self.workers.iter().map(|worker| worker.2).min().unwrap_or(0);
+        let (from, to) = (begun.div_ceil(STEP) as usize, (ended / STEP) as usize);
+        let mut values: Vec<f64> = (from..to)
+            .map(|second| {
+                let place = second.checked_sub(self.first);
+                place.and_then(|place| self.bytes.get(place)).copied().unwrap_or(0.0)
+            })
+            .collect();
+        let mut step = 1.0;
+        while values.len() > KEPT {
+            values = values.chunks(2).map(|pair| pair.iter().sum::<f64>() / pair.len() as f64).collect();
+            step *= 2.0;
+        }
+        (values, step)
+    }
+}
+
+impl Facts {
+    /// Takes what the run tells. [`Facts::watching`] does so for each event that passes by.
+    pub fn event(&mut self, event: &IoEvent<'_>) {
+        match event {
+            IoEvent::State { state: State::RampUp | State::Running, .. } => self.begin(),
+            IoEvent::Layout { .. } => self.watched.laid_out = true,
+            IoEvent::Tick(tick) => self.watched.take(tick),
+            _ => {}
+        }
+        self.watched.look();
+    }
+
+    /// A watcher that shows everything to `inner` and counts it here.
+    pub fn watching<'a>(&'a mut self, inner: &'a mut dyn Watcher) -> Watching<'a> {
+        Watching { facts: self, inner }
+    }
+
+    /// The first job begins: what came before was layout.
+    fn begin(&mut self) {
+        if self.watched.running {
+            return;
+        }
+        self.watched.running = true;
+        targets::look_again(&mut self.targets, self.watched.laid_out);
+        self.watched.begun = Some(Reading::take(&Tree::default()));
+    }
+}
+
+impl Watched {
+    fn take(&mut self, tick: &Tick) {
+        let mut sum = 0;
+        for directions in &tick.targets {
+            for (direction, tally) in directions.iter() {
+                if let Some(tally) = tally {
+                    self.bytes[direction] += tally.bytes;
+                    self.ios[direction] += tally.ios;
+                    if direction != Direction::Trim {
+                        sum += tally.bytes;
+                    }
+                }
+            }
+        }
+        let Some(job) = self.jobs.get(tick.worker as usize) else { return };
+        if tick.part == Part::Measured
+            && let Some(series) = self.series.get_mut(*job)
+        {
+            series.add(tick, sum);
+        }
+    }
+
+    fn look(&mut self) {
+        if self.running && self.looked.is_none_or(|looked| looked.elapsed() > LOOK) {
+            self.io_workers = self.io_workers.max(counters::io_workers());
+            self.looked = Some(Instant::now());
+        }
+    }
+}
+
+/// See [`Facts::watching`].
+pub struct Watching<'a> {
+    facts: &'a mut Facts,
+    inner: &'a mut dyn Watcher,
+}
+
+impl Watcher for Watching<'_> {
+    fn event(&mut self, event: &IoEvent<'_>) {
+        self.facts.event(event);
+        self.inner.event(event);
+    }
+
+    fn idle(&mut self) {
+        self.facts.watched.look();
+        self.inner.idle();
+    }
+}

@@ -1,0 +1,84 @@
+//! Why a worker ends before its time, in words that say what to do.
+
+use std::io;
+
+use crate::error::Error;
+use crate::{Direction, Io};
+
+/// The kernel's number and words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Halt {
+    pub(crate) number: i32,
+    pub(crate) message: String,
+}
+
+impl Halt {
+    /// An engine's call failed.
+    pub(super) fn call(what: &str, error: &io::Error) -> Self {
+        Self { number: error.raw_os_error().unwrap_or(libc::EIO), message: format!("{what}: {error}") }
+    }
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        let number = match &error {
+            Error::System { cause, .. } => cause.raw_os_error().unwrap_or(libc::EIO),
+            _ => libc::EINVAL,
+        };
+        let message = match &error {
+            Error::System { what, cause } => format!("{what}: {cause}"),
+            other => other.to_string(),
+        };
+        Self { number, message }
+    }
+}
+
+/// What an I/O that failed was, and what the number means.
+pub(super) fn failed(io: &Io, path: &str, number: i32) -> String {
+    let error = io::Error::from_raw_os_error(number);
+    let hint = match number {
+        libc::ENOSPC => ": the filesystem or device is full",
+        libc::EIO => ": the device or the filesystem failed (the kernel's log says more)",
+        libc::ENODEV | libc::ENXIO | libc::ENOMEDIUM => ": the device is gone",
+        libc::EINVAL => {
+            ": with direct=1 offset, length and memory have to be multiples of the device's block size"
+        }
+        libc::EOPNOTSUPP => ": the file or device cannot do this (hipri, nowait, uncached, atomic or trim)",
+        libc::EAGAIN => ": it would have had to wait, which nowait=1 forbids (ignore_error=EAGAIN goes on)",
+        libc::EFBIG => ": beyond the largest file (ulimit -f, or the filesystem's limit)",
+        libc::EDQUOT => ": the disk quota is used up",
+        _ => "",
+    };
+    format!("{} of {} bytes at {} of {path}: {error}{hint}", io.direction, io.length, io.offset)
+}
+
+/// The file has no more data where there should be some.
+pub(super) fn ended(io: &Io, path: &str, moved: u32) -> String {
+    let at = io.offset + u64::from(moved);
+    match io.direction {
+        Direction::Read => format!(
+            "read of {} bytes at {} of {path}: the file ends at {at}; somebody has truncated it, or it was never laid out",
+            io.length, io.offset
+        ),
+        _ => format!(
+            "{} of {} bytes at {} of {path}: nothing was taken at {at}",
+            io.direction, io.length, io.offset
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_where_and_why() {
+        let io = Io { direction: Direction::Write, target: 0, offset: 8192, length: 4096 };
+        assert_eq!(
+            failed(&io, "/mnt/x", libc::ENOSPC),
+            "write of 4096 bytes at 8192 of /mnt/x: No space left on device (os error 28): the filesystem or device is full"
+        );
+        let read = Io { direction: Direction::Read, ..io };
+        assert!(ended(&read, "/mnt/x", 512).contains("ends at 8704"));
+    }
+}

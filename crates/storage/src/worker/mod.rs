@@ -1,0 +1,126 @@
+//! The measured path: a worker asks what comes next, hands it to an engine, takes back what ended, and counts.
+
+mod counter;
+mod flow;
+mod goal;
+mod halt;
+mod measured;
+mod pace;
+mod parts;
+mod shared;
+mod surroundings;
+mod ticker;
+mod usage;
+
+use std::sync::Arc;
+
+pub use flow::FlowGroups;
+pub use shared::{Shared, Spare, UnderWay, WorkerPlan};
+
+use crate::engine::{Blocking, BufferPool, Files, Libaio, Mapped, Null, Offload, Uring};
+use crate::event::State;
+use crate::job::EngineName;
+use crate::message::{Message, WorkerEnd};
+use crate::{Direction, Result};
+use halt::Halt;
+use measured::{Course, Loop, Made};
+use parts::{Parts, Stream};
+
+/// The deepest queue: an io_uring has no more places.
+const DEEPEST: u32 = 32_768;
+
+/// Does what a plan says, in the calling thread, and tells the channel of `shared`; the last message is
+/// [`Message::End`]. An error ends the worker and not the process: it is in what is returned and in that message.
+#[allow(clippy::needless_pass_by_value, reason = "a worker owns its plan")]
+pub fn run(plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
+    run_parts(&plan, shared, || Parts::of(&plan))
+}
+
+/// Does what a plan says with these parts, in the calling thread, and tells the channel of `shared`.
+pub(crate) fn run_parts<S: Stream>(
+    plan: &WorkerPlan,
+    shared: &Shared,
+    parts: impl FnOnce() -> Result<Parts<S>>,
+) -> WorkerEnd {
+    let mut end = WorkerEnd { worker: plan.number, thread: surroundings::thread(), ..WorkerEnd::default() };
+    let begun = shared.clock.now();
+    end.course = (begun, begun);
+    match attempt(plan, shared, parts) {
+        Ok(course) => {
+            end.course = (course.begun, course.ended);
+            (end.cpu, end.run_delay) = (course.usage.cpu, course.usage.run_delay);
+            (end.switches, end.faults) = (course.usage.switches, course.usage.faults);
+            end.error = course.halt.map(|halt| (halt.number, halt.message));
+            end.latency_depth = course.latency_depth;
+            end.notes = course.notes;
+            end.verified = course.verified;
+        }
+        Err(halt) => end.error = Some((halt.number, halt.message)),
+    }
+    let _ = shared.messages.send(Message::End(Box::new(end.clone())));
+    end
+}
+
+/// Makes what the worker needs, and lets it run.
+fn attempt<S: Stream>(
+    plan: &WorkerPlan,
+    shared: &Shared,
+    parts: impl FnOnce() -> Result<Parts<S>>,
+) -> std::result::Result<Course, Halt> {
+    let job = &plan.job;
+    surroundings::arrange(plan)?;
+    let mut notes = Vec::new();
+    let files = Arc::new(Files::open(job, &plan.targets)?);
+    if job.targets.pre_read {
+        let _ = shared.messages.send(Message::State(plan.number, State::PreReading));
+        files.read_all(|| !shared.stop.requested())?;
+    }
+    let name = job.engine.name;
+    let several = name.is_asynchronous() || job.depth.offload;
+    let wanted = job.depth.depth.max(1);
+    let depth = if several { wanted.min(DEEPEST) } else { 1 };
+    if depth < wanted {
+        notes.push(format!("iodepth={wanted}, but {} has {depth} under way at a time", name.word()));
+    }
+    if job.depth.offload && matches!(name, EngineName::IoUring | EngineName::Libaio | EngineName::Null) {
+        notes.push(format!(
+            "io_submit_mode=offload: {} hands over without waiting, and does it in the job's thread",
+            name.word()
+        ));
+    }
+    let largest = Direction::ALL.into_iter().filter(|direction| *direction != Direction::Trim);
+    let largest = largest.map(|direction| job.blocks.sizes[direction].largest()).max().unwrap_or(0);
+    let parts = parts()?;
+    let size = (largest as usize).max(parts.stream.longest() as usize);
+    let pool = BufferPool::new(depth as usize, size, &job.buffers, job.process.numa_memory.as_ref())?;
+    let seed = plan.seed;
+    let own = Arc::clone(&files);
+    macro_rules! run {
+        ($engine:expr) => {{
+            let engine = $engine;
+            let made = Made { files, pool, parts, depth, notes };
+            Ok(Loop::new(shared, plan, engine, made).run())
+        }};
+    }
+    match name {
+        EngineName::Null => run!(Null::new(depth)),
+        EngineName::IoUring => run!(Uring::new(job, own, &pool, depth, seed, &mut notes)?),
+        EngineName::Libaio => run!(Libaio::new(job, own, depth, seed)?),
+        EngineName::Mmap => run!(Mapped::new(job, own)?),
+        EngineName::Sync | EngineName::Psync | EngineName::Pvsync | EngineName::Pvsync2 => {
+            if job.depth.offload {
+                let threads = Offload::new(depth, |number| {
+                    Blocking::new(job, Arc::clone(&own), seed.wrapping_add(u64::from(number)))
+                });
+                run!(threads.map_err(|error| Halt::call("io_submit_mode=offload", &error))?)
+            } else {
+                run!(Blocking::new(job, own, seed))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! What the loop asks of its neighbours: which I/O is next, what is in a block, whether it is right.
+
+use std::path::PathBuf;
+
+use super::WorkerPlan;
+use crate::data::{Filler, Verifier, state_name};
+use crate::stream::Source;
+use crate::{Error, Io, Next, Result};
+
+/// Which I/Os come, in which order.
+pub(crate) trait Stream {
+    /// The next.
+    fn next(&mut self) -> Next;
+    /// Another pass.
+    fn restart(&mut self);
+    /// The longest of its I/Os in bytes, where it is not the job that says it (a trace).
+    fn longest(&self) -> u32 {
+        0
+    }
+    /// What went wrong, when it ended.
+    fn problem(&mut self) -> Option<Error> {
+        None
+    }
+    /// Bytes of a pass.
+    fn pass_bytes(&self) -> u64;
+}
+
+/// What is in the blocks that are written.
+pub(crate) trait Fill {
+    /// Nothing has to be done for a write.
+    fn is_static(&self) -> bool;
+    /// Called for each buffer before the first I/O.
+    fn prepare(&mut self, buffer: &mut [u8]);
+    /// Called for each write.
+    fn fill(&mut self, io: &Io, buffer: &mut [u8]);
+}
+
+/// Whether what is read is what was written.
+pub(crate) trait Check {
+    /// Puts into a block what tells later whether it is right: the number of the write.
+    fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> u64;
+    /// A write has ended.
+    fn written(&mut self, io: &Io, number: u64);
+    /// A write has failed: nobody knows what is there.
+    fn failed(&mut self, io: &Io, number: u64);
+    /// A trim has ended.
+    fn trimmed(&mut self, io: &Io);
+    /// Looks at what was read; what is wrong, in words.
+    fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), String>;
+    /// What is to be read in a verifying pass; none at its end.
+    fn next_read(&mut self) -> Option<Io>;
+    /// So much was written that it is to be looked at now.
+    fn backlog_due(&self) -> bool;
+    /// The worker ends, and has looked at everything or not: what the reader should know.
+    fn finish(&mut self, complete: bool) -> Result<Option<String>>;
+}
+
+/// What a worker is made of, beside the engine.
+pub(crate) struct Parts<S> {
+    pub(crate) stream: S,
+    pub(crate) fill: Box<dyn Fill>,
+    pub(crate) check: Option<Box<dyn Check>>,
+}
+
+impl Parts<Source> {
+    /// Of a job as it is.
+    pub(super) fn of(plan: &WorkerPlan) -> Result<Self> {
+        let job = &*plan.job;
+        let check = job.verify.as_ref().map(|_| Verified::new(plan)).transpose()?;
+        Ok(Self {
+            stream: Source::new(job, plan.clone, &plan.targets, plan.seed)?,
+            fill: Box::new(Filler::new(job, plan.seed)?),
+            check: check.map(|check| Box::new(check) as Box<dyn Check>),
+        })
+    }
+}
+
+impl Stream for Source {
+    #[inline]
+    fn next(&mut self) -> Next {
+        Source::next(self)
+    }
+
+    fn restart(&mut self) {
+        Source::restart(self);
+    }
+
+    fn pass_bytes(&self) -> u64 {
+        Source::pass_bytes(self)
+    }
+
+    fn longest(&self) -> u32 {
+        Source::longest(self)
+    }
+
+    fn problem(&mut self) -> Option<Error> {
+        Source::problem(self)
+    }
+}
+
+impl Fill for Filler {
+    fn is_static(&self) -> bool {
+        Filler::is_static(self)
+    }
+
+    fn prepare(&mut self, buffer: &mut [u8]) {
+        Filler::prepare(self, buffer);
+    }
+
+    fn fill(&mut self, io: &Io, buffer: &mut [u8]) {
+        Filler::fill(self, io, buffer);
+    }
+}
+
+/// A verifier, and where it keeps what another run is to look at.
+struct Verified {
+    verifier: Verifier,
+    state: PathBuf,
+    save: bool,
+}
+
+impl Verified {
+    fn new(plan: &WorkerPlan) -> Result<Self> {
+        let job = &*plan.job;
+        let mut verifier = Verifier::new(job, plan.clone, &plan.targets, plan.seed)?;
+        let state = PathBuf::from(state_name(&job.name, plan.clone));
+        let verify = job.verify.as_ref();
+        if verify.is_some_and(|verify| verify.state_load) {
+            verifier.load_state(&state)?;
+        }
+        let save = verify.is_some_and(|verify| verify.state_save && !verify.only) && job.pattern.writes;
+        Ok(Self { verifier, state, save })
+    }
+}
+
+impl Check for Verified {
+    fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> u64 {
+        self.verifier.stamp(io, buffer)
+    }
+
+    fn written(&mut self, io: &Io, number: u64) {
+        self.verifier.written(io, number);
+    }
+
+    fn failed(&mut self, io: &Io, number: u64) {
+        self.verifier.failed(io, number);
+    }
+
+    fn trimmed(&mut self, io: &Io) {
+        self.verifier.trimmed(io);
+    }
+
+    fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), String> {
+        self.verifier.check(io, buffer).map_err(|corruption| format!("verify: {corruption}"))
+    }
+
+    fn next_read(&mut self) -> Option<Io> {
+        self.verifier.next_read()
+    }
+
+    fn backlog_due(&self) -> bool {
+        self.verifier.backlog_due()
+    }
+
+    fn finish(&mut self, complete: bool) -> Result<Option<String>> {
+        let unseen = self.verifier.unremembered();
+        if unseen > 0 {
+            return Ok(Some(format!(
+                "{unseen} writes were too many to be remembered, and were not verified"
+            )));
+        }
+        // What was looked at needs no other run; what was not can be looked at by one.
+        if complete || !self.save || self.verifier.remaining() == 0 {
+            return Ok(None);
+        }
+        self.verifier.save_state(&self.state)?;
+        Ok(Some(format!(
+            "{} blocks were not verified: {} remembers them (verify_only=1 with verify_state_load=1 looks at them)",
+            self.verifier.remaining(),
+            self.state.display()
+        )))
+    }
+}

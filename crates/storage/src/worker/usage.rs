@@ -1,0 +1,67 @@
+//! What the calling thread has used of the machine.
+
+use kelvin_measure::Nanos;
+
+/// Counters of a thread, since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    /// User and system time.
+    pub(super) cpu: (Nanos, Nanos),
+    /// Time ready to run without a CPU; none where the kernel does not say.
+    pub(super) run_delay: Option<Nanos>,
+    /// Context switches, voluntary and not.
+    pub(super) switches: (u64, u64),
+    /// Page faults, major and minor.
+    pub(super) faults: (u64, u64),
+}
+
+impl Usage {
+    /// Of the calling thread, now.
+    #[allow(unsafe_code, reason = "getrusage of a thread has no wrapper")]
+    pub(super) fn now() -> Self {
+        // SAFETY: zeroed is a valid rusage, which the kernel fills.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+            usage
+        };
+        let nanos = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        let delay = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+        Self {
+            cpu: (nanos(usage.ru_utime), nanos(usage.ru_stime)),
+            run_delay: delay.and_then(|text| text.split_whitespace().nth(1)?.parse().ok()),
+            switches: (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64),
+            faults: (usage.ru_majflt as u64, usage.ru_minflt as u64),
+        }
+    }
+
+    /// Since an earlier reading.
+    pub(super) fn since(&self, before: &Self) -> Self {
+        let pair =
+            |now: (u64, u64), then: (u64, u64)| (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1));
+        Self {
+            cpu: pair(self.cpu, before.cpu),
+            run_delay: self.run_delay.zip(before.run_delay).map(|(now, then)| now.saturating_sub(then)),
+            switches: pair(self.switches, before.switches),
+            faults: pair(self.faults, before.faults),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_costs_cpu() {
+        let before = Usage::now();
+        let mut number = 1_u64;
+        while Usage::now().since(&before).cpu.0 < 5_000_000 {
+            for _ in 0..10_000 {
+                number = std::hint::black_box(number.wrapping_mul(3));
+            }
+        }
+        let used = Usage::now().since(&before);
+        assert!(used.cpu.0 >= 5_000_000 && used.cpu.0 < 10_000_000_000, "{used:?}");
+    }
+}

@@ -1,0 +1,432 @@
+//! Jobs, a small real worker, and a watcher that writes down what it hears.
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use kelvin_measure::event::Part;
+use kelvin_measure::{Nanos, Random, Stop};
+use kelvin_storage::control::{self, Prepared, RunOptions, Work};
+use kelvin_storage::error::Place;
+use kelvin_storage::event::{IoEvent, State, Watcher};
+use kelvin_storage::job::*;
+use kelvin_storage::message::{Message, WorkerEnd};
+use kelvin_storage::result::Outcome;
+use kelvin_storage::tick::{DepthCounts, Tally, Tick};
+use kelvin_storage::worker::{Shared, WorkerPlan};
+use kelvin_storage::{Direction, Moments, PerDirection, Result};
+
+pub const SECOND: Nanos = 1_000_000_000;
+pub const MILLI: Nanos = 1_000_000;
+
+/// A job with fio's defaults: sequential reads of 4 KiB with psync.
+pub fn job(name: &str) -> Job {
+    Job {
+        name: name.into(),
+        place: Place::default(),
+        description: None,
+        given: Vec::new(),
+        clones: 1,
+        targets: Targets {
+            filenames: Vec::new(),
+            directories: Vec::new(),
+            filename_format: "$jobname.$jobnum.$filenum".into(),
+            unique_filename: true,
+            files: 1,
+            open_files: None,
+            service: FileService { choice: FileChoice::RoundRobin, ios_per_switch: 1 },
+            size: None,
+            file_size: None,
+            io_size: None,
+            fill_device: false,
+            append: false,
+            offset: Amount::Bytes(0),
+            offset_align: 0,
+            offset_increment: Amount::Bytes(0),
+            number_ios: None,
+            create_serialize: true,
+            create_fsync: true,
+            create_on_open: false,
+            create_only: false,
+            allow_create: true,
+            allow_mounted_write: true,
+            pre_read: false,
+            unlink: false,
+            unlink_each_loop: false,
+            fallocate: Fallocate::Native,
+            fadvise: Fadvise::ByPattern,
+            write_hint: None,
+            invalidate: true,
+            lock: LockFile::None,
+        },
+        pattern: Pattern {
+            reads: true,
+            writes: false,
+            trims: false,
+            trim_then_write: false,
+            random: false,
+            modifier: None,
+            sequencer: Sequencer::Sequential,
+            mix_read: 50.0,
+            percentage_random: PerDirection::all(100.0),
+            distribution: PerDirection::all(Distribution::Uniform),
+            no_random_map: false,
+            soft_random_map: false,
+            generator: Generator::Random,
+            repeatable: true,
+            all_repeatable: false,
+            seed: None,
+            zones: None,
+        },
+        blocks: Blocks {
+            sizes: PerDirection::all(BlockSizes::One(4096)),
+            unaligned: false,
+            by_sequence: false,
+            align: PerDirection::all(None),
+        },
+        buffers: Buffers {
+            zero: false,
+            refill: false,
+            scramble: true,
+            compress_percentage: None,
+            compress_chunk: 512,
+            pattern: None,
+            dedupe_percentage: None,
+            dedupe_working_set: None,
+            dedupe_global: false,
+            memory: Memory::Malloc,
+            memory_align: 0,
+            huge_page_size: None,
+        },
+        sync: Sync {
+            direct: false,
+            open: SyncOpen::None,
+            fsync: 0,
+            fdatasync: 0,
+            write_barrier: 0,
+            range: None,
+            end_fsync: false,
+            fsync_on_close: false,
+            overwrite: false,
+            atomic: false,
+        },
+        depth: Depth {
+            depth: 1,
+            submit: None,
+            complete_min: None,
+            complete_max: None,
+            low: None,
+            serialize_overlap: false,
+            offload: false,
+        },
+        rate: Rate {
+            bytes: PerDirection::all(None),
+            bytes_min: PerDirection::all(None),
+            iops: PerDirection::all(None),
+            iops_min: PerDirection::all(None),
+            process: RateProcess::Linear,
+            cycle: SECOND,
+            ignore_think_time: false,
+        },
+        thinking: None,
+        latency: LatencyGoal::default(),
+        flow: None,
+        steady: None,
+        course: Course {
+            runtime: None,
+            time_based: false,
+            start_delay: (0, 0),
+            ramp: 0,
+            loops: 1,
+            stonewall: false,
+            wait_for: None,
+            exit_all: false,
+            exit_what: ExitWhat::Group,
+            new_group: false,
+            group_reporting: false,
+        },
+        process: Process::default(),
+        engine: EngineOptions {
+            name: EngineName::Psync,
+            given: "psync".into(),
+            fixed_buffers: None,
+            register_files: None,
+            sq_poll: false,
+            sq_poll_cpu: None,
+            high_priority: false,
+            high_priority_percentage: None,
+            nonvectored: true,
+            force_async: 0,
+            no_wait: false,
+            uncached: false,
+            command_priority: None,
+            userspace_reap: false,
+        },
+        verify: None,
+        replay: None,
+        trims: Trims::default(),
+        errors: ErrorRules::default(),
+        logs: Logs { per_job: true, ..Logs::default() },
+        report: ReportOptions {
+            mixed: Mixed::None,
+            percentiles: vec![50.0, 99.0],
+            completion_percentiles: true,
+            total_percentiles: false,
+            submission_percentiles: false,
+            disk_use: true,
+            disabled: Disabled::default(),
+            significant_figures: 4,
+            bandwidth_window: 500 * MILLI,
+            iops_window: 500 * MILLI,
+            thousand: false,
+            bits: false,
+        },
+    }
+}
+
+/// A job that reads files of this many bytes in a directory.
+pub fn reader(name: &str, directory: &Path, size: u64) -> Job {
+    let mut job = job(name);
+    job.targets.directories = vec![directory.into()];
+    job.targets.size = Some(Amount::Bytes(size));
+    job
+}
+
+/// A job that writes files of this many bytes in a directory.
+pub fn writer(name: &str, directory: &Path, size: u64) -> Job {
+    let mut job = reader(name, directory, size);
+    (job.pattern.reads, job.pattern.writes) = (false, true);
+    job
+}
+
+/// The job goes on for a time, over and over.
+pub fn lasting(mut job: Job, time: Nanos) -> Job {
+    (job.course.runtime, job.course.time_based) = (Some(time), true);
+    job
+}
+
+/// The job reads its target and not what memory holds of it.
+pub fn forgetful(mut job: Job) -> Job {
+    job.sync.direct = true;
+    job
+}
+
+/// The job is about one named file.
+pub fn on(mut job: Job, path: &Path) -> Job {
+    (job.targets.filenames, job.targets.directories) = (vec![path.into()], Vec::new());
+    job
+}
+
+pub fn jobs(jobs: impl IntoIterator<Item = Job>) -> Jobs {
+    Jobs { jobs: jobs.into_iter().collect(), ..Jobs::default() }
+}
+
+/// Writes down what it hears.
+#[derive(Debug, Default)]
+pub struct Heard {
+    pub states: Vec<(u32, State)>,
+    pub layouts: Vec<(u32, String, u64, u64)>,
+    pub notes: Vec<String>,
+    pub ticks: u64,
+    pub ios: u64,
+    /// When the first tick began, on the run's clock.
+    pub first: Option<Nanos>,
+}
+
+impl Watcher for Heard {
+    fn event(&mut self, event: &IoEvent<'_>) {
+        match event {
+            IoEvent::State { worker, state } => self.states.push((*worker, *state)),
+            IoEvent::Layout { worker, what, done, total } => {
+                self.layouts.push((*worker, (*what).to_owned(), *done, *total));
+            }
+            IoEvent::Tick(tick) => {
+                self.ticks += 1;
+                self.first.get_or_insert(tick.from);
+                let measured = tick.targets.iter().filter(|_| tick.part == Part::Measured);
+                self.ios += measured.flat_map(|t| t.0.iter().flatten()).map(|tally| tally.ios).sum::<u64>();
+            }
+            IoEvent::Note(note) => self.notes.push((*note).to_owned()),
+        }
+    }
+}
+
+/// Prepares and runs jobs with the small worker.
+pub fn run(jobs: &Jobs, options: &RunOptions) -> Result<(Outcome, Heard)> {
+    run_until(jobs, options, &Stop::new())
+}
+
+pub fn run_until(jobs: &Jobs, options: &RunOptions, stop: &Stop) -> Result<(Outcome, Heard)> {
+    let mut heard = Heard::default();
+    let outcome = run_prepared(control::prepare(jobs, options)?, options, stop, &mut heard)?;
+    Ok((outcome, heard))
+}
+
+pub fn run_prepared(
+    prepared: Prepared,
+    options: &RunOptions,
+    stop: &Stop,
+    heard: &mut Heard,
+) -> Result<Outcome> {
+    control::run_with(Arc::new(Plain), prepared, options, stop, heard)
+}
+
+/// A worker that does one read or write after another.
+pub struct Plain;
+
+const TICK: Nanos = 20 * MILLI;
+
+impl Work for Plain {
+    fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
+        let mut worker = Worker::new(plan, shared);
+        let error = worker.work().err().map(|error| {
+            let text = error.to_string();
+            (error.raw_os_error().unwrap_or(libc::EIO), text)
+        });
+        worker.cut();
+        let end = WorkerEnd {
+            worker: worker.plan.number,
+            thread: rustix::thread::gettid().as_raw_nonzero().get(),
+            course: (worker.began, shared.clock.now()),
+            error,
+            ..WorkerEnd::default()
+        };
+        shared.messages.send(Message::End(Box::new(end.clone()))).unwrap();
+        end
+    }
+}
+
+struct Worker<'a> {
+    plan: WorkerPlan,
+    shared: &'a Shared,
+    began: Nanos,
+    from: Nanos,
+    tallies: Vec<PerDirection<Option<Box<Tally>>>>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(plan: WorkerPlan, shared: &'a Shared) -> Self {
+        let began = shared.clock.now();
+        let tallies = plan.targets.iter().map(|_| PerDirection::default()).collect();
+        Self { plan, shared, began, from: began, tallies }
+    }
+
+    fn part(&self, at: Nanos) -> Part {
+        if at < self.began + self.plan.job.course.ramp { Part::RampUp } else { Part::Measured }
+    }
+
+    fn cut(&mut self) {
+        let to = self.shared.clock.now();
+        let targets: Vec<_> = self
+            .tallies
+            .iter_mut()
+            .map(|target| PerDirection(target.0.each_mut().map(Option::take)))
+            .collect();
+        let tick = Tick {
+            worker: self.plan.number,
+            from: self.from,
+            to,
+            part: self.part(self.from),
+            targets,
+            syncs: Moments::default(),
+            sync_bins: None,
+            depth: DepthCounts::default(),
+            failures: Vec::new(),
+        };
+        self.from = to;
+        self.shared.messages.send(Message::Tick(Box::new(tick))).unwrap();
+    }
+
+    fn is_over(&self, now: Nanos) -> bool {
+        let course = &self.plan.job.course;
+        self.shared.stop.requested()
+            || self.shared.end[self.plan.number as usize].load(Ordering::Acquire)
+            || course.runtime.is_some_and(|runtime| now >= self.began + course.ramp + runtime)
+    }
+
+    fn work(&mut self) -> std::io::Result<()> {
+        let job = Arc::clone(&self.plan.job);
+        self.shared.messages.send(Message::State(self.plan.number, State::Running)).unwrap();
+        let files: Vec<File> = self
+            .plan
+            .targets
+            .iter()
+            .map(|target| {
+                let flags = if job.sync.direct { libc::O_DIRECT } else { 0 };
+                let mut options = OpenOptions::new();
+                options.read(!job.pattern.writes).write(job.pattern.writes).custom_flags(flags);
+                options.open(&target.path)
+            })
+            .collect::<std::io::Result<_>>()?;
+        let block = u64::from(job.blocks.sizes[Direction::Read].largest());
+        let direction = if job.pattern.writes { Direction::Write } else { Direction::Read };
+        let mut memory = vec![0xa5_u8; block as usize + 4096];
+        let aligned = memory.as_ptr().align_offset(4096);
+        let buffer = &mut memory[aligned..aligned + block as usize];
+        let mut random = Random::part(self.plan.seed, 1, 1);
+        loop {
+            for (number, file) in files.iter().enumerate() {
+                let target = self.plan.targets[number].clone();
+                for index in 0..target.length / block {
+                    let now = self.shared.clock.now();
+                    if self.is_over(now) {
+                        return Ok(());
+                    }
+                    if now >= self.from + TICK || self.part(now) != self.part(self.from) {
+                        self.cut();
+                    }
+                    let index = if job.pattern.random {
+                        random.range(0, (target.length / block) as i64 - 1) as u64
+                    } else {
+                        index
+                    };
+                    let at = target.begin + index * block;
+                    let before = self.shared.clock.now();
+                    if direction == Direction::Read {
+                        file.read_exact_at(buffer, at)?;
+                    } else {
+                        file.write_all_at(buffer, at)?;
+                    }
+                    let time = self.shared.clock.now() - before;
+                    let tally = self.tallies[number][direction].get_or_insert_default();
+                    tally.ios += 1;
+                    tally.bytes += block;
+                    tally.completion.record(time);
+                    tally.completion_bins.record(time);
+                    if let Some(rate) = job.rate.iops[direction] {
+                        std::thread::sleep(std::time::Duration::from_nanos(SECOND / rate));
+                    }
+                }
+            }
+            if !job.course.time_based {
+                break;
+            }
+        }
+        for file in &files {
+            if job.pattern.writes {
+                file.sync_all()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads and writes of all workers together: I/Os and bytes.
+pub fn sums(outcome: &Outcome) -> PerDirection<(u64, u64)> {
+    let mut sums: PerDirection<(u64, u64)> = PerDirection::default();
+    for target in outcome.workers.iter().flat_map(|worker| &worker.targets) {
+        for (direction, of) in target.directions.iter() {
+            sums[direction].0 += of.ios;
+            sums[direction].1 += of.bytes;
+        }
+    }
+    sums
+}
+
+/// Where each worker's files are.
+pub fn paths(outcome: &Outcome) -> Vec<Vec<PathBuf>> {
+    outcome.workers.iter().map(|w| w.targets.iter().map(|t| t.path.clone()).collect()).collect()
+}

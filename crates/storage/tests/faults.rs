@@ -1,0 +1,265 @@
+//! What goes wrong while jobs run: no space, errors of the device, a device that goes away, an end by force. Each time the
+//! error has to be clear, what was measured has to be kept, and nothing outside the targets may have been touched.
+//!
+//! Filesystems and loop devices of the tests' own are there only for root; without, those tests do nothing.
+#![allow(clippy::unwrap_used)]
+
+mod control_support;
+mod faults_support;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use control_support::*;
+use faults_support::*;
+use kelvin_measure::Stop;
+use kelvin_storage::Direction;
+use kelvin_storage::control::{self, RunOptions, exit_code};
+use kelvin_storage::job::{Amount, Fallocate, Job};
+use kelvin_storage::result::Outcome;
+
+const MIB: u64 = 1 << 20;
+
+fn bytes(outcome: &Outcome, worker: usize, direction: Direction) -> u64 {
+    outcome.workers[worker].targets.iter().map(|target| target.directions[direction].bytes).sum()
+}
+
+fn error(outcome: &Outcome, worker: usize) -> (i32, String) {
+    outcome.workers[worker].error.clone().expect("the worker ended with an error")
+}
+
+fn allowed(path: &Path) -> RunOptions {
+    RunOptions { destroy: vec![path.into()], ..RunOptions::default() }
+}
+
+#[test]
+fn no_space_ends_the_worker_with_that_error_and_the_others_go_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let full = on(writer("full", directory.path(), MIB), Path::new("/dev/full"));
+    let good = writer("good", directory.path(), MIB);
+    let (outcome, _) = run(&jobs([full, good]), &RunOptions::default()).unwrap();
+    let (number, words) = error(&outcome, 0);
+    assert_eq!(number, libc::ENOSPC);
+    assert!(words.contains("No space left"), "{words}");
+    assert_eq!((bytes(&outcome, 0, Direction::Write), bytes(&outcome, 1, Direction::Write)), (0, MIB));
+    assert!(outcome.workers[1].error.is_none());
+    assert_eq!(exit_code(&outcome), 1);
+}
+
+#[test]
+fn a_filesystem_that_fills_up_keeps_what_was_measured_until_then_and_what_others_have_on_it() {
+    let Some(small) = SmallFilesystem::new(8 * MIB) else { return };
+    let canaries = Canaries::beside(small.path());
+    let mut job = writer("grow", small.path(), 64 * MIB);
+    job.targets.fallocate = Fallocate::None;
+    let (outcome, heard) = run(&jobs([job.clone()]), &RunOptions::default()).unwrap();
+    let (number, words) = error(&outcome, 0);
+    assert_eq!(number, libc::ENOSPC, "{words}");
+    let written = bytes(&outcome, 0, Direction::Write);
+    assert!(written >= 4 * MIB && written <= 8 * MIB, "{written}");
+    assert_eq!(heard.ios * 4096, written);
+    assert_eq!(exit_code(&outcome), 1);
+    canaries.check();
+    fs::remove_file(small.path().join("grow.0.0")).unwrap();
+    // Where the space is needed beforehand, nothing begins.
+    job.targets.fallocate = Fallocate::Native;
+    let refusal = control::prepare(&jobs([job]), &RunOptions::default()).unwrap_err().to_string();
+    assert!(refusal.contains("takes 64 MiB more than is there, and the filesystem has "), "{refusal}");
+    let refusal = control::prepare(&jobs([reader("read", small.path(), 32 * MIB)]), &RunOptions::default());
+    assert!(refusal.unwrap_err().to_string().contains("takes 32 MiB more"));
+    assert_eq!(fs::read_dir(small.path()).unwrap().count(), canaries.count());
+    // A reader with fill_device reads what there was room for.
+    let mut fill = reader("fill", small.path(), 0);
+    (fill.targets.size, fill.targets.fill_device) = (None, true);
+    let (outcome, _) = run(&jobs([fill]), &RunOptions::default()).unwrap();
+    let size = fs::metadata(small.path().join("fill.0.0")).unwrap().len();
+    assert!(size >= 4 * MIB);
+    assert_eq!(bytes(&outcome, 0, Direction::Read), size / 4096 * 4096);
+    canaries.check();
+}
+
+#[test]
+fn an_error_of_the_device_is_told_with_what_was_read_before() {
+    let Some(device) = LoopDevice::new(8 * MIB) else { return };
+    device.backing().set_len(4 * MIB).unwrap();
+    let good = tempfile::tempdir().unwrap();
+    let all = jobs([on(job("read"), device.path()), reader("good", good.path(), MIB)]);
+    let (outcome, _) = run(&all, &RunOptions::default()).unwrap();
+    let (number, words) = error(&outcome, 0);
+    assert_eq!(number, libc::EIO, "{words}");
+    let read = bytes(&outcome, 0, Direction::Read);
+    assert!(read > 0 && read <= 4 * MIB, "{read}");
+    assert_eq!(bytes(&outcome, 1, Direction::Read), MIB);
+    assert_eq!(exit_code(&outcome), 1);
+}
+
+#[test]
+fn a_device_whose_medium_vanishes_during_the_run_ends_its_worker() {
+    let Some(device) = LoopDevice::new(32 * MIB) else { return };
+    let mut reading = lasting(on(job("read"), device.path()), 20 * SECOND);
+    reading.pattern.random = true;
+    let backing = device.backing();
+    let cutter = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(150));
+        backing.set_len(4096).unwrap();
+    });
+    let begun = Instant::now();
+    let (outcome, _) = run(&jobs([forgetful(reading)]), &RunOptions::default()).unwrap();
+    cutter.join().unwrap();
+    let (number, words) = error(&outcome, 0);
+    assert_eq!(number, libc::EIO, "{words}");
+    assert!(bytes(&outcome, 0, Direction::Read) > 0);
+    assert!(begun.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
+fn a_device_that_was_removed_is_an_error_and_no_endless_run() {
+    let Some(device) = LoopDevice::new(4 * MIB) else { return };
+    let all = jobs([lasting(on(job("read"), device.path()), 3 * SECOND)]);
+    let options = RunOptions::default();
+    let prepared = control::prepare(&all, &options).unwrap();
+    // The number must not be given to another test's device meanwhile.
+    let alone = no_new_devices();
+    device.detach();
+    let begun = Instant::now();
+    let mut heard = Heard::default();
+    let outcome = run_prepared(prepared, &options, &Stop::new(), &mut heard).unwrap();
+    let refusal = control::prepare(&all, &options);
+    if device.over().is_some() {
+        // Another process made a device of this number.
+        return;
+    }
+    drop(alone);
+    let (number, words) = error(&outcome, 0);
+    assert!(number != 0 && !words.is_empty());
+    assert_eq!(bytes(&outcome, 0, Direction::Read), 0, "{words}");
+    assert_eq!(exit_code(&outcome), 1);
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    let refusal = refusal.unwrap_err().to_string();
+    assert!(refusal.contains("no medium"), "{refusal}");
+}
+
+#[test]
+fn a_file_that_is_deleted_during_the_run_is_measured_to_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let canaries = Canaries::beside(directory.path());
+    let path = directory.path().join("file");
+    fs::write(&path, vec![1; MIB as usize]).unwrap();
+    let victim = path.clone();
+    let deleter = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        fs::remove_file(victim).unwrap();
+    });
+    let (outcome, _) =
+        run(&jobs([lasting(on(job("read"), &path), 250 * MILLI)]), &RunOptions::default()).unwrap();
+    deleter.join().unwrap();
+    assert!(outcome.workers[0].error.is_none(), "an open file stays");
+    assert!(!path.exists(), "and nobody makes it again");
+    canaries.check();
+}
+
+/// A job that writes at random places of a region within a target.
+fn within(target: &Path, begin: u64, length: u64) -> Job {
+    let mut job = on(writer("within", target, length), target);
+    job.targets.offset = Amount::Bytes(begin);
+    job.pattern.random = true;
+    job
+}
+
+#[test]
+fn only_the_region_is_written_in_a_file_and_on_a_device() {
+    let directory = tempfile::tempdir().unwrap();
+    let canaries = Canaries::beside(directory.path());
+    let path = directory.path().join("file");
+    let before = noise(4 * MIB);
+    fs::write(&path, &before).unwrap();
+    let job = lasting(within(&path, MIB, 2 * MIB), 150 * MILLI);
+    let (outcome, _) = run(&jobs([job]), &RunOptions::default()).unwrap();
+    assert!(bytes(&outcome, 0, Direction::Write) > 0);
+    changed_only_within(&File::open(&path).unwrap(), &before, MIB, 2 * MIB);
+    canaries.check();
+
+    let Some(device) = LoopDevice::new(4 * MIB) else { return };
+    device.backing().write_all_at(&before, 0).unwrap();
+    device.forget();
+    let job = lasting(within(device.path(), MIB, 2 * MIB), 150 * MILLI);
+    let refusal = control::prepare(&jobs([job.clone()]), &RunOptions::default()).unwrap_err().to_string();
+    assert!(refusal.contains("--i-know-it-destroys"), "{refusal}");
+    let (outcome, _) = run(&jobs([job]), &allowed(device.path())).unwrap();
+    assert!(outcome.workers[0].error.is_none(), "{:?}", outcome.workers[0].error);
+    assert!(bytes(&outcome, 0, Direction::Write) > 0);
+    device.sync();
+    changed_only_within(&device.backing(), &before, MIB, 2 * MIB);
+    canaries.check();
+}
+
+#[test]
+fn preparing_a_device_needs_a_word_and_fills_only_what_shows_zeros() {
+    let Some(device) = LoopDevice::new(4 * MIB) else { return };
+    let mine = noise(MIB);
+    device.backing().write_all_at(&mine, MIB).unwrap();
+    device.forget();
+    let mut reading = on(job("read"), device.path());
+    reading.targets.size = Some(Amount::Bytes(3 * MIB));
+    let unconfirmed = RunOptions { prepare: true, ..RunOptions::default() };
+    let prepared = control::prepare(&jobs([reading.clone()]), &unconfirmed).unwrap();
+    assert_eq!(prepared.layout_bytes(), 0);
+    assert!(
+        prepared.notes()[0].contains("filling a device needs --i-know-it-destroys"),
+        "{:?}",
+        prepared.notes()
+    );
+    let confirmed = RunOptions { prepare: true, ..allowed(device.path()) };
+    let (outcome, heard) = run(&jobs([reading]), &confirmed).unwrap();
+    assert_eq!(exit_code(&outcome), 0);
+    assert_eq!(heard.layouts.last().map(|layout| (layout.2, layout.3)), Some((3 * MIB, 3 * MIB)));
+    let mut now = vec![0; 4 * MIB as usize];
+    device.backing().read_exact_at(&mut now, 0).unwrap();
+    let zeros = |part: &[u8]| part.chunks(4096).filter(|block| block.iter().all(|byte| *byte == 0)).count();
+    let mib = MIB as usize;
+    assert_eq!([0, 1, 2, 3].map(|at| zeros(&now[at * mib..(at + 1) * mib])), [0, 0, 0, 256]);
+    assert_eq!(now[mib..2 * mib], mine, "what held data is left");
+}
+
+#[test]
+fn an_end_by_force_leaves_logs_and_touches_nothing_else() {
+    const PLACE: &str = "KELVIN_FAULTS_PLACE";
+    let named = |directory: &Path| {
+        let mut job = lasting(within(&directory.join("file"), MIB, 2 * MIB), 60 * SECOND);
+        job.rate.iops[Direction::Write] = Some(2000);
+        jobs([job])
+    };
+    if let Some(place) = std::env::var_os(PLACE) {
+        // This is the other process, which never comes to its end.
+        let _ = run(&named(Path::new(&place)), &RunOptions::default());
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let canaries = Canaries::beside(directory.path());
+    let path = directory.path().join("file");
+    let before = noise(4 * MIB);
+    fs::write(&path, &before).unwrap();
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "an_end_by_force_leaves_logs_and_touches_nothing_else"])
+        .env(PLACE, directory.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let differs = || fs::read(&path).unwrap() != before;
+    while !differs() && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(differs(), "it wrote before it was killed");
+    changed_only_within(&File::open(&path).unwrap(), &before, MIB, 2 * MIB);
+    canaries.check();
+    // The next run takes what is there.
+    let mut again = within(&path, MIB, 2 * MIB);
+    again.targets.size = Some(Amount::Bytes(MIB));
+    let (outcome, heard) = run(&jobs([again]), &RunOptions::default()).unwrap();
+    assert_eq!((exit_code(&outcome), heard.layouts.len()), (0, 0));
+}

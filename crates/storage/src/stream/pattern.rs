@@ -43,13 +43,13 @@ impl Generator {
             job.targets.service.choice == FileChoice::Sequential || open.is_some_and(|open| open < count);
         let mut rules = Rules::new(job, once(job), limited);
         let unit = rules.smallest;
-        if unit == 0 || !targets.iter().any(|target| target.length >= unit) {
+        if unit == 0 || !targets.iter().any(|target| target.length >= rules.needed) {
             return Err(too_small(job, targets));
         }
-        if let Some(zones) = rules.zones.filter(|zones| zones.range < unit) {
+        if let Some(zones) = rules.zones.filter(|zones| zones.range < rules.needed) {
             let problem = format!(
-                "a zone of {} bytes (zonerange=, or zonesize= without it) has no room for a block of {unit}",
-                zones.range
+                "a zone of {} bytes (zonerange=, or zonesize= without it) has no room for a block of {}",
+                zones.range, rules.needed
             );
             return Err(Error::refused(&job.name, problem));
         }

@@ -19,6 +19,8 @@ pub(crate) struct Rules {
     pub(crate) smallest: u64,
     /// The largest.
     pub(crate) largest: u64,
+    /// What each direction can do with: less is too small for one of them.
+    pub(crate) needed: u64,
     /// What random offsets are multiples of.
     pub(crate) align: PerDirection<u64>,
     random: bool,
@@ -47,6 +49,7 @@ impl Rules {
         let sizes = JobSizes::new(&job.blocks);
         let pattern = &job.pattern;
         let smallest = sizes.used(job).map(super::sizes::Sizes::smallest).min().unwrap_or(0);
+        let needed = sizes.used(job).map(super::sizes::Sizes::smallest).max().unwrap_or(0);
         let largest =
             job.blocks.sizes.0.iter().map(|sizes| u64::from(sizes.largest())).max().unwrap_or(smallest);
         let align = PerDirection(Direction::ALL.map(|direction| {
@@ -60,6 +63,7 @@ impl Rules {
             sizes,
             smallest,
             largest,
+            needed,
             align,
             random: pattern.random,
             percentage: pattern.percentage_random,
@@ -340,9 +344,9 @@ impl Place {
             self.sequential = [zone.from; 3];
         }
         let end = zone.from + left_of(zone.from);
-        let to_move = quota(zone.from).saturating_sub(zone.moved).max(rules.smallest).min(left);
         let is_random = rules.random && Self::is_random(rules, direction, streams);
         let sizes = rules.sizes.of(direction, is_random);
+        let to_move = quota(zone.from).saturating_sub(zone.moved).max(sizes.smallest()).min(left);
         let (offset, length) = if is_random {
             let smallest = sizes.smallest();
             let unit = if rules.once == Once::Order { rules.smallest } else { rules.align[direction] };

@@ -124,6 +124,8 @@ impl JobSizes {
         let used: Vec<_> = Direction::ALL
             .into_iter()
             .filter(|direction| pattern.has(*direction))
+            // A write behind its trim is as long as that.
+            .filter(|direction| !pattern.trim_then_write || *direction == Direction::Trim)
             .flat_map(|direction| {
                 let random = pattern.random && percentages[direction] > 0.0;
                 let sequential =

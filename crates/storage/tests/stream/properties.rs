@@ -4,7 +4,7 @@ use kelvin_storage::job::{
     AbsoluteZone, BlockSizes, Distribution, FileChoice, FileService, Generator, Sequencer, Strided, Zone,
 };
 use kelvin_storage::stream::Source;
-use kelvin_storage::{Direction, Next, PerDirection};
+use kelvin_storage::{Next, PerDirection};
 use proptest::prelude::*;
 
 use crate::support::{job, target};
@@ -102,8 +102,10 @@ proptest! {
         job.targets.open_files = service.2;
         let targets: Vec<_> =
             regions.iter().enumerate().map(|(i, (begin, length))| target(i, *begin, *length)).collect();
-        // Too small for a block, or for a zone: said so, and no more.
-        let Ok(mut source) = Source::new(&job, 0, &targets, 7) else { return Ok(()) };
+        let source = Source::new(&job, 0, &targets, 7);
+        // Too small for a block, or for a zone: such jobs are refused, and are not the most.
+        prop_assume!(source.is_ok());
+        let mut source = source.unwrap();
         for _ in 0..2 {
             let (mut moved, mut calls) = (0, 0_u64);
             loop {
@@ -124,9 +126,8 @@ proptest! {
                     other => prop_assert!(false, "{:?}", other),
                 }
             }
-            prop_assert!(moved > 0 || job.pattern.trim_then_write || modifier.is_some() || moved == 0);
+            prop_assert!(moved > 0);
             prop_assert!(moved <= source.pass_bytes(), "{moved} of {}", source.pass_bytes());
-            let _ = Direction::ALL;
             source.restart();
         }
     }

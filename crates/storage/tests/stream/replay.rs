@@ -296,3 +296,34 @@ fn a_name_with_a_blank_cannot_be_logged() {
     let io = Io { direction: Direction::Read, target: 1, offset: 0, length: 1 };
     assert!(writer.issued(0, &io).is_err());
 }
+
+/// Standard input is looked through first and replayed then, in whole or in pieces. The test begins itself again, since a
+/// process has one standard input only.
+#[test]
+fn a_trace_comes_from_standard_input() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    const MARK: &str = "KELVIN_TEST_TRACE_ON_STANDARD_INPUT";
+    if let Ok(options) = std::env::var(MARK) {
+        let job = job(&format!("rw=read read_iolog=- {options}"));
+        assert_eq!(replay::files(&job, 0).unwrap()[1].end, 12_288);
+        let mut source = Source::new(&job, 0, &[on("/a", 1 << 20), on("/b", 1 << 20)], 1).unwrap();
+        assert_eq!(words(&pass(&mut source)), "@10 r0 @30 sync @40 w8+0 @50 1:t4+8 @60 datasync");
+        return;
+    }
+    for options in ["", "read_iolog_chunked=1"] {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "replay::a_trace_comes_from_standard_input"])
+            .env(MARK, options)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(V3.as_bytes()).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+    }
+}

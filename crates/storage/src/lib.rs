@@ -18,11 +18,13 @@ pub mod log;
 pub mod message;
 mod moments;
 pub mod probe;
+pub mod output;
 pub mod result;
 pub mod stream;
 mod target;
 pub mod tick;
 pub mod worker;
+pub mod vioperf;
 
 pub use bins::{BINS, BinSums, Bins, bin, middle};
 pub use direction::{Direction, PerDirection};

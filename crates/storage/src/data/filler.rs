@@ -1,5 +1,9 @@
 //! What a write puts into its buffer.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::sync::OnceLock;
+
 use super::content::{Content, mix, random};
 use super::seeds::Seeds;
 use crate::error::Result;
@@ -50,7 +54,7 @@ impl Filler {
         } else if !content.is_constant() && job.buffers.scramble {
             let mut template = vec![0; TEMPLATE].into_boxed_slice();
             random(seeds.of(u64::MAX), &mut template);
-            Way::Scramble { template, key: mix(seed ^ 0x7363_7261_6d62_6c65) }
+            Way::Scramble { template, key: mix(seed ^ this_run()) }
         } else if reads {
             // A read leaves in the buffer what was on the medium.
             Way::Anew
@@ -87,6 +91,14 @@ impl Filler {
         }
         self.number += 1;
     }
+}
+
+/// Another number in each process: a store that looks for equal blocks must not find those of the last run, which went to
+/// the same places. fio scrambles by the time of day.
+fn this_run() -> u64 {
+    static NUMBER: OnceLock<u64> = OnceLock::new();
+    // The standard library's keys are the operating system's random numbers.
+    *NUMBER.get_or_init(|| RandomState::new().hash_one(0))
 }
 
 /// Takes the template from a place that depends on `key` and turns each sector by a number of its own: as fast as memory

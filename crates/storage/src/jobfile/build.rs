@@ -53,7 +53,8 @@ impl Builder {
     pub(crate) fn next_file(&mut self) {
         let shared = std::mem::take(&mut self.shared);
         for job in &mut self.jobs {
-            job.given.splice(0..0, shared.iter().cloned());
+            let held: Vec<_> = shared.iter().filter(|(option, _)| fits(job, option)).cloned().collect();
+            job.given.splice(0..0, held);
         }
         self.late.clear();
         self.global = Draft::new();
@@ -90,7 +91,9 @@ impl Builder {
         apply_all(&mut draft, &section.options, true, &mut self.notes)?;
         given.extend(section.options.iter().filter(|given| given.name != "name").map(pair));
         draft.job.given = given;
-        let job = finish::finish(draft, &mut self.notes)?;
+        let mut job = finish::finish(draft, &mut self.notes)?;
+        let given = std::mem::take(&mut job.given);
+        job.given = given.into_iter().filter(|(option, _)| fits(&job, option)).collect();
         self.jobs.push(job);
         Ok(())
     }
@@ -108,20 +111,25 @@ fn pair(given: &Given) -> (String, String) {
     (given.name.clone(), given.value.clone().unwrap_or_default())
 }
 
-/// Reads options into a draft. `kb_base` says how others are read, so it comes first.
 fn apply_all(draft: &mut Draft, options: &[Given], own: bool, notes: &mut Vec<String>) -> Result<()> {
-    let (first, rest): (Vec<&Given>, Vec<&Given>) = options.iter().partition(|given| given.name == "kb_base");
-    for given in first.into_iter().chain(rest) {
-        apply(draft, given, own, notes)?;
-    }
-    Ok(())
+    options.iter().try_for_each(|given| apply(draft, given, own, notes))
+}
+
+/// Whether an option says something to this job: those of other engines do not, where `[global]` gave them.
+fn fits(job: &Job, option: &str) -> bool {
+    table::find(option)
+        .is_none_or(|entry| entry.engines.is_empty() || entry.engines.contains(&job.engine.name.word()))
 }
 
 fn apply(draft: &mut Draft, given: &Given, own: bool, notes: &mut Vec<String>) -> Result<()> {
     let name = given.name.as_str();
     let Some(entry) = table::find(name) else {
-        let guess = guess::question(name, table::names());
-        return Err(problem(&given.place, format!("there is no option {name:?}{guess}")));
+        // `bs 4k`, as it would be on a command line.
+        let guess = match name.split_once(char::is_whitespace) {
+            Some((first, rest)) if table::find(first).is_some() => format!("; write {first}={}", rest.trim()),
+            _ => guess::question(name, table::names()),
+        };
+        return Err(problem(&given.name_place(), format!("there is no option {name:?}{guess}")));
     };
     let shown = || match &given.value {
         Some(value) if !value.is_empty() => format!("{name}={value}"),
@@ -129,7 +137,9 @@ fn apply(draft: &mut Draft, given: &Given, own: bool, notes: &mut Vec<String>) -
     };
     let wrong = |wrong: String| problem(&given.place, format!("{}: {wrong}", shown()));
     let check = match entry.effect {
-        Effect::Refused(reason) => return Err(wrong(format!("not supported: {reason}"))),
+        Effect::Refused(reason) => {
+            return Err(problem(&given.name_place(), format!("{}: not supported: {reason}", shown())));
+        }
         Effect::Ignored(reason, check) => {
             notes.push(format!("{}: {name} has no effect: {reason}", given.place));
             check
@@ -142,10 +152,7 @@ fn apply(draft: &mut Draft, given: &Given, own: bool, notes: &mut Vec<String>) -
         (Some(value), _) => Some(variables::machine(value)),
         (None, _) => None,
     };
-    if replaced.as_deref().is_none_or(str::is_empty)
-        && !entry.kind.may_be_bare()
-        && entry.name != "description"
-    {
+    if replaced.as_deref().is_none_or(str::is_empty) && !entry.kind.may_be_bare() {
         return Err(wrong("a value is missing".into()));
     }
     let value = Value::new(replaced.as_deref(), draft.thousand());

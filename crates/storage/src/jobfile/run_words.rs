@@ -144,8 +144,8 @@ const fn refused(name: &'static str, takes: Takes, help: &'static str, reason: &
     Flag { name, takes, help, does: Does::Refused(reason) }
 }
 
-const REMOTE: &str = "runs on other machines are not supported: start Kelvin there";
-const TRIGGER: &str = "triggers are not supported: end the run with a signal (SIGINT keeps the results)";
+const REMOTE: &str = "start Kelvin on the other machine itself";
+const TRIGGER: &str = "end the run with a signal: SIGINT keeps the results";
 
 /// All flags.
 pub(crate) const FLAGS: &[Flag] = &[
@@ -261,46 +261,36 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "memory that fio shares between processes",
         does: Does::Ignored("workers are threads and share all memory"),
     },
-    refused(
-        "debug",
-        Takes::Value,
-        "fio's own tracing",
-        "fio's tracing is not supported: --parse-only and --showcmd show how jobs were read",
-    ),
-    refused(
-        "merge-blktrace-only",
-        Takes::Nothing,
-        "put traces into one",
-        "traces are not merged: use blkparse",
-    ),
+    refused("debug", Takes::Value, "fio's own tracing", "--parse-only and --showcmd show how jobs were read"),
+    refused("merge-blktrace-only", Takes::Nothing, "put traces into one", "merge traces with blkparse"),
     refused(
         "crctest",
         Takes::Maybe,
         "how fast checksums are",
-        "not supported: kelvin vioperf and verify= tell what checksums cost",
+        "kelvin vioperf and verify= tell what checksums cost",
     ),
     refused(
         "cpuclock-test",
         Takes::Nothing,
         "test the processor's counter",
-        "not supported: Kelvin checks its clock itself",
+        "Kelvin checks its clock itself",
     ),
     refused(
         "idle-prof",
         Takes::Value,
         "how idle the processors are",
-        "not supported: see kelvin's host sampler (--observe)",
+        "Kelvin samples the host while it measures",
     ),
     refused(
         "inflate-log",
         Takes::Value,
         "read a compressed log",
-        "not supported: .fz files are zlib streams, for any zlib tool",
+        ".fz files are zlib streams, which other tools read",
     ),
     refused("server", Takes::Maybe, "wait for jobs of clients", REMOTE),
     refused("client", Takes::Value, "send jobs to servers", REMOTE),
     refused("remote-config", Takes::Value, "a job file of the server", REMOTE),
-    refused("daemonize", Takes::Value, "go to the background", "not supported: use systemd-run or nohup"),
+    refused("daemonize", Takes::Value, "go to the background", "use systemd-run or nohup"),
     refused("trigger-file", Takes::Value, "run a command when a file appears", TRIGGER),
     refused("trigger-timeout", Takes::Value, "run a command after a time", TRIGGER),
     refused("trigger", Takes::Value, "that command", TRIGGER),

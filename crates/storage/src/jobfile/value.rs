@@ -217,7 +217,7 @@ pub(crate) fn decimal(text: &str) -> Result<f64, String> {
 
 /// 0 to 100.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
-    let number = decimal(text)?;
+    let number = if text.starts_with('(') { number::whole(text, false)? as f64 } else { decimal(text)? };
     if (0.0..=100.0).contains(&number) { Ok(number) } else { Err(format!("{text} % is not within 0 to 100")) }
 }
 

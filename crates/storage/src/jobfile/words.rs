@@ -1,11 +1,13 @@
 //! fio's command line: `--name=` begins a job, other options belong to it, and those before the first hold for all.
 
+use std::iter::Peekable;
 use std::path::PathBuf;
+use std::slice::Iter;
 
 use super::build::Builder;
 use super::lines::{Given, Section, problem, sections, text_of};
 use super::run_words::{Does, FLAGS, Flag, RunWords, Takes};
-use super::table::{self, Entry};
+use super::table::{self, Entry, Kind};
 use super::{guess, require_jobs};
 use crate::error::{Error, Place, Result};
 use crate::job::Jobs;
@@ -26,7 +28,7 @@ pub struct Parsed {
 /// Words that are neither options nor flags nor job files, and all that is wrong with the jobs.
 pub fn parse_words(words: &[String]) -> Result<Parsed> {
     let mut line = Line::default();
-    let mut rest = words.iter();
+    let mut rest = words.iter().peekable();
     while let Some(word) = rest.next() {
         if word == "--" {
             line.run.files.extend(rest.by_ref().map(PathBuf::from));
@@ -90,7 +92,7 @@ struct Line {
 }
 
 impl Line {
-    fn option<'a>(&mut self, option: &str, rest: &mut impl Iterator<Item = &'a String>) -> Result<()> {
+    fn option(&mut self, option: &str, rest: &mut Peekable<Iter<'_, String>>) -> Result<()> {
         let (name, value) = match option.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (option, None),
@@ -100,7 +102,9 @@ impl Line {
             Meaning::Flag(flag) => flag.takes == Takes::Value,
             Meaning::Option(entry) => !entry.kind.may_be_bare(),
         };
+        let may = matches!(&meaning, Meaning::Option(entry) if matches!(entry.kind, Kind::OptionalText));
         let value = match value {
+            None if may => rest.next_if(|next| !next.starts_with('-')).cloned(),
             None if needs => {
                 Some(rest.next().ok_or_else(|| wrong(format!("--{name} needs a value")))?.clone())
             }
@@ -115,7 +119,7 @@ impl Line {
                 Ok(())
             }
             Meaning::Option(_) => {
-                let given = Given { name: name.to_owned(), value, place: Place::default() };
+                let given = Given { name: name.to_owned(), value, place: Place::default(), named_at: 0 };
                 self.jobs.last_mut().map_or(&mut self.global, |job| &mut job.options).push(given);
                 Ok(())
             }
@@ -136,7 +140,7 @@ impl Line {
                 self.notes.push(format!("command line: --{name} has no effect: {reason}"));
                 Ok(())
             }
-            Does::Refused(reason) => Err(wrong(format!("--{name}: {reason}"))),
+            Does::Refused(reason) => Err(wrong(format!("--{name}: not supported: {reason}"))),
         }
     }
 
@@ -247,7 +251,7 @@ mod tests {
             ("--name=a --bs", "--bs needs a value"),
             ("--name=", "--name needs a value"),
             ("--bs=4k", "no job"),
-            ("--name=a --client=host", "other machines"),
+            ("--name=a --client=host", "not supported: start Kelvin on the other machine"),
             ("--name=a --terse-version=9", "within 2 and 5"),
             ("--name=a --readonly --rw=write", "--readonly forbids"),
             ("--name=a --numjobs=5 --max-jobs=4", "--max-jobs allows 4"),

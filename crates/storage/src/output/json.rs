@@ -23,7 +23,8 @@ pub fn json(outcome: &Outcome, options: &OutputOptions, plus: bool) -> String {
     if !outcome.jobs.global.is_empty() {
         top.add("global options", given(&outcome.jobs.global));
     }
-    let jobs: Vec<Tree> = entries.iter().map(|entry| job(entry, &entries, plus, options.partial).into()).collect();
+    let jobs: Vec<Tree> =
+        entries.iter().map(|entry| job(entry, &entries, plus, options.partial).into()).collect();
     top.add("jobs", jobs);
     if !outcome.disks.is_empty() {
         let disks: Vec<Tree> = outcome.disks.iter().flat_map(disk).collect();
@@ -89,6 +90,10 @@ fn job(entry: &Entry<'_>, all: &[Entry<'_>], plus: bool, partial: bool) -> Objec
         .add("latency_ns", class(&classes.nano, &SHORT))
         .add("latency_us", class(&classes.micro, &SHORT))
         .add("latency_ms", class(&classes.milli, &LONG));
+    let rules = &job.errors;
+    if rules.go_on_read || rules.go_on_write || rules.go_on_verify {
+        fields.add("total_err", entry.errors).add("first_error", i64::from(entry.first_error.unwrap_or(0)));
+    }
     let goal = &job.latency;
     fields
         .add("latency_depth", first.and_then(|first| first.latency_depth).unwrap_or(job.depth.depth))
@@ -97,12 +102,6 @@ fn job(entry: &Entry<'_>, all: &[Entry<'_>], plus: bool, partial: bool) -> Objec
         .add("latency_window", goal.target.map_or(0, |_| goal.window / 1000));
     if let Some(words) = &job.description {
         fields.add("desc", words.as_str());
-    }
-    let rules = &job.errors;
-    if rules.go_on_read || rules.go_on_write || rules.go_on_verify {
-        fields
-            .add("total_err", entry.errors)
-            .add("first_error", i64::from(entry.first_error.unwrap_or(0)));
     }
     if let (Some(steady), Some(asked)) = (first.and_then(|first| first.steady.as_ref()), &job.steady) {
         fields.add("steadystate", steady_state(steady, asked));
@@ -203,10 +202,9 @@ fn direction(line: &Line, report: &ReportOptions, whole: f64, plus: bool) -> Obj
 }
 
 fn syncs(entry: &Entry<'_>, plus: bool) -> Object {
-    Object::new().with("total_ios", entry.syncs.count).with(
-        "lat_ns",
-        distribution(&entry.syncs, Some(&entry.sync_bins), &entry.job.report, plus),
-    )
+    Object::new()
+        .with("total_ios", entry.syncs.count)
+        .with("lat_ns", distribution(&entry.syncs, Some(&entry.sync_bins), &entry.job.report, plus))
 }
 
 fn depth(labels: [&str; 7], counts: &[u64; 7]) -> Object {

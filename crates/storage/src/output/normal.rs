@@ -285,11 +285,8 @@ fn depths(text: &mut String, entry: &Entry<'_>) {
         parts.join(", ")
     };
     let calls = ["0", "4", "8", "16", "32", "64", ">=64"];
-    let _ = writeln!(
-        text,
-        "  IO depths    : {}",
-        row(["1", "2", "4", "8", "16", "32", ">=64"], &entry.depth.at)
-    );
+    let _ =
+        writeln!(text, "  IO depths    : {}", row(["1", "2", "4", "8", "16", "32", ">=64"], &entry.depth.at));
     let _ = writeln!(text, "     submit    : {}", row(calls, &entry.depth.submitted));
     let _ = writeln!(text, "     complete  : {}", row(calls, &entry.depth.completed));
     let of = |figure: fn(&Line) -> u64| {
@@ -386,14 +383,19 @@ fn target(text: &mut String, line: &TargetLine, units: Units, depth: &str) {
         }
         let _ = writeln!(
             text,
-            "      {direction:5}: IOPS={}, BW={} ({}), clat avg={}, p50={}, p99={}, max={}{}",
+            "      {:>5}: IOPS={}, BW={} ({}), clat avg={}, p50={}, p99={}, max={}{}",
+            direction.word(),
             count(line.iops(direction)),
             units.rate(line.bytes_per_second(direction)),
             units.other_rate(line.bytes_per_second(direction)),
             sums.completion.mean().map_or_else(|| "–".into(), short_time),
             shown_percentile(&sums.completion_bins, 50.0),
             shown_percentile(&sums.completion_bins, 99.0),
-            if sums.completion.count > 0 { short_time(sums.completion.greatest as f64) } else { "–".into() },
+            if sums.completion.count > 0 {
+                short_time(sums.completion.greatest as f64)
+            } else {
+                "–".into()
+            },
             if sums.failed > 0 { format!(", failed={}", sums.failed) } else { String::new() },
         );
     }
@@ -405,10 +407,8 @@ fn groups(text: &mut String, entries: &[Entry<'_>]) {
         entries.iter().filter_map(|entry| entry.first().map(|first| first.group)).collect();
     numbers.dedup();
     for group in numbers {
-        let members: Vec<&Entry<'_>> = entries
-            .iter()
-            .filter(|entry| entry.first().is_some_and(|first| first.group == group))
-            .collect();
+        let members: Vec<&Entry<'_>> =
+            entries.iter().filter(|entry| entry.first().is_some_and(|first| first.group == group)).collect();
         let Some(units) = members.first().map(|entry| Units::of(&entry.job.report)) else { continue };
         let _ = writeln!(text, "\nRun status group {group} (all jobs):");
         for word in ["read", "write", "trim", "mixed"] {

@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, refused};
 
-const ENGINE: &str = "it belongs to an engine that is not supported (see --enghelp)";
+const ENGINE: &str = "it belongs to an engine that Kelvin has not (see --enghelp)";
 
 pub(crate) const OPTIONS: &[Entry] = &[
     refused("cpuload", "of cpuio", ENGINE),

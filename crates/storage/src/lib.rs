@@ -17,14 +17,14 @@ mod layout;
 pub mod log;
 pub mod message;
 mod moments;
-pub mod probe;
 pub mod output;
+pub mod probe;
 pub mod result;
 pub mod stream;
 mod target;
 pub mod tick;
-pub mod worker;
 pub mod vioperf;
+pub mod worker;
 
 pub use bins::{BINS, BinSums, Bins, bin, middle};
 pub use direction::{Direction, PerDirection};

@@ -1,6 +1,6 @@
 //! What stands in one entry of a result: a worker, or with `group_reporting` the workers of a group added up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kelvin_measure::Nanos;
@@ -247,6 +247,8 @@ impl<'a> Entry<'a> {
     ) -> Vec<TargetLine> {
         let mut lines: Vec<TargetLine> = Vec::new();
         let mut places: BTreeMap<PathBuf, usize> = BTreeMap::new();
+        // A file that several workers have is one.
+        let mut files: BTreeSet<&Path> = BTreeSet::new();
         for worker in &self.workers {
             for target in &worker.targets {
                 let (path, device) = name(target);
@@ -262,7 +264,7 @@ impl<'a> Entry<'a> {
                     });
                 }
                 let Some(line) = lines.get_mut(place) else { continue };
-                line.files += 1;
+                line.files += usize::from(files.insert(&target.path));
                 line.measured = line.measured.max(worker.measured);
                 for (direction, sums) in target.directions.iter() {
                     line.directions[direction].merge(sums);

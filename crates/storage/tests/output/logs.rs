@@ -347,17 +347,9 @@ fn compressed_rows_are_fios_records() {
     let bytes = std::fs::read(directory.path().join("p_clat.1.log.fz")).unwrap();
     let mut packed = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::ZlibDecoder::new(bytes.as_slice()), &mut packed).unwrap();
-    let hex: String = packed.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(
-        hex,
-        concat!(
-            "0b00000000000000",
-            "4696af0000000000",
-            "010000c000000000",
-            "0010000000000000",
-            "00d0030000000000"
-        )
-    );
+    // The direction is the lower half of its word, flags are its highest bits, the priority is behind it.
+    let words = [11_u64, 11_507_270, 0xc000_0001, 4096, 249_856];
+    assert_eq!(packed, words.map(u64::to_le_bytes).concat());
     assert_eq!(inflate(&bytes), ("11, 11507270, 1, 4096, 249856, 0x0000\n".into(), true));
     let mut one = logging("a");
     (one.logs.compressed, one.logs.issue_time) = (true, true);

@@ -79,7 +79,7 @@ impl Line {
 }
 
 /// So many in so long, a second.
-fn rate(count: u64, nanos: Nanos) -> f64 {
+pub(super) fn rate(count: u64, nanos: Nanos) -> f64 {
     if nanos == 0 { 0.0 } else { count as f64 * 1e9 / nanos as f64 }
 }
 
@@ -222,6 +222,22 @@ impl<'a> Entry<'a> {
         lines
     }
 
+    /// I/Os, bytes and runtime of one of its [`Self::lines`], without a copy of its bins; none where it has no such line.
+    pub(super) fn brief(&self, word: &str) -> Option<(u64, u64, Nanos)> {
+        let mode = self.job.report.mixed;
+        let shown = |direction: &Direction| match word {
+            "mixed" => mode != Mixed::None,
+            _ => mode != Mixed::Mixed && direction.word() == word,
+        };
+        Direction::ALL.into_iter().filter(shown).map(|direction| &self.directions[direction]).fold(
+            None,
+            |sums: Option<(u64, u64, Nanos)>, line| {
+                let (ios, bytes, runtime) = sums.unwrap_or_default();
+                Some((ios + line.sums.ios, bytes + line.sums.bytes, runtime.max(line.runtime)))
+            },
+        )
+    }
+
     /// Its percentage of the CPU, user and system.
     pub fn cpu_percent(&self) -> (f64, f64) {
         let share = |nanos: Nanos| rate(nanos, self.measured) / 1e9 * 100.0;
@@ -310,4 +326,16 @@ pub fn merged(outcome: &Outcome) -> Vec<Entry<'_>> {
         }
     }
     entries
+}
+
+/// Bytes a second of a line of a whole group, which its entries' samples are shares of.
+pub(super) fn group_rate(entries: &[Entry<'_>], group: u32, word: &str) -> f64 {
+    let (mut bytes, mut runtime) = (0, 0);
+    for entry in entries.iter().filter(|entry| entry.first().is_some_and(|first| first.group == group)) {
+        if let Some((_, more, time)) = entry.brief(word) {
+            bytes += more;
+            runtime = runtime.max(time);
+        }
+    }
+    rate(bytes, runtime)
 }

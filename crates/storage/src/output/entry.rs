@@ -249,6 +249,12 @@ impl<'a> Entry<'a> {
         self.targets_by(|target| (target.path.clone(), target.device.clone()))
     }
 
+    /// How many files and devices it has.
+    pub fn target_count(&self) -> usize {
+        let paths = self.workers.iter().flat_map(|worker| &worker.targets).map(|target| &target.path);
+        paths.collect::<BTreeSet<_>>().len()
+    }
+
     /// Its devices, files on the same one added up.
     pub fn devices(&self) -> Vec<TargetLine> {
         self.targets_by(|target| match &target.device {
@@ -296,7 +302,13 @@ impl<'a> Entry<'a> {
 
     /// How many I/Os were under way in the mean, all targets and workers together; none where times were not taken.
     pub fn effective_depth(&self) -> Option<f64> {
-        self.targets().iter().filter_map(|target| target.depth).reduce(|sum, depth| sum + depth)
+        self.workers
+            .iter()
+            .flat_map(|worker| worker.targets.iter().map(|target| (target, worker.measured)))
+            .flat_map(|(target, measured)| {
+                target.directions.0.iter().filter_map(move |sums| little(sums, measured))
+            })
+            .reduce(|sum, depth| sum + depth)
     }
 }
 

@@ -341,11 +341,13 @@ fn added(entry: &Entry<'_>) -> Object {
         // Fewer than ten I/Os lie beyond these: they are those I/Os' times.
         fields.add("percentiles_of_too_few", unknown);
     }
-    let mut targets = entry.targets();
-    if targets.len() > GIVEN_TARGETS {
-        fields.add("targets_by_device", targets.len() as u64);
-        targets = entry.devices();
-    }
+    let all = entry.target_count();
+    let targets = if all > GIVEN_TARGETS {
+        fields.add("targets_by_device", all as u64);
+        entry.devices()
+    } else {
+        entry.targets()
+    };
     fields.add("targets", targets.iter().map(|line| target(line, &job.report).into()).collect::<Vec<Tree>>());
     let verified: Vec<_> = entry.workers.iter().filter_map(|worker| worker.verified.as_ref()).collect();
     if !verified.is_empty() {

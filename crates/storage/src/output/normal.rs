@@ -325,14 +325,14 @@ fn added(text: &mut String, entry: &Entry<'_>) {
         depth(entry.effective_depth())
     );
     if several {
-        let mut lines = entry.targets();
-        let all = lines.len();
-        if all > SHOWN_TARGETS {
-            lines = entry.devices();
+        let all = entry.target_count();
+        let lines = if all > SHOWN_TARGETS {
             let _ = writeln!(text, "  kelvin by device, {all} targets:");
+            entry.devices()
         } else {
             let _ = writeln!(text, "  kelvin by target, {asked} asked for over {all} together:");
-        }
+            entry.targets()
+        };
         for line in lines {
             target(text, &line, units, &depth(line.depth));
         }

@@ -74,13 +74,17 @@ fn four_tests_a_table_a_log_and_a_verdict() {
     let expected = if verdict.starts_with("PASS: ") { 0 } else { 1 };
     assert_eq!(output.status.code(), Some(expected), "{shown}\n{}", text(&output.stderr));
     assert!(expected == 0 || verdict.starts_with("FAIL: "), "{shown}");
-    let table: Vec<&str> =
-        shown.lines().skip_while(|line| !line.starts_with("test")).take_while(|line| !line.is_empty()).collect();
+    let table: Vec<&str> = shown
+        .lines()
+        .skip_while(|line| !line.starts_with("test"))
+        .take_while(|line| !line.is_empty())
+        .collect();
     insta::assert_snapshot!(shape(&table.join("\n"), &place));
     assert_eq!(names(&place.path("data")), ["canary"]);
     assert_eq!(std::fs::read(place.path("data/canary")).unwrap(), b"sings");
 
-    let log: serde_json::Value = serde_json::from_slice(&std::fs::read(place.path("log.json")).unwrap()).unwrap();
+    let log: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(place.path("log.json")).unwrap()).unwrap();
     let entries = log.as_array().unwrap();
     let (result, rows) = entries.split_last().unwrap();
     assert_eq!(rows.len(), table.len() - 3);
@@ -139,10 +143,15 @@ fn what_cannot_be_is_refused_with_code_2() {
         text(&output.stderr)
     };
     assert!(told(&vioperf(&["none"])).contains("none cannot be used: No such file or directory"));
-    assert!(told(&vioperf(&["--duration", "10ms", "."])).contains("a --duration of 10ms is not between 1s and 24h"));
+    assert!(
+        told(&vioperf(&["--duration", "10ms", "."]))
+            .contains("a --duration of 10ms is not between 1s and 24h")
+    );
     assert!(told(&["vioperf", "--max-buffer-size", "5000", "."]).contains("not a multiple of 4096"));
     assert!(told(&["vioperf", "--working-set", "1x", "."]).contains("is no size"));
     assert!(told(&["vioperf"]).contains("<DIR>"));
-    assert!(told(&["vioperf", "--log-file", "/no/such/log", "."]).contains("cannot make the log /no/such/log"));
+    assert!(
+        told(&["vioperf", "--log-file", "/no/such/log", "."]).contains("cannot make the log /no/such/log")
+    );
     assert!(names(place.directory()).iter().all(|name| !name.starts_with(".kelvin-vioperf")));
 }

@@ -2,6 +2,7 @@
 
 mod driver;
 mod interrupt;
+mod io;
 mod lab;
 mod load;
 mod observe;
@@ -24,6 +25,7 @@ Usage: cargo xtask bench NAME [ROW…] [--rounds N] [--seconds N]
 
 Benchmarks:
   driver  Kelvin beside pgbench, and its figures beside the truth
+  io      what an I/O costs, beside Debian's fio, and whether both say the same of a device
   lab     how often A/B comparisons are wrong: false-alarms and power on recorded noise, real-false-alarms,
           real-power and real-power-cpu on this machine; `record` prints one more series of noise
   load    loading 10 warehouses into PostgreSQL and into SQLite
@@ -32,9 +34,9 @@ Benchmarks:
   users   virtual users on threads beside event loops
 
 Options:
-  ROW…         only these rows of `driver`, `observe`, `reset` or `users`
+  ROW…         only these rows of `driver`, `io`, `observe`, `reset` or `users`
   --rounds N   how often each is run; medians are printed [default: 5; 10 for observe]
-  --seconds N  length of a run [default: 5 for driver, 3 for users, 15 for observe]
+  --seconds N  length of a run [default: 5 for driver, 3 for io and users, 15 for observe]
   ROW…         only these rows of `driver`, `lab`, `observe` or `users`
   --rounds N   how often each is run; medians are printed [default: 5; 10 for observe, 20 for lab]
   --seconds N  length of a run [default: 5 for driver, 1 for lab, 3 for users, 15 for observe]
@@ -44,6 +46,7 @@ Options:
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
         ["driver", rest @ ..] => driver::driver(&Options::parse(rest, 5, 5)?),
+        ["io", rest @ ..] => io::io(&Options::parse(rest, 5, 3)?),
         ["observe", rest @ ..] => observe::observe(&Options::parse(rest, 10, 15)?),
         ["reset", rest @ ..] => reset::reset(&Options::parse(rest, 5, 5)?),
         ["users", rest @ ..] => users::users(&Options::parse(rest, 5, 3)?),

@@ -66,7 +66,7 @@ impl Blocking {
             files,
             queued: None,
             positions,
-            random: kelvin_measure::Random::part(seed, 0x656e_67, 0),
+            random: kelvin_measure::Random::part(seed, 0x0065_6e67, 0),
         }
     }
 

@@ -24,7 +24,7 @@ struct Block {
     bytes: u64,
     offset: i64,
     reserved: u64,
-    block_flags: u32,
+    options: u32,
     event_file: u32,
 }
 
@@ -100,7 +100,7 @@ impl Libaio {
             priority: job.engine.command_priority.map(|(percent, class, level)| {
                 (percent.map(chance), (u16::from(class) << 13) | u16::from(level))
             }),
-            random: kelvin_measure::Random::part(seed, 0x6169_6f, 0),
+            random: kelvin_measure::Random::part(seed, 0x0061_696f, 0),
         };
         this.userspace_reap = job.engine.userspace_reap && this.has_readable_ring();
         Ok(this)
@@ -196,7 +196,7 @@ impl Engine for Libaio {
             flags: self.flags,
             operation: if writes { PWRITE } else { PREAD },
             priority: priority.unwrap_or(0),
-            block_flags: if priority.is_some() { WITH_PRIORITY } else { 0 },
+            options: if priority.is_some() { WITH_PRIORITY } else { 0 },
             file: self.files.descriptor(request.target) as u32,
             buffer: request.address as u64,
             bytes: u64::from(request.length),

@@ -87,7 +87,7 @@ impl Uring {
             priority: options.command_priority.map(|(percent, class, level)| {
                 (percent.map(chance), (u16::from(class) << 13) | u16::from(level))
             }),
-            random: kelvin_measure::Random::part(seed, 0x7572_696e_67, 0),
+            random: kelvin_measure::Random::part(seed, 0x0075_7269_6e67, 0),
             queued: 0,
             under_way: 0,
             files,

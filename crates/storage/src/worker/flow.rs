@@ -25,14 +25,12 @@ impl FlowGroups {
         let mut groups: Vec<(i64, Arc<Group>)> = Vec::new();
         let members = flows.iter().map(|flow| {
             let flow = (*flow)?;
-            let group = match groups.iter().find(|(id, _)| *id == flow.id) {
-                Some((_, group)) => Arc::clone(group),
-                None => {
-                    let group = Arc::new(Group::default());
-                    groups.push((flow.id, Arc::clone(&group)));
-                    group
-                }
-            };
+            let known = groups.iter().find(|(id, _)| *id == flow.id).map(|(_, group)| Arc::clone(group));
+            let group = known.unwrap_or_else(|| {
+                let group = Arc::new(Group::default());
+                groups.push((flow.id, Arc::clone(&group)));
+                group
+            });
             Some((flow.weight.max(1), group))
         });
         Self(members.collect())

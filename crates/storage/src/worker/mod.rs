@@ -31,6 +31,7 @@ const DEEPEST: u32 = 32_768;
 
 /// Does what a plan says, in the calling thread, and tells the channel of `shared`; the last message is
 /// [`Message::End`]. An error ends the worker and not the process: it is in what is returned and in that message.
+#[allow(clippy::needless_pass_by_value, reason = "a worker owns its plan")]
 pub fn run(plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
     run_parts(&plan, shared, || Parts::of(&plan))
 }
@@ -119,8 +120,6 @@ fn attempt<S: Stream>(
     }
 }
 
-#[cfg(test)]
-mod measure;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

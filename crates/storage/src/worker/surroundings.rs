@@ -81,23 +81,19 @@ fn list(text: &str) -> Option<Vec<u32>> {
 #[allow(unsafe_code, reason = "setpriority of one thread")]
 fn set_nice(nice: i32) -> Result<()> {
     // SAFETY: takes numbers; on Linux it changes the thread of this number.
-    match unsafe { libc::setpriority(libc::PRIO_PROCESS, thread() as libc::id_t, nice) } {
-        0 => Ok(()),
-        _ => Err(Error::system(format!("nice {nice}"))(io::Error::last_os_error())),
-    }
+    let answer = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread() as libc::id_t, nice) };
+    if answer == 0 { Ok(()) } else { Err(Error::system(format!("nice {nice}"))(io::Error::last_os_error())) }
 }
 
 #[allow(unsafe_code, reason = "ioprio_set has no wrapper")]
 fn set_io_priority(class: u8, level: u8) -> Result<()> {
     let value = (i32::from(class) << 13) | i32::from(level);
     // SAFETY: takes numbers; 0 is the calling thread.
-    match unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) } {
-        0 => Ok(()),
-        _ => {
-            let what = format!("I/O priority of class {class}, level {level} (prioclass, prio)");
-            Err(Error::system(what)(io::Error::last_os_error()))
-        }
+    if unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) } == 0 {
+        return Ok(());
     }
+    let what = format!("I/O priority of class {class}, level {level} (prioclass, prio)");
+    Err(Error::system(what)(io::Error::last_os_error()))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::{Direction, Io, Next, PerDirection, Target};
 pub(super) struct Blocks {
     random: Option<Random>,
     directions: Vec<Direction>,
-    blocks: u64,
+    count: u64,
     size: u32,
     issued: u64,
     /// What is said before an I/O, by its place.
@@ -34,7 +34,7 @@ impl Blocks {
         let size = job.blocks.sizes[Direction::Read].largest();
         let directions = Direction::ALL.into_iter().filter(|direction| job.pattern.has(*direction)).collect();
         let random = job.pattern.random.then(|| Random::part(1, 2, 3));
-        Self { random, directions, blocks: length / u64::from(size), size, issued: 0, also: Vec::new() }
+        Self { random, directions, count: length / u64::from(size), size, issued: 0, also: Vec::new() }
     }
 }
 
@@ -47,11 +47,11 @@ impl Stream for Blocks {
             self.also.remove(0);
             return next;
         }
-        if self.issued == self.blocks {
+        if self.issued == self.count {
             return Next::End;
         }
         let block = match &mut self.random {
-            Some(random) => ((u128::from(random.bits()) * u128::from(self.blocks)) >> 64) as u64,
+            Some(random) => ((u128::from(random.bits()) * u128::from(self.count)) >> 64) as u64,
             None => self.issued,
         };
         let direction = self.directions[self.issued as usize % self.directions.len()];
@@ -64,7 +64,7 @@ impl Stream for Blocks {
     }
 
     fn pass_bytes(&self) -> u64 {
-        self.blocks * u64::from(self.size)
+        self.count * u64::from(self.size)
     }
 }
 

@@ -185,7 +185,7 @@ fn two_rates_of_a_mix_do_not_wait_for_each_other() {
     job.rate.iops[Direction::Read] = Some(4000);
     job.rate.iops[Direction::Write] = Some(1000);
     job.targets.number_ios = Some(500);
-    let sent = run(&job, Path::new("/nowhere"), MIB);
+    let sent = run(&job, Path::new("/nowhere"), 4 * MIB);
     assert_eq!(sent.read().ios + sent.written().ios, 500);
     assert!(sent.read().ios.abs_diff(400) <= 10, "{}", sent.read().ios);
 }
@@ -248,7 +248,7 @@ fn what_was_written_is_looked_at_in_between_and_afterwards() {
     let sent = run_on(&in_order(job(EngineName::IoUring, 8)), file(&path, MIB), &Stop::new(), |parts| {
         parts.check = Some(Box::new(Looks::default()));
     });
-    let (number, message) = sent.end.error.unwrap();
+    let (number, message) = sent.end.error.clone().unwrap();
     assert_eq!(number, libc::EILSEQ);
     assert!(message.contains("offset 409600"), "{message}");
 }
@@ -331,7 +331,7 @@ fn a_full_device_is_an_error_or_the_end() {
     for name in [EngineName::Psync, EngineName::IoUring] {
         let mut job = writing(job(name, 4));
         let sent = run_on(&job, full.clone(), &Stop::new(), |_| {});
-        let (number, message) = sent.end.error.unwrap();
+        let (number, message) = sent.end.error.clone().unwrap();
         assert_eq!(number, libc::ENOSPC);
         assert!(message.contains("/dev/full: No space left on device"), "{message}");
         assert!(message.contains("write of 4096 bytes at "), "{message}");
@@ -354,7 +354,7 @@ fn a_file_that_was_truncated_is_told_and_kills_nobody() {
         fs::write(&path, vec![0; MIB as usize / 2]).unwrap();
         let mut job = in_order(job(name, 4));
         let sent = run(&job, &path, MIB);
-        let (number, message) = sent.end.error.unwrap();
+        let (number, message) = sent.end.error.clone().unwrap();
         assert_eq!(number, libc::EIO, "{name:?}: {message}");
         assert!(message.contains(&path.display().to_string()), "{message}");
         assert!(message.contains("read of 4096 bytes at 52"), "{message}");
@@ -392,7 +392,7 @@ fn an_io_that_takes_too_long_ends_the_job() {
     let mut job = job(EngineName::Null, 1);
     job.latency.maximum = PerDirection::all(Some(0));
     let sent = run(&job, Path::new("/nowhere"), MIB);
-    let (number, message) = sent.end.error.unwrap();
+    let (number, message) = sent.end.error.clone().unwrap();
     assert_eq!(number, libc::ETIME);
     assert!(message.contains("longer than max_latency"), "{message}");
 }
@@ -472,7 +472,7 @@ fn errors_are_counted_and_end_the_job_or_not() {
     };
     let mut wanted = in_order(job(EngineName::Null, 1));
     let sent = run_engine(&wanted, Fate::new(failing(libc::EIO)), MIB, &Stop::new());
-    let (number, message) = sent.end.error.unwrap();
+    let (number, message) = sent.end.error.clone().unwrap();
     assert_eq!((number, sent.read().ios, sent.read().failed), (libc::EIO, 3, 1));
     assert!(message.starts_with("read of 4096 bytes at 12288 of /nowhere: Input/output error"), "{message}");
     wanted.errors.go_on_read = true;
@@ -501,7 +501,7 @@ fn a_device_that_hangs_hangs_nobody_who_insists() {
     });
     let sent = run_engine(&in_order(job(EngineName::Null, 4)), hangs, MIB, &stop);
     stopper.join().unwrap();
-    let (number, message) = sent.end.error.unwrap();
+    let (number, message) = sent.end.error.clone().unwrap();
     assert_eq!(number, libc::ETIMEDOUT);
     assert!(
         message.starts_with("gave up waiting for 4 I/Os under way: read of 4096 bytes at 40960"),
@@ -552,7 +552,7 @@ fn a_depth_is_found_for_a_latency() {
 #[test]
 fn what_cannot_be_opened_is_named() {
     let sent = run(&job(EngineName::Psync, 1), Path::new("/nowhere/at/all"), MIB);
-    let (number, message) = sent.end.error.unwrap();
+    let (number, message) = sent.end.error.clone().unwrap();
     assert_eq!(number, libc::ENOENT);
     assert!(message.starts_with("opening /nowhere/at/all: No such file"), "{message}");
     assert!(sent.ticks.is_empty());

@@ -1,0 +1,222 @@
+//! What some I/Os need when they have ended: those that failed, those that are looked at, those of jobs with wishes.
+
+use super::super::counter::Times;
+use super::super::halt::{self, Halt};
+use super::super::parts::Stream;
+use super::{ANY_TIME, Flight, Loop, TRIES, is_whole, times};
+use crate::engine::{Ended, Engine, discard};
+use crate::log::Done;
+use crate::tick::Failures;
+use crate::{Bins, Direction, Io};
+use kelvin_measure::Nanos;
+use kelvin_measure::event::Part;
+
+impl<E: Engine, S: Stream> Loop<'_, E, S> {
+    /// What some jobs want to be done for an I/O that has ended.
+    pub(super) fn extras(&mut self, slot: u32, at: Nanos) -> Result<(), Halt> {
+        let flight = self.flights[slot as usize];
+        let io = flight.io;
+        let Times { submission, completion, total } = times(&flight, at, self.synchronous);
+        if flight.intended != ANY_TIME {
+            self.counter.respond(io.target, io.direction, at.saturating_sub(flight.intended));
+        }
+        if let Some(search) = &mut self.search {
+            search.record(completion);
+        }
+        if let Some(thinker) = self.thinker.as_mut().filter(|thinker| !thinker.rule.by_issue) {
+            thinker.count += 1;
+        }
+        // What is not measured is in no log.
+        if self.part == Part::Measured
+            && let Some(recorder) = &mut self.recorder
+        {
+            let priority = self
+                .job
+                .process
+                .io_priority
+                .map_or(0, |(class, level)| (u16::from(class) << 13) | u16::from(level));
+            recorder.record(&Done {
+                at,
+                issued: flight.begin,
+                submission,
+                completion,
+                total,
+                offset: io.offset,
+                length: io.length,
+                priority,
+                direction: io.direction,
+            });
+        }
+        self.look(slot)?;
+        let most = self.job.latency.maximum[io.direction];
+        if let Some(most) = most.filter(|most| total > *most) {
+            let message = format!(
+                "{} of {} bytes at {} of {} took {} µs, longer than max_latency ({} µs)",
+                io.direction,
+                io.length,
+                io.offset,
+                self.files.name(io.target),
+                total / 1000,
+                most / 1000
+            );
+            return Err(Halt { number: libc::ETIME, message });
+        }
+        Ok(())
+    }
+
+    /// Tells the verifier of an I/O that has ended.
+    pub(super) fn look(&mut self, slot: u32) -> Result<(), Halt> {
+        let flight = self.flights[slot as usize];
+        let io = flight.io;
+        let Some(check) = &mut self.check else { return Ok(()) };
+        match io.direction {
+            Direction::Write => check.written(&io, flight.number),
+            Direction::Trim => check.trimmed(&io),
+            Direction::Read => {
+                if let Err(problem) = check.check(&io, self.pool.bytes(slot, io.length as usize)) {
+                    let problem = format!("{problem} ({})", self.files.name(io.target));
+                    return self.failed(&io, libc::EILSEQ, problem, self.job.errors.go_on_verify, 2);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An I/O that failed, moved less than asked, or is in no figure.
+    #[cold]
+    pub(super) fn odd(&mut self, slot: u32, result: i64, at: Nanos) -> Result<(), Halt> {
+        let flight = self.flights[slot as usize];
+        let io = flight.io;
+        let rest = io.length - flight.moved;
+        if flight.apart && is_whole(&flight, result) {
+            self.apart += 1;
+            let outcome = &mut self.verified.get_or_insert_default()[io.direction];
+            let Times { submission, completion, total } = times(&flight, at, self.synchronous);
+            outcome.ios += 1;
+            outcome.bytes += u64::from(io.length);
+            if !self.synchronous {
+                outcome.submission.record(submission);
+            }
+            outcome.completion.record(completion);
+            outcome.total.record(total);
+            let mut bins = Bins::default();
+            bins.record(completion);
+            outcome.completion_bins.add(&bins);
+            let looked = self.look(slot);
+            self.free.push(slot);
+            self.under_way -= 1;
+            return looked;
+        }
+        let number = i32::try_from(-result).unwrap_or(libc::EIO);
+        let again = number == libc::EINTR || number == libc::EAGAIN && !self.job.engine.no_wait;
+        if result < 0 && again && self.retries < TRIES {
+            self.retries += 1;
+            self.resumed.push(slot);
+            self.filling = true;
+            return Ok(());
+        }
+        if result > 0 && (result as u64) < u64::from(rest) {
+            self.flights[slot as usize].moved += result as u32;
+            if !flight.apart {
+                self.counter.tally(io.target, io.direction).short += 1;
+            }
+            // With O_DIRECT the rest of a torn block cannot be asked for: the file ends there.
+            if !(self.job.sync.direct && result % 512 != 0) {
+                self.resumed.push(slot);
+                self.filling = true;
+                return Ok(());
+            }
+        }
+        self.free.push(slot);
+        self.under_way -= 1;
+        if io.direction == Direction::Write
+            && let Some(check) = &mut self.check
+        {
+            check.failed(&io, flight.number);
+        }
+        let path = self.files.name(io.target);
+        if result < 0 {
+            if number == libc::ENOSPC && self.job.targets.fill_device && io.direction == Direction::Write {
+                if !flight.apart {
+                    self.counter.tally(io.target, io.direction).dropped += 1;
+                }
+                self.end_work();
+                return Ok(());
+            }
+            let message = halt::failed(&io, &path, number);
+            return self.failed_by_direction(&io, number, message, flight.apart);
+        }
+        let message = halt::ended(&io, &path, self.flights[slot as usize].moved);
+        self.failed_by_direction(&io, libc::EIO, message, flight.apart)
+    }
+
+    pub(super) fn failed_by_direction(
+        &mut self,
+        io: &Io,
+        number: i32,
+        message: String,
+        apart: bool,
+    ) -> Result<(), Halt> {
+        let reads = io.direction == Direction::Read;
+        let errors = &self.job.errors;
+        let go_on = if reads { errors.go_on_read } else { errors.go_on_write };
+        if apart {
+            self.dropped_as_error += 1;
+        }
+        // Going on is for errors of single blocks, as fio has it; a device that is gone does not come back.
+        let go_on = go_on && matches!(number, libc::EIO | libc::EILSEQ);
+        self.failed(io, number, message, go_on, usize::from(!reads))
+    }
+
+    /// Counts a failure, and ends the job where its rules say so.
+    pub(super) fn failed(
+        &mut self,
+        io: &Io,
+        number: i32,
+        message: String,
+        go_on: bool,
+        kind: usize,
+    ) -> Result<(), Halt> {
+        let ignored = self.job.errors.ignore.get(kind).is_some_and(|all| all.contains(&number));
+        self.counter.fail(Failures {
+            target: io.target,
+            direction: Some(io.direction),
+            number,
+            count: 1,
+            first: (io.offset, io.length),
+            message: message.clone(),
+        });
+        if go_on || ignored {
+            return Ok(());
+        }
+        Err(Halt { number, message })
+    }
+
+    /// A trim: the call returns when it is done.
+    pub(super) fn trim(&mut self, io: Io, intended: Nanos) -> Result<(), Halt> {
+        let Some(slot) = self.free.pop() else { return Ok(()) };
+        let kind = self.files.target(io.target).map_or(crate::TargetKind::None, |target| target.kind);
+        self.under_way += 1;
+        self.counter.issued(self.under_way);
+        self.issued += 1;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.issued(self.now, &io);
+        }
+        let begin = self.ticker.now();
+        let answer = discard(self.files.descriptor(io.target), kind, io.offset, io.length);
+        let at = self.ticker.now();
+        self.now = at;
+        // The call is the I/O: nothing lies between its beginning and the completion.
+        let flight = Flight { io, begin, handed: begin, intended, moved: 0, number: 0, apart: false };
+        self.flights[slot as usize] = flight;
+        let result = match answer {
+            Ok(()) => i64::from(io.length),
+            Err(error) => -i64::from(error.raw_os_error().unwrap_or(libc::EIO)),
+        };
+        let waiting = std::mem::take(&mut self.ended);
+        self.ended.push(Ended { slot, result });
+        let counted = self.account();
+        self.ended = waiting;
+        counted
+    }
+}

@@ -1,0 +1,119 @@
+//! The end of a worker, and whether its counts agree.
+
+use super::super::goal::Search;
+use super::super::halt::Halt;
+use super::super::parts::Stream;
+use super::super::usage::Usage;
+use super::{Course, Loop, Source};
+use crate::engine::Engine;
+use crate::event::State;
+use crate::message::Message;
+use kelvin_measure::event::Part;
+
+impl<E: Engine, S: Stream> Loop<'_, E, S> {
+    /// An error: what is under way is waited for, and counted.
+    pub(super) fn wind_down(&mut self) {
+        self.end_work();
+        while self.under_way > 0 && !self.gave_up {
+            // What is to be resumed is not.
+            for slot in std::mem::take(&mut self.resumed) {
+                let io = self.flights[slot as usize].io;
+                if !self.flights[slot as usize].apart {
+                    self.counter.tally(io.target, io.direction).dropped += 1;
+                }
+                self.free.push(slot);
+                self.under_way -= 1;
+            }
+            if self.under_way == 0 {
+                break;
+            }
+            if self.now >= self.due && self.keep_house().is_err() {
+                break;
+            }
+            if !self.fresh.is_empty() && self.hand_over().is_err() {
+                self.gave_up = true;
+                break;
+            }
+            if let Err(halt) = self.take_back() {
+                // A second error of an I/O changes nothing; one of the engine's calls is the end.
+                self.gave_up |= halt.message.starts_with("waiting");
+            }
+        }
+    }
+
+    /// The figures end here.
+    pub(super) fn close_measured(&mut self) {
+        let now = self.now;
+        self.cut(now, self.part);
+        self.before = Usage::now().since(&self.before);
+        self.part = Part::Tail;
+    }
+
+    pub(super) fn finish(mut self) -> Course {
+        self.say(State::Finishing);
+        if self.part == Part::Tail {
+            self.cut(self.now, Part::Tail);
+        } else {
+            self.close_measured();
+        }
+        let usage = self.before;
+        if self.gave_up {
+            self.notes.push(format!("{} I/Os never ended and are in no figure", self.under_way));
+        } else if self.halt.is_none() || self.under_way == 0 {
+            self.check_counts();
+        }
+        if let Some(check) = &mut self.check {
+            let complete =
+                self.halt.is_none() && !self.shared.stop.requested() && self.source == Source::Verify;
+            match check.finish(complete) {
+                Ok(note) => self.notes.extend(note),
+                Err(error) => {
+                    self.halt.get_or_insert(Halt::from(error));
+                }
+            }
+        }
+        if let Some(chunk) = self.recorder.as_mut().and_then(|recorder| recorder.finish(self.now)) {
+            let _ = self.shared.messages.send(Message::Log(self.plan.number, chunk));
+        }
+        let latency_depth = self.search.as_ref().and_then(Search::result);
+        if self.search.is_some() && latency_depth.is_none() {
+            self.notes
+                .push("latency_target: the depth was not found in this time; there are no figures".into());
+        }
+        let course = Course {
+            begun: self.begun,
+            ended: self.now,
+            usage,
+            halt: self.halt,
+            latency_depth,
+            verified: self.verified.map(|verified| *verified),
+            notes: self.notes,
+        };
+        if self.gave_up {
+            // The device may still write into the buffers.
+            std::mem::forget((self.engine, self.pool, self.files));
+        }
+        course
+    }
+
+    /// What was issued has ended in one way or another; and I/Os were under way no longer than there was time for
+    /// (Little's law: the sum of their times is the mean number under way times the time).
+    pub(super) fn check_counts(&mut self) {
+        let done: u64 = self.counter.done.0.iter().map(|(ios, _)| ios).sum();
+        let wrong = self.counter.failed - self.dropped_as_error.min(self.counter.failed);
+        let ended = done + wrong + self.counter.dropped;
+        let verify_failed = self.counter.failed > 0 && self.check.is_some();
+        // A read whose data is wrong has ended and failed.
+        let agree = ended == self.issued || verify_failed && ended >= self.issued;
+        let time = u128::from(self.now.saturating_sub(self.begun)) * self.flights.len() as u128;
+        let possible = self.counter.in_flight <= time + time / 100 + 1_000_000;
+        if !agree || !possible {
+            let words = format!(
+                "{} I/Os issued, {done} done, {} failed, {} given up; {} ns under way of {time}",
+                self.issued, self.counter.failed, self.counter.dropped, self.counter.in_flight
+            );
+            let error = crate::Error::Disagreement(words);
+            self.halt.get_or_insert(Halt { number: libc::EPROTO, message: error.to_string() });
+        }
+    }
+}

@@ -1,0 +1,622 @@
+//! The loop: fill the queue, hand over, take back what ended, count.
+//!
+//! The clock is read when a batch begins, when it was handed over, and when the reaping call has returned. I/Os of one
+//! batch share the first two readings, since they are handed over by one call; completions that one call brings
+//! share the third, since the worker learns of all of them at that moment (fio does the same). Nothing else is
+//! shared: a worker at depth 1 reads the clock three times for each I/O, twice where the call is the I/O.
+
+mod between;
+mod ended;
+mod finish;
+mod house;
+mod next;
+
+use super::counter::{Counter, Times};
+use super::flow::Share;
+use super::goal::Search;
+use super::halt::Halt;
+use super::pace::{Minimum, Pacer};
+use super::parts::{Check, Fill, Parts, Stream};
+use super::ticker::Ticker;
+use super::usage::Usage;
+use super::{Shared, WorkerPlan};
+use crate::engine::{BufferPool, Ended, Engine, Files, Request, Wait};
+use crate::event::State;
+use crate::job::{Amount, Job};
+use crate::log::Recorder;
+use crate::result::DirectionOutcome;
+use crate::{Direction, Io, PerDirection, SyncCall};
+use kelvin_measure::Nanos;
+use kelvin_measure::event::Part;
+use std::sync::Arc;
+
+/// How often flags of others are looked at.
+const GLANCE: Nanos = 20_000_000;
+/// How long I/Os may be under way at the end before somebody is told.
+const PATIENCE: Nanos = 10_000_000_000;
+/// No time: of I/Os that may start at any.
+const ANY_TIME: Nanos = Nanos::MAX;
+/// How often an I/O that the kernel wants to have asked again is.
+const TRIES: u32 = 1_000_000;
+
+/// An I/O under way.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    io: Io,
+    /// When handing over began and when it ended.
+    begin: Nanos,
+    handed: Nanos,
+    /// When it should have started.
+    intended: Nanos,
+    /// Bytes moved by earlier parts.
+    moved: u32,
+    /// The verifier's number of a write.
+    number: u64,
+    /// It is read to be looked at, and in no figure.
+    apart: bool,
+}
+
+const NO_FLIGHT: Flight = Flight {
+    io: Io { direction: Direction::Read, target: 0, offset: 0, length: 0 },
+    begin: 0,
+    handed: 0,
+    intended: ANY_TIME,
+    moved: 0,
+    number: 0,
+    apart: false,
+};
+
+/// Why nothing more is issued at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blocked {
+    /// It is.
+    No,
+    /// Not before this time.
+    Until(Nanos),
+    /// Not before one that is under way has ended.
+    One,
+    /// Not before all that is under way has ended; then what is named.
+    Drain(Then),
+}
+
+/// What comes when nothing is under way any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    GoOn,
+    Sync(u32, SyncCall),
+    Think,
+    NextPass,
+    Verify,
+    End,
+}
+
+/// Where I/Os come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The job's stream.
+    Work,
+    /// The verifier, until it has no more; then the stream again.
+    Backlog,
+    /// The verifier, at the end.
+    Verify,
+}
+
+/// How many are handed over and taken back at a time.
+#[derive(Debug, Clone, Copy)]
+struct Batch {
+    submit: u32,
+    least: u32,
+    most: u32,
+    low: u32,
+}
+
+/// Which of the things that most jobs do not want is wanted: the hot path asks for two flags and no more.
+#[derive(Debug, Clone, Copy, Default)]
+struct Wanted {
+    /// Before an I/O is issued there is something to look at.
+    gate: bool,
+    /// There is something to do for each write.
+    fill: bool,
+    /// There is something to do for each I/O that has ended.
+    extras: bool,
+}
+
+/// Pauses.
+#[derive(Debug, Clone, Copy)]
+struct Thinker {
+    rule: crate::job::Thinking,
+    /// I/Os since the last pause, and when it was.
+    count: u64,
+    since: Nanos,
+}
+
+/// A worker at work.
+pub(super) struct Loop<'a, E, S> {
+    shared: &'a Shared,
+    plan: &'a WorkerPlan,
+    job: Arc<Job>,
+    engine: E,
+    synchronous: bool,
+    files: Arc<Files>,
+    pool: BufferPool,
+    stream: S,
+    data: Box<dyn Fill>,
+    check: Option<Box<dyn Check>>,
+    recorder: Option<Recorder>,
+
+    ticker: Ticker,
+    /// The last reading.
+    now: Nanos,
+    /// When there is housekeeping to be done.
+    due: Nanos,
+    begun: Nanos,
+    part: Part,
+    measured_from: Nanos,
+    counter: Counter,
+    before: Usage,
+
+    flights: Vec<Flight>,
+    free: Vec<u32>,
+    fresh: Vec<u32>,
+    resumed: Vec<u32>,
+    ended: Vec<Ended>,
+    under_way: u32,
+    depth: u32,
+    filling: bool,
+    batch: Batch,
+    wanted: Wanted,
+
+    source: Source,
+    blocked: Blocked,
+    held: Option<Io>,
+    /// A trim that waits for the batch before it to go.
+    trim: Option<(Io, Nanos)>,
+    not_before: Nanos,
+    left_bytes: u64,
+    left_ios: u64,
+    passes: u64,
+    pass_ios: u64,
+    retries: u32,
+
+    pacer: Option<Pacer>,
+    minimum: Option<Minimum>,
+    thinker: Option<Thinker>,
+    share: Option<Share>,
+    search: Option<Search>,
+    writes: bool,
+    /// By target: where it was written to since the last sync, begin and end.
+    dirty: Vec<(u64, u64)>,
+
+    ending: bool,
+    told_of_waiting: bool,
+    gave_up: bool,
+    halt: Option<Halt>,
+    verified: Option<Box<PerDirection<DirectionOutcome>>>,
+    notes: Vec<String>,
+    issued: u64,
+    dropped_as_error: u64,
+    apart: u64,
+}
+
+/// What was made for a worker before its first I/O.
+pub(super) struct Made<S> {
+    pub(super) files: Arc<Files>,
+    pub(super) pool: BufferPool,
+    pub(super) parts: Parts<S>,
+    pub(super) depth: u32,
+    pub(super) notes: Vec<String>,
+}
+
+/// What a worker has come to.
+pub(super) struct Course {
+    pub(super) begun: Nanos,
+    pub(super) ended: Nanos,
+    pub(super) usage: Usage,
+    pub(super) halt: Option<Halt>,
+    pub(super) latency_depth: Option<u32>,
+    pub(super) verified: Option<PerDirection<DirectionOutcome>>,
+    pub(super) notes: Vec<String>,
+}
+
+impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
+    pub(super) fn new(shared: &'a Shared, plan: &'a WorkerPlan, engine: E, made: Made<S>) -> Self {
+        let Made { files, pool, parts, depth, notes } = made;
+        let job = Arc::clone(&plan.job);
+        let ticker = Ticker::new(&shared.clock);
+        let synchronous = engine.is_synchronous();
+        let Parts { stream, fill, check } = parts;
+        let share = shared.flow.join(plan.number);
+        let recorder = Recorder::new(&job, plan.clone);
+        let response = job.rate.limits() || job.replay.as_ref().is_some_and(|replay| !replay.no_stall);
+        let now = ticker.now();
+        let pacer = Pacer::new(&job.rate, plan.seed, now);
+        let search = Search::new(&job.latency, depth, now);
+        let thinker = job.thinking.map(|rule| Thinker { rule, count: 0, since: now });
+        let wanted = Wanted {
+            gate: pacer.is_some() || thinker.is_some() || share.is_some() || job.depth.serialize_overlap,
+            fill: check.is_some() || !fill.is_static() || recorder.is_some() || job.sync.range.is_some(),
+            extras: check.is_some()
+                || recorder.is_some()
+                || search.is_some()
+                || thinker.is_some()
+                || response
+                || job.latency.maximum.0.iter().any(Option::is_some),
+        };
+        // Not given: everything that is free is handed over in one call, and one that has ended is enough to go on.
+        // The queue stays as full as with batches of one, and calls are as few as the device lets them be.
+        let batch = Batch {
+            submit: if synchronous { 1 } else { job.depth.submit.unwrap_or(depth).clamp(1, depth) },
+            least: job.depth.complete_min.unwrap_or(1).min(depth),
+            most: job.depth.complete_max.filter(|most| *most > 0).unwrap_or(depth).clamp(1, depth),
+            low: job.depth.low.unwrap_or(depth).min(depth.saturating_sub(1)),
+        };
+        let (ramp, apart) = (job.course.ramp > 0, search.as_ref().is_some_and(Search::is_apart));
+        let part = if ramp || apart { Part::RampUp } else { Part::Measured };
+        let counter = Counter::new(plan.number, files.len(), &job.report, response, synchronous, now);
+        let current = search.as_ref().map_or(depth, Search::depth);
+        let mut this = Self {
+            minimum: Minimum::new(&job.rate, now),
+            dirty: vec![(u64::MAX, 0); files.len()],
+            flights: vec![NO_FLIGHT; depth as usize],
+            free: (0..depth).rev().collect(),
+            fresh: Vec::with_capacity(depth as usize),
+            resumed: Vec::with_capacity(depth as usize),
+            ended: Vec::with_capacity(depth as usize),
+            data: fill,
+            before: Usage::now(),
+            shared,
+            plan,
+            job,
+            engine,
+            synchronous,
+            files,
+            pool,
+            stream,
+            check,
+            recorder,
+            ticker,
+            now,
+            due: now,
+            begun: now,
+            part,
+            measured_from: now,
+            counter,
+            under_way: 0,
+            depth: current,
+            filling: true,
+            batch,
+            wanted,
+            source: Source::Work,
+            blocked: Blocked::No,
+            held: None,
+            trim: None,
+            not_before: 0,
+            left_bytes: u64::MAX,
+            left_ios: u64::MAX,
+            passes: 0,
+            pass_ios: 0,
+            retries: 0,
+            pacer,
+            thinker,
+            share,
+            search,
+            writes: false,
+            ending: false,
+            told_of_waiting: false,
+            gave_up: false,
+            halt: None,
+            verified: None,
+            notes,
+            issued: 0,
+            dropped_as_error: 0,
+            apart: 0,
+        };
+        this.set_limits();
+        this
+    }
+
+    /// How much is to be done from here on.
+    fn set_limits(&mut self) {
+        let targets = &self.job.targets;
+        let pass = self.stream.pass_bytes();
+        let whole = match targets.io_size {
+            Some(Amount::Bytes(bytes)) => bytes,
+            Some(amount) => amount.of(pass).unwrap_or(pass),
+            None => pass.saturating_mul(self.job.course.loops.max(1)),
+        };
+        // A trace has its own end, and so has a device that is filled.
+        let endless = self.job.course.time_based || self.job.replay.is_some() || targets.fill_device;
+        self.left_bytes = if endless { u64::MAX } else { whole };
+        self.left_ios = targets.number_ios.unwrap_or(u64::MAX);
+    }
+
+    /// From the first I/O to the last.
+    pub(super) fn run(mut self) -> Course {
+        for buffer in 0..self.pool.count() as u32 {
+            let size = self.pool.size();
+            self.data.prepare(self.pool.bytes(buffer, size));
+        }
+        if self.job.verify.as_ref().is_some_and(|verify| verify.only) {
+            self.source = Source::Verify;
+        }
+        self.begun = self.ticker.now();
+        self.start_again(self.begun);
+        let state = match (self.source, self.part) {
+            (Source::Verify, _) => State::Verifying,
+            (_, Part::RampUp) => State::RampUp,
+            _ => State::Running,
+        };
+        self.say(state);
+        loop {
+            match self.step() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(halt) => {
+                    self.halt.get_or_insert(halt);
+                    self.wind_down();
+                    break;
+                }
+            }
+        }
+        self.finish()
+    }
+
+    /// Times count from here: what was done to get here is in no tick.
+    fn start_again(&mut self, now: Nanos) {
+        self.now = now;
+        self.due = now;
+        self.measured_from = now;
+        self.before = Usage::now();
+        let response =
+            self.job.rate.limits() || self.job.replay.as_ref().is_some_and(|replay| !replay.no_stall);
+        self.counter = Counter::new(
+            self.plan.number,
+            self.files.len(),
+            &self.job.report,
+            response,
+            self.synchronous,
+            now,
+        );
+        self.pacer = Pacer::new(&self.job.rate, self.plan.seed, now);
+        self.minimum = Minimum::new(&self.job.rate, now);
+        self.search = Search::new(&self.job.latency, self.flights.len() as u32, now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin(now);
+        }
+    }
+
+    /// One round. Whether there is another.
+    #[inline]
+    fn step(&mut self) -> Result<bool, Halt> {
+        if self.now >= self.due {
+            self.keep_house()?;
+        }
+        if self.filling && self.blocked == Blocked::No || !self.resumed.is_empty() {
+            let again = self.fill()?;
+            if !self.fresh.is_empty() {
+                self.hand_over()?;
+                if self.synchronous {
+                    self.account()?;
+                    return Ok(true);
+                }
+            }
+            // The batch is full and the queue is not: the next batch.
+            if (again || self.batch.submit < self.depth)
+                && self.blocked == Blocked::No
+                && self.under_way < self.depth
+            {
+                return Ok(true);
+            }
+            if self.under_way >= self.depth {
+                self.filling = false;
+            }
+        }
+        if self.under_way == 0 && self.ended.is_empty() {
+            return self.idle();
+        }
+        self.take_back()?;
+        Ok(true)
+    }
+
+    /// Fills the queue up to a batch. Whether something was done that is not in the batch.
+    #[inline]
+    fn fill(&mut self) -> Result<bool, Halt> {
+        let begin = self.ticker.now();
+        self.now = begin;
+        while (self.fresh.len() as u32) < self.batch.submit {
+            let Some(slot) = self.resumed.pop() else { break };
+            self.queue(slot);
+        }
+        if let Some((io, intended)) = self.trim.take() {
+            self.trim(io, intended)?;
+            return Ok(true);
+        }
+        while (self.fresh.len() as u32) < self.batch.submit
+            && self.under_way < self.depth
+            && self.blocked == Blocked::No
+        {
+            let Some((io, intended)) = self.pull(begin) else { break };
+            if io.direction == Direction::Trim {
+                // A trim has a call of its own: what was queued before goes first.
+                self.trim = Some((io, intended));
+                return Ok(true);
+            }
+            let Some(slot) = self.free.pop() else { break };
+            // `free` holds places of `flights` only.
+            self.flights[slot as usize] = Flight {
+                io,
+                begin,
+                handed: 0,
+                intended,
+                moved: 0,
+                number: 0,
+                apart: self.source != Source::Work,
+            };
+            self.under_way += 1;
+            if self.wanted.fill {
+                self.before_issue(slot, begin);
+            }
+            if self.source == Source::Work {
+                self.counter.issued(self.under_way);
+                self.issued += 1;
+            }
+            self.queue(slot);
+        }
+        Ok(false)
+    }
+
+    /// Gives an I/O, or the rest of one, to the engine.
+    #[inline]
+    fn queue(&mut self, slot: u32) {
+        let Flight { io, moved, .. } = self.flights[slot as usize];
+        #[allow(unsafe_code, reason = "a place within a buffer")]
+        // SAFETY: fewer bytes have moved than the I/O has, and it fits into its buffer.
+        let address = unsafe { self.pool.address(slot).add(moved as usize) };
+        self.engine.queue(Request {
+            slot,
+            direction: io.direction,
+            target: io.target,
+            offset: io.offset + u64::from(moved),
+            length: io.length - moved,
+            address,
+        });
+        self.fresh.push(slot);
+    }
+
+    /// Hands the batch over.
+    #[inline]
+    fn hand_over(&mut self) -> Result<(), Halt> {
+        let named = self.synchronous && self.shared.under_way.len() > self.plan.number as usize;
+        if named && let Some(slot) = self.fresh.first() {
+            let flight = &self.flights[*slot as usize];
+            self.shared.under_way[self.plan.number as usize].enter(self.now, &flight.io);
+        }
+        self.engine.commit(&mut self.ended).map_err(|error| {
+            Halt::call(&format!("handing over to {}", self.job.engine.name.word()), &error)
+        })?;
+        let handed = self.ticker.now();
+        self.now = handed;
+        if named {
+            self.shared.under_way[self.plan.number as usize].leave();
+        }
+        self.counter.submitted(self.fresh.len());
+        for slot in self.fresh.drain(..) {
+            let flight = &mut self.flights[slot as usize];
+            // The rest of an I/O that moved less than asked was handed over before.
+            if flight.moved == 0 {
+                flight.handed = handed;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what has ended, and waits for some where nothing else can be done.
+    #[inline]
+    fn take_back(&mut self) -> Result<(), Halt> {
+        let until = if let Blocked::Until(time) = self.blocked { time.min(self.due) } else { self.due };
+        let left = until.saturating_sub(self.now).clamp(1_000, 100_000_000);
+        let (least, wait) = match self.blocked {
+            Blocked::No if self.batch.least == 0 => (0, Wait::No),
+            Blocked::No => (self.batch.least.min(self.under_way), Wait::AtMost(left)),
+            _ => (1, Wait::AtMost(left)),
+        };
+        let reaped = self.engine.reap(least, self.batch.most, wait, &mut self.ended);
+        reaped.map_err(|error| {
+            Halt::call(&format!("waiting for I/O under way ({})", self.job.engine.name.word()), &error)
+        })?;
+        self.now = self.ticker.now();
+        match self.blocked {
+            Blocked::Until(time) if self.now >= time => self.blocked = Blocked::No,
+            Blocked::One if !self.ended.is_empty() => self.blocked = Blocked::No,
+            _ => {}
+        }
+        self.account()
+    }
+
+    /// Counts what has ended, at the time of `now`.
+    #[inline]
+    fn account(&mut self) -> Result<(), Halt> {
+        let at = self.now;
+        if self.ended.is_empty() {
+            return Ok(());
+        }
+        let ended = std::mem::take(&mut self.ended);
+        self.counter.completed(ended.len());
+        let mut next = 0;
+        let mut failure = None;
+        while let Some(one) = ended.get(next) {
+            next += 1;
+            let first = self.flights[one.slot as usize];
+            if !is_whole(&first, one.result) || first.apart {
+                if let Err(halt) = self.odd(one.slot, one.result, at) {
+                    failure.get_or_insert(halt);
+                }
+                continue;
+            }
+            let mut ios = 1;
+            let mut bytes = u64::from(first.io.length);
+            self.release(one.slot, at, &mut failure);
+            // I/Os that were handed over together and ended together have the same times.
+            while let Some(one) = ended.get(next) {
+                let flight = &self.flights[one.slot as usize];
+                let alike = flight.handed == first.handed
+                    && flight.begin == first.begin
+                    && flight.io.direction == first.io.direction
+                    && flight.io.target == first.io.target
+                    && flight.apart == first.apart
+                    && is_whole(flight, one.result);
+                if !alike {
+                    break;
+                }
+                ios += 1;
+                bytes += u64::from(flight.io.length);
+                next += 1;
+                self.release(one.slot, at, &mut failure);
+            }
+            self.counter.record(
+                first.io.target,
+                first.io.direction,
+                ios,
+                bytes,
+                times(&first, at, self.synchronous),
+            );
+        }
+        self.ended = ended;
+        self.ended.clear();
+        if self.under_way <= self.batch.low.min(self.depth.saturating_sub(1)) {
+            self.filling = true;
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// The place of an I/O that has ended is free again.
+    #[inline]
+    fn release(&mut self, slot: u32, at: Nanos, failure: &mut Option<Halt>) {
+        if self.wanted.extras
+            && let Err(halt) = self.extras(slot, at)
+        {
+            failure.get_or_insert(halt);
+        }
+        self.free.push(slot);
+        self.under_way -= 1;
+    }
+}
+
+/// Whether an I/O moved all that was asked of it.
+#[inline]
+fn is_whole(flight: &Flight, result: i64) -> bool {
+    i64::from(flight.moved) + result == i64::from(flight.io.length) && result >= 0
+}
+
+#[inline]
+fn times(flight: &Flight, at: Nanos, synchronous: bool) -> Times {
+    let total = at.saturating_sub(flight.begin);
+    if synchronous {
+        return Times { submission: 0, completion: total, total };
+    }
+    Times {
+        submission: flight.handed.saturating_sub(flight.begin),
+        completion: at.saturating_sub(flight.handed),
+        total,
+    }
+}

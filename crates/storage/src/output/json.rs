@@ -1,6 +1,6 @@
 //! fio's JSON and JSON+. Everything of Kelvin's is under the key `kelvin`, so that consumers of fio's do not stumble.
 
-use super::entry::{Entry, Line, TargetLine, merged};
+use super::entry::{Entry, Line, TargetLine, group_rate, merged};
 use super::latency::{Classes, LONG, SHORT, is_known, shares};
 use super::normal::{Below, busy, millis};
 use super::tree::{Object, Tree};
@@ -113,20 +113,6 @@ fn job(entry: &Entry<'_>, all: &[Entry<'_>], plus: bool, partial: bool) -> Objec
     }
     fields.add("kelvin", kelvin);
     fields
-}
-
-/// Bytes a second of a direction of a whole group.
-fn group_rate(all: &[Entry<'_>], group: u32, word: &str) -> f64 {
-    let (mut bytes, mut runtime) = (0, 0);
-    for entry in all.iter().filter(|entry| entry.first().is_some_and(|first| first.group == group)) {
-        for (shown, line) in entry.lines() {
-            if shown == word {
-                bytes += line.sums.bytes;
-                runtime = runtime.max(line.runtime);
-            }
-        }
-    }
-    if runtime == 0 { 0.0 } else { bytes as f64 * 1e9 / runtime as f64 }
 }
 
 fn times(moments: &Moments) -> Object {
@@ -355,11 +341,13 @@ fn added(entry: &Entry<'_>) -> Object {
         // Fewer than ten I/Os lie beyond these: they are those I/Os' times.
         fields.add("percentiles_of_too_few", unknown);
     }
-    let mut targets = entry.targets();
-    if targets.len() > GIVEN_TARGETS {
-        fields.add("targets_by_device", targets.len() as u64);
-        targets = entry.devices();
-    }
+    let all = entry.target_count();
+    let targets = if all > GIVEN_TARGETS {
+        fields.add("targets_by_device", all as u64);
+        entry.devices()
+    } else {
+        entry.targets()
+    };
     fields.add("targets", targets.iter().map(|line| target(line, &job.report).into()).collect::<Vec<Tree>>());
     let verified: Vec<_> = entry.workers.iter().filter_map(|worker| worker.verified.as_ref()).collect();
     if !verified.is_empty() {

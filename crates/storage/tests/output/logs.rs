@@ -22,7 +22,7 @@ fn logging(name: &str) -> Job {
 fn done(at: u64, direction: Direction, length: u32, completion: u64) -> Done {
     Done {
         at,
-        issued: at - completion - 1000,
+        issued: at.saturating_sub(completion + 1000),
         submission: 1000,
         completion,
         total: completion + 1000,
@@ -334,6 +334,27 @@ fn rows_are_in_the_file_as_soon_as_they_were_handed_over() {
             assert_eq!((text.as_str(), whole), ("0, 100000, 0, 4096, 0\n", true));
         }
     }
+}
+
+/// What fio 3.33 stored for `log_offset=1` and `log_prio=1`, and what its `--inflate-log` made of it.
+#[test]
+fn compressed_rows_are_fios_records() {
+    let mut one = logging("a");
+    (one.logs.compressed, one.logs.offset, one.logs.priority) = (true, true, true);
+    let mut write = done(11 * MS + 1000, Direction::Write, 4096, 0x00af_9646);
+    (write.issued, write.offset) = (0, 249_856);
+    let directory = written(&jobs(vec![one]), &[(0, 12 * MS, vec![write])]);
+    let bytes = std::fs::read(directory.path().join("p_clat.1.log.fz")).unwrap();
+    let mut packed = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::ZlibDecoder::new(bytes.as_slice()), &mut packed).unwrap();
+    // The direction is the lower half of its word, flags are its highest bits, the priority is behind it.
+    let words = [11_u64, 11_507_270, 0xc000_0001, 4096, 249_856];
+    assert_eq!(packed, words.map(u64::to_le_bytes).concat());
+    assert_eq!(inflate(&bytes), ("11, 11507270, 1, 4096, 249856, 0x0000\n".into(), true));
+    let mut one = logging("a");
+    (one.logs.compressed, one.logs.issue_time) = (true, true);
+    let refused = Writer::new(&jobs(vec![one]), Some(directory.path()), 0).err().unwrap().to_string();
+    assert!(refused.contains("no place for log_issue_time"), "{refused}");
 }
 
 #[test]

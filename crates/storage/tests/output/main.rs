@@ -5,6 +5,7 @@
 mod support;
 
 mod arithmetic;
+mod likeness;
 mod logs;
 mod reading;
 mod status;

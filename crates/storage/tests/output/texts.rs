@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 /// Two groups: two readers reported together, then a mix on two devices with a rate, syncs and errors.
-fn rich() -> Outcome {
+pub(crate) fn rich() -> Outcome {
     let mut first = job("readers");
     first.clones = 2;
     first.course.group_reporting = true;

@@ -1,6 +1,7 @@
 //! From sections to jobs: what `[global]` hands on, what each job adds, in which order.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::FileTypeExt as _;
 
 use super::draft::{Draft, Written};
 use super::lines::{Given, Section, problem};
@@ -63,13 +64,16 @@ impl Builder {
 
     /// Options for the jobs that follow.
     pub(crate) fn global(&mut self, options: &[Given]) -> Result<()> {
-        for given in options {
-            if given.name == "name" {
-                return Err(problem(&given.place, "name belongs to a job, and not to [global]"));
-            }
+        let (names, options): (Vec<&Given>, Vec<&Given>) =
+            options.iter().partition(|given| given.name == "name");
+        for given in names {
+            self.notes.push(format!(
+                "{}: name has no effect in [global]: jobs are named by their sections",
+                given.place
+            ));
         }
-        apply_all(&mut self.global, options, false, &mut self.notes)?;
-        let pairs = options.iter().map(pair);
+        apply_all(&mut self.global, options.iter().copied(), false, &mut self.notes)?;
+        let pairs = options.into_iter().map(pair);
         if self.jobs.is_empty() {
             self.shared.extend(pairs);
         } else {
@@ -88,8 +92,16 @@ impl Builder {
             draft.job.course.stonewall = true;
             given.push(("stonewall".into(), String::new()));
         }
-        apply_all(&mut draft, &section.options, true, &mut self.notes)?;
+        apply_all(&mut draft, section.options.iter(), true, &mut self.notes)?;
         given.extend(section.options.iter().filter(|given| given.name != "name").map(pair));
+        if device_of_name(&draft, &section.name) {
+            self.notes.push(format!(
+                "{}: the job's name is a device, which is its target, as in fio",
+                section.place
+            ));
+            draft.job.targets.filenames = vec![section.name.clone().into()];
+            given.push(("filename".into(), section.name.replace(':', "\\:")));
+        }
         draft.job.given = given;
         let mut job = finish::finish(draft, &mut self.notes)?;
         let given = std::mem::take(&mut job.given);
@@ -111,8 +123,26 @@ fn pair(given: &Given) -> (String, String) {
     (given.name.clone(), given.value.clone().unwrap_or_default())
 }
 
-fn apply_all(draft: &mut Draft, options: &[Given], own: bool, notes: &mut Vec<String>) -> Result<()> {
-    options.iter().try_for_each(|given| apply(draft, given, own, notes))
+fn apply_all<'a>(
+    draft: &mut Draft,
+    mut options: impl Iterator<Item = &'a Given>,
+    own: bool,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    options.try_for_each(|given| apply(draft, given, own, notes))
+}
+
+/// As fio: a job without files whose section is named like a device has this device for its target.
+fn device_of_name(draft: &Draft, name: &str) -> bool {
+    let targets = &draft.job.targets;
+    let has_files = !targets.filenames.is_empty() || targets.files > 1 || draft.open_directory.is_some();
+    if has_files || !draft.replay.files.is_empty() {
+        return false;
+    }
+    std::fs::metadata(name).is_ok_and(|found| {
+        let kind = found.file_type();
+        kind.is_block_device() || kind.is_char_device()
+    })
 }
 
 /// Whether an option says something to this job: those of other engines do not, where `[global]` gave them.

@@ -134,5 +134,10 @@ pub(crate) const OPTIONS: &[Entry] = &[
         "steps between random places",
         "it is of later versions of fio: leave it out",
     ),
+    refused(
+        "rwmixcycle",
+        "how long reads or writes stay alone in a mix",
+        "it is gone from fio, too: leave it out",
+    ),
     refused("sprandom", "preconditioning by one random pass", "use kelvin io --prepare"),
 ];

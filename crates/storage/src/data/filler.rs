@@ -106,13 +106,16 @@ fn this_run() -> u64 {
 fn scramble(template: &[u8], key: u64, buffer: &mut [u8]) {
     let places = template.len() / SECTOR;
     for (index, sector) in buffer.chunks_mut(SECTOR).enumerate() {
-        let turn = mix(key.wrapping_add(index as u64)).to_le_bytes();
+        let turn = mix(key.wrapping_add(index as u64));
         let place = (key as usize).wrapping_add(index) % places * SECTOR;
         let from = &template[place..place + sector.len()];
-        for (to, from) in sector.chunks_mut(8).zip(from.chunks(8)) {
-            for ((to, from), turn) in to.iter_mut().zip(from).zip(&turn) {
-                *to = from ^ turn;
-            }
+        // Words of a known length: the compiler makes them as wide as the processor takes.
+        let ((words, rest), (from, from_rest)) = (sector.as_chunks_mut::<8>(), from.as_chunks::<8>());
+        for (to, from) in words.iter_mut().zip(from) {
+            *to = (u64::from_ne_bytes(*from) ^ turn).to_ne_bytes();
+        }
+        for ((to, from), turn) in rest.iter_mut().zip(from_rest).zip(turn.to_ne_bytes()) {
+            *to = from ^ turn;
         }
     }
 }

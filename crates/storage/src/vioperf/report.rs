@@ -82,7 +82,7 @@ impl Rate {
 impl fmt::Display for Rate {
     /// As vioperf prints it: `150`, `150+150`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = |value: f64| if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") };
+        let word = |value: f64| if value < 99.95 { format!("{value:.1}") } else { format!("{value:.0}") };
         let parts: Vec<String> =
             [self.read, self.write, self.seeks].into_iter().flatten().map(word).collect();
         f.pad(&parts.join("+"))

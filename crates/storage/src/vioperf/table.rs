@@ -122,9 +122,13 @@ pub fn row(row: &Row) -> String {
         &row.thread_count.to_string(),
         &percent(row.cpu_percent),
         &percent(row.io_wait_percent),
-        &format!("{:.0}", row.elapsed_s),
-        &format!("{:.0}", row.remaining_s),
+        &seconds(row.elapsed_s),
+        &seconds(row.remaining_s),
     ])
+}
+
+fn seconds(value: f64) -> String {
+    if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
 /// What it came to.

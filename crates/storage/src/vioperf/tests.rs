@@ -172,3 +172,69 @@ fn a_changed_block_ends_it() {
     assert_eq!(report.verdict, None);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn the_table_and_the_summary_are_readable() {
+    let cores = Cores { counted: 4.0, machine: 8, allowed: 4, threads: 8, quota: None, topology: true };
+    let plan = Plan {
+        cores,
+        threads: 5,
+        directories: [("/data/vertica/very/long/path/of/a/directory", 3), ("/temp", 2)]
+            .map(|(path, threads)| DirectoryPlan {
+                path: path.into(),
+                free: 900 << 30,
+                threads,
+                file: 3276 << 20,
+            })
+            .to_vec(),
+        buffer: 1 << 20,
+        direct: true,
+        crc: true,
+        seconds: 75.0,
+        interval: 10.0,
+        notes: Vec::new(),
+    };
+    let mut report = Report::new(plan.clone());
+    let use_of_cpu = cpu::Use { busy: Some(12.4), waiting: Some(40.1) };
+    let (span, recent) = (Duration::from_secs(20), Duration::from_secs(10));
+    let counts = |read, written, seeks| {
+        let one = Counts { read, written, seeks, threads: 3 };
+        let other = Counts { read: read / 2, written: written / 2, seeks: seeks / 2, threads: 2 };
+        let all = Counts {
+            read: one.read + other.read,
+            written: one.written + other.written,
+            seeks: one.seeks + other.seeks,
+            threads: 5,
+        };
+        vec![one, other, all]
+    };
+    let mut text = plan_text(&plan) + "\n" + &header(&plan);
+    for (test, read, written, seeks) in [
+        (Test::Write, 0, 8_000_000_000, 0),
+        (Test::ReWrite, 3_200_000_000, 3_100_000_000, 0),
+        (Test::Read, 9_900_000_000, 0, 0),
+        (Test::SkipRead, 9_000_000_000, 0, 8585),
+    ] {
+        let (whole, part) = (counts(read, written, seeks), counts(read / 3, written / 3, seeks / 3));
+        let length = Duration::from_secs(75);
+        let rows = report::rows(test, &plan, &whole, &part, (span, recent), use_of_cpu, length);
+        text.extend(rows.iter().map(row_text));
+        report.tests.extend(rows.last().cloned());
+        report.costs.push(Cost {
+            test,
+            crc_us_per_mb: Some(48.3),
+            rest_us_per_mb: 101.7,
+            thread_cpu_percent: if test == Test::Read { 93.2 } else { 30.0 },
+        });
+    }
+    report.extend = Some(Split { bytes: 16 << 30, mb_s: 410.0, mb_s_per_core: 102.5 });
+    report.overwrite = Some(Split { bytes: 20 << 30, mb_s: 780.0, mb_s_per_core: 195.0 });
+    report.finish();
+    insta::assert_snapshot!(text + "\n" + &summary(&report));
+    report.tests[1].counter_value_per_core.write = Some(19.0);
+    report.finish();
+    assert_eq!(
+        summary(&report).lines().last().unwrap(),
+        "FAIL: 19.0 MB/s per core in ReWrite, the slowest of Write, ReWrite (each way) and Read; 20 are the minimum, 40 are recommended"
+    );
+}

@@ -1,5 +1,8 @@
 //! What is told before anything is measured.
 
+use std::path::PathBuf;
+use std::process::Command;
+
 use kelvin_diagnose::Severity;
 
 use crate::support::{SIZE, found, prepare, reserved, sparse, written};
@@ -71,4 +74,39 @@ fn memory_is_told_from_storage() {
     let text =
         format!("[job]\nfilename={}\nsize={SIZE}\nrw=randread\nruntime=1\ntime_based=1\n", path.display());
     assert_eq!(found(&prepare(&text).1), [("io-layers", Severity::Red)]);
+}
+
+/// A loop device over a file; detached at the end.
+struct Loop(PathBuf);
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let detached = Command::new("losetup").arg("-d").arg(&self.0).status();
+        assert!(detached.is_ok_and(|status| status.success()), "{} stays behind", self.0.display());
+    }
+}
+
+#[test]
+fn a_device_of_zeros_over_a_file_is_told_for_both() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    sparse(&image);
+    // Only root may make one, and not in every container.
+    let Ok(made) = Command::new("losetup").args(["-f", "--show"]).arg(&image).output() else { return };
+    if !made.status.success() {
+        return;
+    }
+    let device = Loop(String::from_utf8(made.stdout).unwrap().trim().into());
+    let job = format!("{JOB}filename={}\n", device.0.display());
+    let (_, facts) = prepare(&job);
+    assert_eq!(found(&facts), [("io-zero-blocks", Severity::Red), ("io-layers", Severity::Amber)]);
+    let seen = &facts.devices[0];
+    assert_eq!((seen.size, seen.layers[0].detail.as_str()), (SIZE, image.to_str().unwrap()));
+    drop(device);
+
+    written(&image);
+    let made = Command::new("losetup").args(["-f", "--show"]).arg(&image).output().unwrap();
+    let device = Loop(String::from_utf8(made.stdout).unwrap().trim().into());
+    let (_, facts) = prepare(&format!("{JOB}filename={}\n", device.0.display()));
+    assert_eq!(found(&facts), [("io-layers", Severity::Amber)]);
 }

@@ -191,7 +191,8 @@ impl Flags for RunArgs {
     mut_arg("replacements", |arg| arg.hide(true)),
     mut_arg("measure", |arg| arg.hide(true)),
     mut_arg("tui", |arg| arg.hide(true)),
-    override_usage = "kelvin io sweep [--bs 4k,64k] [--iodepth 1,8,32] [--rwmixread 100,70] [--numjobs 1,2] [OPTIONS] JOB.fio…\n       \
+    override_usage = "kelvin io sweep [--bs 4k,64k] [--iodepth 1,8,32] [--rwmixread 100,70] [--numjobs 1,2]\n                       \
+        [OPTIONS] JOB.fio…\n       \
         kelvin io sweep --rate-curve 10..100% [OPTIONS] JOB.fio…",
     after_help = "Every combination is a run of its own, kept in one group; the table is printed again by kelvin groups. Each value \
     is put on top of every job. A time-based job (runtime, time_based) makes the time that is left known.\n\n\

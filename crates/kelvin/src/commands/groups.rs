@@ -203,6 +203,12 @@ fn table(listed: &[Listed]) -> String {
     text
 }
 
+/// Whether its runs are of I/O jobs, which have no database that could be reset.
+pub(super) fn is_io(store: &Store, group: &StoredGroup) -> Result<bool> {
+    let Some(first) = store.members(group.id)?.into_iter().next() else { return Ok(false) };
+    Ok(store.runs()?.iter().any(|run| run.id == first.run && run.workload == WorkloadName::Io.as_str()))
+}
+
 /// "run 7: TPROC-C …" of the first run of a group, or that there is none.
 pub(super) fn of_what(store: &Store, group: &StoredGroup) -> Result<String> {
     let Some(first) = store.members(group.id)?.into_iter().next() else {

@@ -187,7 +187,11 @@ pub(super) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = groups::of_what(store, group)?;
-    let reset = groups::in_words(&groups::resets(store, group)?, HOW_TO_RESET);
+    let reset = if groups::is_io(store, group)? {
+        "none: files and devices keep what the run before left".to_owned()
+    } else {
+        groups::in_words(&groups::resets(store, group)?, HOW_TO_RESET)
+    };
     Ok(format!("\ngroup {}{name}: {what}, {began}\n\n{}", group.id, page(&plan, &summary, &reset)))
 }
 

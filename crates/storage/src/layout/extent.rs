@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 
 use rustix::fs::SeekFrom;
+
+use crate::probe::extents;
 
 /// The parts of `range` that reading would take from nowhere, ascending and joined where they meet.
 pub(crate) fn unwritten(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
@@ -56,69 +57,16 @@ fn holes(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     Ok(holes)
 }
 
-/// `struct fiemap` with room for extents; see `Documentation/filesystems/fiemap.rst`.
-#[repr(C)]
-struct Request {
-    start: u64,
-    length: u64,
-    flags: u32,
-    mapped: u32,
-    room: u32,
-    reserved: u32,
-    extents: [Extent; ROOM],
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Extent {
-    logical: u64,
-    physical: u64,
-    length: u64,
-    reserved: [u64; 2],
-    flags: u32,
-    more: [u32; 3],
-}
-
-const ROOM: usize = 128;
-const FS_IOC_FIEMAP: libc::Ioctl = 0xc020_660b_u32 as libc::Ioctl;
-const FIEMAP_FLAG_SYNC: u32 = 1;
-const LAST: u32 = 1;
-const UNWRITTEN: u32 = 0x800;
-
 /// The written extents that touch `range`, ascending.
 fn mapped(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     let mut written = Vec::new();
-    let mut at = range.start;
-    while at < range.end {
-        let mut request = Box::new(Request {
-            start: at,
-            length: range.end - at,
-            // What is still on its way to the medium has no extent yet.
-            flags: FIEMAP_FLAG_SYNC,
-            mapped: 0,
-            room: ROOM as u32,
-            reserved: 0,
-            extents: [Extent::default(); ROOM],
-        });
-        // SAFETY: the request is laid out as the kernel's `struct fiemap` and has room for as many extents as it says;
-        // the kernel writes to nothing else, and the descriptor is open as long as `file` is borrowed.
-        #[allow(unsafe_code)] // no crate at hand wraps this call
-        let answer =
-            unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, std::ptr::from_mut(&mut *request)) };
-        if answer < 0 {
-            return Err(io::Error::last_os_error());
+    // What is still on its way to the medium has no extent yet.
+    extents::walk(file, range, true, &mut |piece, flags| {
+        if flags & extents::UNWRITTEN == 0 {
+            written.push(piece);
         }
-        let extents = request.extents.get(..request.mapped as usize).unwrap_or(&[]);
-        let Some(last) = extents.last() else { break };
-        let written_ones = extents.iter().filter(|extent| extent.flags & UNWRITTEN == 0);
-        written
-            .extend(written_ones.map(|extent| extent.logical..extent.logical.saturating_add(extent.length)));
-        let next = last.logical.saturating_add(last.length);
-        if last.flags & LAST != 0 || next <= at {
-            break;
-        }
-        at = next;
-    }
+        true
+    })?;
     Ok(written)
 }
 

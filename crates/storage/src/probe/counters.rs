@@ -29,10 +29,15 @@ pub(crate) struct Reading {
 impl Reading {
     /// Reads them now.
     pub(crate) fn take(tree: &Tree) -> Self {
+        Self { others: others(tree), ..Self::without_others(tree) }
+    }
+
+    /// The same without those of other processes, of which a machine has hundreds.
+    pub(crate) fn without_others(tree: &Tree) -> Self {
         Self {
             disks: disks(&tree.text("/proc/diskstats").unwrap_or_default()),
             own: tree.text("/proc/self/io").as_deref().and_then(io),
-            others: others(tree),
+            others: BTreeMap::new(),
             cpu: tree.line("/proc/stat").as_deref().and_then(cpu),
             throttled: limits::throttled(tree),
             // Last, since work goes on while the rest is read.
@@ -70,6 +75,10 @@ impl Reading {
 
     /// What other processes moved since an earlier reading, those that moved the most first.
     pub(crate) fn others_since(&self, earlier: &Self) -> Vec<Other> {
+        // Without an earlier look at them all of their lives would be counted.
+        if earlier.others.is_empty() {
+            return Vec::new();
+        }
         let moved = |(process, now): (&u32, &Other)| {
             let then = earlier.others.get(process).filter(|then| then.name == now.name);
             let (read, written) = then.map_or((0, 0), |then| (then.read, then.written));

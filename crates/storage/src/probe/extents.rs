@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
@@ -22,7 +23,8 @@ const SYNC: u32 = 1;
 const LAST: u32 = 0x1;
 const DELAYED: u32 = 0x4;
 const ENCODED: u32 = 0x8;
-const UNWRITTEN: u32 = 0x800;
+/// Reserved, never written.
+pub(crate) const UNWRITTEN: u32 = 0x800;
 const SHARED: u32 = 0x2000;
 
 /// `struct fiemap_extent`.
@@ -70,45 +72,63 @@ pub(crate) fn coverage(
 fn by_map(file: &File, begin: u64, end: u64, sync: bool, until: Instant) -> io::Result<Coverage> {
     let mut found = Coverage { by: "fiemap".into(), synced: sync, ..Coverage::default() };
     let mut at = begin;
+    let looked = walk(file, begin..end, sync, &mut |piece, flags| {
+        found.hole += piece.start - at;
+        at = piece.end;
+        found.add(flags, piece.end - piece.start);
+        found.extents < MOST && (!found.extents.is_multiple_of(AT_ONCE as u64) || Instant::now() <= until)
+    })?;
+    found.hole += looked - at;
+    found.bytes = looked - begin;
+    Ok(found)
+}
+
+/// Shows the extents of `range`, ascending and cut to it, with FIEMAP's flags, until `each` has seen enough. `sync` writes
+/// dirty pages first. How far it looked.
+///
+/// # Errors
+/// What the kernel says; `EOPNOTSUPP` or `ENOTTY` where the filesystem has no FIEMAP.
+pub(crate) fn walk(
+    file: &File,
+    range: Range<u64>,
+    sync: bool,
+    each: &mut dyn FnMut(Range<u64>, u32) -> bool,
+) -> io::Result<u64> {
+    let mut at = range.start;
     let mut request = Box::new(Request {
         start: 0,
         length: 0,
         flags: 0,
         mapped: 0,
-        count: 0,
+        count: AT_ONCE as u32,
         reserved: 0,
         extents: [Extent::default(); AT_ONCE],
     });
-    while at < end {
+    while at < range.end {
         request.start = at;
-        request.length = end - at;
-        request.flags = if sync && at == begin { SYNC } else { 0 };
+        request.length = range.end - at;
+        request.flags = if sync && at == range.start { SYNC } else { 0 };
         request.mapped = 0;
-        request.count = AT_ONCE as u32;
         ask(file, &mut request)?;
-        let answer = request.extents.iter().take(request.mapped as usize);
-        let mut last = true;
         let before = at;
-        for extent in answer {
-            let from = extent.logical.clamp(at, end);
-            let to = extent.logical.saturating_add(extent.length).clamp(from, end);
-            found.hole += from - at;
-            found.add(extent.flags, to - from);
+        let mut last = true;
+        for extent in request.extents.iter().take(request.mapped as usize) {
+            let from = extent.logical.clamp(at, range.end);
+            let to = extent.logical.saturating_add(extent.length).clamp(from, range.end);
             at = to;
             last = extent.flags & LAST != 0;
+            if !each(from..to, extent.flags) {
+                return Ok(at);
+            }
         }
         if last || request.mapped == 0 {
-            found.hole += end - at;
-            at = end;
-        } else if at == before {
+            return Ok(range.end);
+        }
+        if at == before {
             return Err(io::Error::other("the filesystem's extents do not go on"));
         }
-        if found.extents > MOST || Instant::now() > until {
-            break;
-        }
     }
-    found.bytes = at - begin;
-    Ok(found)
+    Ok(range.end)
 }
 
 #[allow(unsafe_code, reason = "FIEMAP is an ioctl of its own structure")]

@@ -54,8 +54,8 @@ fn timer_floor() -> Option<f64> {
 /// Nanoseconds from handing nothing to a ring to its completion, one at a time: the median; none where there is no ring.
 #[allow(unsafe_code, reason = "every submission of the io-uring crate is")]
 fn ring_floor() -> Option<f64> {
-    const MOST: usize = 500;
-    const LONGEST: Duration = Duration::from_millis(5);
+    const MOST: usize = 200;
+    const LONGEST: Duration = Duration::from_millis(2);
     let mut ring = IoUring::new(2).ok()?;
     let mut times = Vec::with_capacity(MOST);
     let begun = Instant::now();

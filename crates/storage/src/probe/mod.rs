@@ -9,7 +9,7 @@ mod cache;
 mod content;
 mod counters;
 pub(crate) mod device;
-mod extents;
+pub(crate) mod extents;
 mod facts;
 mod host;
 mod jobs;
@@ -116,6 +116,6 @@ pub fn before(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> Facts {
         .flat_map(|(place, job)| std::iter::repeat_n(place, job.clones.max(1) as usize))
         .collect();
     facts.watched.series = vec![watch::Series::default(); jobs.jobs.len()];
-    facts.watched.begun = Some(Reading::take(&tree));
+    facts.watched.begun = Some(Reading::without_others(&tree));
     facts
 }

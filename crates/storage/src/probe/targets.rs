@@ -66,6 +66,10 @@ pub(crate) fn look(tree: &Tree, targets: &mut [TargetFacts], until: Instant, uns
             _ => continue,
         };
         let Some(size) = target.size else { continue };
+        // Where half is nothing at all, what stands in the rest does not matter.
+        if target.coverage.as_ref().is_some_and(|found| (found.hole + found.unwritten) * 2 > found.bytes) {
+            continue;
+        }
         let region = (target.region.0, target.region.1.min(size));
         let needs = target.alignment.as_ref().map_or(0, |alignment| alignment.offset);
         let block = content::BLOCK.max(needs.next_power_of_two());

@@ -132,6 +132,7 @@ pub(super) fn after() -> Facts {
         size: 8 * GIB,
         cached: Some(Cached::default()),
         moved: PerDirection([bytes, bytes, 0]),
+        ..TargetAfter::default()
     });
     facts
 }
@@ -215,5 +216,75 @@ mod tests {
         // What an older version did not see is not there.
         let older: Facts = serde_json::from_str("{\"jobs\":[{\"name\":\"a\"}]}").unwrap();
         assert_eq!(find(&older), []);
+    }
+
+    /// Everything that can be wrong at once, as a reader sees it.
+    #[test]
+    fn the_words_of_all_findings() {
+        let mut facts = after();
+        let gib = |gib: u64| gib << 30;
+        let target = &mut facts.targets[0];
+        let coverage = target.coverage.as_mut().unwrap();
+        (coverage.hole, coverage.unwritten, coverage.shared) = (gib(2), gib(1), gib(1));
+        (target.compressed, target.filesystem.as_mut().unwrap().options) = (true, vec!["discard".into()]);
+        let sample = target.sample.as_mut().unwrap();
+        (sample.zero, sample.compressed, sample.distinct) = (60, 0.4, 3);
+        target.after.as_mut().unwrap().cached = Some(Cached { bytes: gib(3), dirty: 0 });
+        // A second file, through the page cache, by a second job over two devices.
+        let mut other = before();
+        let mut job = other.jobs.remove(0);
+        (job.name, job.direct, job.targets) = ("cached".into(), false, vec![1]);
+        (job.engine, job.asynchronous, job.same_bytes) = ("psync".into(), false, 4);
+        job.worker_devices.push("sdb".into());
+        job.rate.0[0] = Some(400 << 20);
+        let mut target = other.targets.remove(0);
+        (target.path, target.buffered, target.direct) = ("/tmp/file".into(), true, false);
+        target.filesystem.as_mut().unwrap().kind = "tmpfs".into();
+        facts.jobs.push(job);
+        facts.targets.push(target);
+        facts.jobs[0].aligned = 256;
+        (facts.host.nodes, facts.host.timer_floor, facts.host.clock_source) =
+            (2, Some(800.0), Some("hpet".into()));
+        let device = &mut facts.devices[0];
+        (device.node, device.queue.zoned, device.lent) = (Some(1), Some("host-managed".into()), true);
+        device.layers =
+            vec![Layer { device: "dm-1".into(), kind: LayerKind::Thin, detail: "group-pool".into() }];
+        (device.size, device.model) = (gib(2000), Some("Disk 9000".into()));
+        let limit = |kind, value| Limit {
+            device: Some("nvme0n1".into()),
+            kind,
+            value,
+            place: "/sys/fs/cgroup/job/io.max".into(),
+        };
+        facts.limits = vec![limit(LimitKind::ReadIos, 50_000), limit(LimitKind::WriteBytes, gib(9))];
+        let run = facts.run.as_mut().unwrap();
+        (run.cpu.steal, run.io_workers) = (Some(0.07), 3);
+        let device = &mut run.devices[0];
+        (device.ios.0[2], device.bytes.0[2], device.bytes.0[0]) = (40, gib(6), device.bytes.0[0] + gib(5));
+        let mut second = run.jobs[0].clone();
+        second.ios = PerDirection([900, 0, 0]);
+        second.completion.0[0] = Some(Times { count: 900, mean: 9e4, median: 80_000, p99: None });
+        run.jobs[0].series =
+            (0..60).map(|i| if i < 20 { 800e6 } else { 200e6 + (i % 7) as f64 * 1e6 }).collect();
+        (run.jobs[0].cpu, run.jobs[0].depth) = (0.95, Some(2.0));
+        run.jobs.push(second);
+        let text: String = find(&facts)
+            .iter()
+            .map(|finding| {
+                let evidence: String = finding
+                    .evidence
+                    .iter()
+                    .map(|fact| format!("    {}: {}\n", fact.what, fact.found))
+                    .collect();
+                format!(
+                    "{} {}: {}\n{evidence}  > {}\n",
+                    finding.severity.word(),
+                    finding.id,
+                    finding.title,
+                    finding.next
+                )
+            })
+            .collect();
+        insta::assert_snapshot!(text);
     }
 }

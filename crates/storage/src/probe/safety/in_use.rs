@@ -87,13 +87,8 @@ pub(super) fn writer(file: &Metadata) -> Option<(String, u32)> {
     // A job may have thousands of files: one look serves all that are asked for in a row.
     static LOOKED: Mutex<Option<(Instant, Writers)>> = Mutex::new(None);
     let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
-    let (_, writers) = match looked.take().filter(|(at, _)| at.elapsed() < FRESH) {
-        Some(known) => looked.insert(known),
-        None => {
-            let found = writers();
-            looked.insert((Instant::now(), found))
-        }
-    };
+    let known = looked.take().filter(|(at, _)| at.elapsed() < FRESH);
+    let (_, writers) = looked.insert(known.unwrap_or_else(|| (Instant::now(), writers())));
     writers.get(&(file.dev(), file.ino())).cloned()
 }
 

@@ -48,6 +48,12 @@ const NEEDS: &[Need] = &[
         elsewhere: "sysstat",
     },
     Need {
+        what: "fio, which job files and results are compared with",
+        is_there: || in_path("fio"),
+        debian: "fio",
+        elsewhere: "fio",
+    },
+    Need {
         what: "Prometheus with its promtool, for the tests that scrape a run",
         is_there: || in_path("prometheus") && in_path("promtool"),
         debian: "prometheus",

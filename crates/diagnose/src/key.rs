@@ -33,7 +33,7 @@ pub struct KeyFigure {
     pub value: Option<f64>,
 }
 
-/// Ids of the key figures that every workload has beside its headline, in the order of [`key_figures`].
+/// Ids of the key figures that workloads on databases have beside their headline, in the order of [`key_figures`].
 pub const KEY_FIGURES: [&str; 10] = [
     "transactions",
     "mean",
@@ -47,6 +47,9 @@ pub const KEY_FIGURES: [&str; 10] = [
     "wal",
 ];
 
+/// The same of I/O jobs.
+pub const IO_FIGURES: [&str; 6] = ["mean", "p50", "p95", "p99", "bandwidth", "cpu"];
+
 /// The key figures of a point: its headline first, then
 ///
 /// | id | figure | unit |
@@ -57,6 +60,9 @@ pub const KEY_FIGURES: [&str; 10] = [
 /// | `client-cpu`, `server-cpu`, `cpu` | CPU time of Kelvin, of the database, of both for a good transaction | µs |
 /// | `server-instructions` | instructions that the database retired for a good transaction | 1 |
 /// | `wal` | log written for a good transaction | bytes |
+///
+/// Of I/O jobs the times are completion times (response times with a rate), and after them stand `bandwidth` (MiB/s) and
+/// `cpu` (of Kelvin, µs for an I/O) instead;
 ///
 /// and then each of `metrics` by its name, as its mean over the window. Of an embedded database, CPU is the process's:
 /// `client-cpu` and `server-cpu` are not known. An open loop in which arrivals had no answer has no times.
@@ -84,12 +90,17 @@ pub fn key_figures(
     };
     add(&info.headline.to_lowercase(), &info.headline, unit, higher, stored.headline_per(per));
     let seconds = kelvin_measure::event::Per::Second;
-    add("transactions", "transactions", "per second", higher, stored.transactions_per(seconds));
+    if !evidence.is_io() {
+        add("transactions", "transactions", "per second", higher, stored.transactions_per(seconds));
+    }
 
     let of = evidence.point(point);
     let schedule = of.and_then(|of| of.window.as_ref()?.schedule);
-    let (times, kind) =
-        if schedule.is_some() { (&stored.response, "response") } else { (&stored.all.latency, "latency") };
+    let (times, kind) = match schedule {
+        Some(_) => (&stored.response, "response"),
+        None if evidence.is_io() => (&stored.all.latency, "completion"),
+        None => (&stored.all.latency, "latency"),
+    };
     let answered = schedule.is_none_or(|schedule| schedule.refused + schedule.waiting == 0);
     let milliseconds = |nanos: f64| nanos / 1e6;
     add("mean", &format!("{kind} mean"), "ms", lower, times.mean().filter(|_| answered).map(milliseconds));
@@ -98,6 +109,17 @@ pub fn key_figures(
         add(&format!("p{percent}"), &format!("{kind} p{percent}"), "ms", lower, value);
     }
 
+    if evidence.is_io() {
+        for (id, name, unit, better, value) in of_io(run, evidence, point, stored.seconds, stored.all.good())
+        {
+            add(id, name, unit, Some(better), value);
+        }
+        for name in metrics {
+            let unit = evidence.unit(name).unwrap_or_default().to_owned();
+            add(name, name, &unit, None, evidence.mean(point, name));
+        }
+        return Ok(figures);
+    }
     let good = stored.all.good();
     let a_transaction = |a_second: f64| (good > 0).then(|| a_second * stored.seconds / good as f64);
     let embedded = is_embedded(evidence);
@@ -124,6 +146,25 @@ pub fn key_figures(
         add(name, name, &unit, None, evidence.mean(point, name));
     }
     Ok(figures)
+}
+
+/// What I/O jobs have beside throughput and times: bytes a second, and what an I/O costs the CPU.
+fn of_io(
+    run: &StoredRun,
+    evidence: &Evidence,
+    point: u32,
+    seconds: f64,
+    ios: u64,
+) -> Vec<(&'static str, &'static str, &'static str, Better, Option<f64>)> {
+    let counted = run.points().into_iter().find(|of| of.point == point);
+    let bytes: u64 = counted.iter().flat_map(|of| &of.counters).sum();
+    let bandwidth = (seconds > 0.0 && bytes > 0).then(|| bytes as f64 / seconds / f64::from(1 << 20));
+    let cores = evidence.point(point).and_then(|of| client_cores(evidence, of));
+    let cpu = cores.filter(|_| ios > 0).map(|cores| cores * seconds * 1e6 / ios as f64);
+    vec![
+        ("bandwidth", "bandwidth", "MiB/s", Better::Higher, bandwidth),
+        ("cpu", "CPU an I/O", "µs", Better::Lower, cpu),
+    ]
 }
 
 /// Why a point of a run must not be compared with others: it did not come to its end, something that must hold does

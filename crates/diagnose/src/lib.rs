@@ -19,5 +19,5 @@ pub use class::{Class, is_client};
 pub use evidence::{Active, Context, Evidence, PointEvidence, Seen, Span};
 pub use finding::{Fact, Finding, Severity};
 pub use findings::{About, IoAbout, all, compared, find, io_all, io_findings, is_incidental};
-pub use key::{Better, KEY_FIGURES, KeyFigure, key_figures, void};
+pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, key_figures, void};
 pub use verdict::{Outcome, Share, Verdict, Witness, verdict};

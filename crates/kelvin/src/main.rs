@@ -21,13 +21,17 @@ fn main() -> ExitCode {
         Err(error) => {
             let Some(error) = error.downcast_ref::<clap::Error>() else { return fail(&error) };
             // `--help` and `--version` arrive here too and are no errors.
-            let code = if error.use_stderr() { exit::Code::BadInput } else { exit::Code::Success };
             show(error);
-            return code.into();
+            let words: Vec<_> = std::env::args_os().collect();
+            return match error.use_stderr() {
+                true if args::io::is_asked(&words) => ExitCode::from(commands::io::USAGE),
+                true => exit::Code::BadInput.into(),
+                false => ExitCode::SUCCESS,
+            };
         }
     };
     match commands::run(cli) {
-        Ok(code) => code.into(),
+        Ok(code) => code,
         Err(error) => fail(&error),
     }
 }

@@ -1,17 +1,21 @@
 //! Runs on the opened target, kept in the store: one, or one after another for those that plan several.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use kelvin_database::{Engine, EngineKind};
 use kelvin_diagnose::Evidence;
+use kelvin_lab::io::{IoDone, IoRun};
 use kelvin_lab::spec::{Build, Span, WorkloadName};
 use kelvin_lab::{Bench, BenchError, Environment, Measured, Outcome, Planned, Run, Sink, SinkError, Spec};
-use kelvin_measure::event::Status;
+use kelvin_measure::event::{Per, Status};
 use kelvin_measure::{Clock, Event};
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
+use kelvin_storage::control::RunOptions;
+use kelvin_storage::event::{IoEvent, Watcher};
 use kelvin_store::{GroupId, NewRun, RunId, RunWriter, Slot, Store};
 use kelvin_workload::{Stop, Workload};
 
@@ -28,14 +32,25 @@ pub(crate) struct StoreBench<'a> {
     stop: &'a Stop,
     metrics: Option<Metrics>,
     history: Option<HistoryPlace>,
+    destroys: Vec<PathBuf>,
 }
 
 /// A run that was made.
 pub(crate) struct Done {
     /// Its number.
     pub(crate) id: RunId,
-    /// What it came to.
-    pub(crate) outcome: Outcome,
+    /// How it ended.
+    pub(crate) status: Status,
+    /// Whether everything that must hold does.
+    pub(crate) valid: bool,
+    /// Transactions that failed for good.
+    pub(crate) failed: u64,
+}
+
+impl Done {
+    fn of(id: RunId, outcome: &Outcome) -> Self {
+        Self { id, status: outcome.status, valid: outcome.is_valid(), failed: outcome.failed() }
+    }
 }
 
 impl<'a> StoreBench<'a> {
@@ -46,7 +61,13 @@ impl<'a> StoreBench<'a> {
         stop: &'a Stop,
         metrics: Option<Metrics>,
     ) -> Self {
-        Self { store, live, stop, metrics, history: None }
+        Self { store, live, stop, metrics, history: None, destroys: Vec::new() }
+    }
+
+    /// The same, whose I/O jobs may write to these block devices whatever they hold.
+    pub(crate) fn destroying(mut self, devices: &[PathBuf]) -> Self {
+        self.destroys = devices.to_vec();
+        self
     }
 
     /// The same, which keeps its runs in the history as well.
@@ -63,6 +84,11 @@ impl<'a> StoreBench<'a> {
         squeeze: Option<&SqueezeArgs>,
         member: Option<(GroupId, &Slot)>,
     ) -> Result<Done> {
+        if spec.workload == WorkloadName::Io {
+            let run = io_run(spec, &self.destroys)?;
+            let (id, done) = self.run_io(spec, run, member, &Clock::real(), &mut Unseen)?;
+            return Ok(Done { id, status: done.status, valid: done.holds, failed: done.failed });
+        }
         let opened = open::open(&spec.target, Purpose::Run, &mut |text| self.live.say(text))?;
         let workload = prepare(spec, &opened, self.live, self.stop, &mut notes)?;
         let squeeze = squeeze
@@ -73,20 +99,8 @@ impl<'a> StoreBench<'a> {
         let environment = Environment::read(&*opened.engine, &mut *session)?;
         drop(session);
         let info = new_run(spec, &*opened.engine, &*workload, notes, &environment)?;
-        let writer = self.store.begin(&info)?;
+        let writer = self.begin(&info, &environment, member, spec)?;
         let id = writer.id();
-        if let Some(HistoryPlace { branch, testbed }) = &self.history {
-            let testbed = testbed.clone().unwrap_or_else(|| environment.client_host.testbed());
-            self.store.enter_history(id, branch, &testbed)?;
-        }
-        if let Some((group, slot)) = member {
-            self.store.enter_group(group, id, slot)?;
-        }
-        self.live.begin(id, &info, spec);
-        if let Some(metrics) = &mut self.metrics {
-            self.live.say(&format!("metrics: http://{}/metrics", metrics.endpoint.address()));
-            metrics.begin(id, &info);
-        }
 
         let run = Run {
             engine: Arc::clone(&opened.engine),
@@ -106,7 +120,69 @@ impl<'a> StoreBench<'a> {
         drop(sinks);
         self.live.end();
         let outcome = outcome.with_context(|| format!("run {id} ended early"))?;
-        Ok(Done { id, outcome })
+        Ok(Done::of(id, &outcome))
+    }
+
+    /// Runs I/O jobs. What they tell goes to `view`, too.
+    pub(crate) fn run_io(
+        &mut self,
+        spec: &Spec,
+        run: IoRun,
+        member: Option<(GroupId, &Slot)>,
+        clock: &Clock,
+        view: &mut dyn Watcher,
+    ) -> Result<(RunId, IoDone)> {
+        let environment = Environment::of_files(run.target(), run.place().as_deref());
+        let info = NewRun {
+            workload: spec.workload.as_str().into(),
+            target: run.target(),
+            label: spec.label.clone(),
+            spec_toml: spec.to_toml(),
+            command: command_line(),
+            seed: spec.load.seed,
+            random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
+            kelvin_version: env!("CARGO_PKG_VERSION").into(),
+            kinds: run.series(),
+            headline: "IOPS".into(),
+            headline_per: Per::Second,
+            counter_names: run.counters(),
+            notes: run.notes(),
+            environment: serde_json::to_value(&environment)?,
+            started: jiff::Timestamp::now(),
+        };
+        let writer = self.begin(&info, &environment, member, spec)?;
+        let id = writer.id();
+        let mut sinks = Sinks { writer, live: &mut *self.live, metrics: self.metrics.as_mut() };
+        let done = run.execute(&spec.observe, clock, self.stop, &mut sinks, view);
+        drop(sinks);
+        self.live.end();
+        let done = done.with_context(|| format!("run {id} ended early"))?;
+        Ok((id, done))
+    }
+
+    /// Puts a run that is about to begin into the store, its group and the history.
+    fn begin(
+        &mut self,
+        info: &NewRun,
+        environment: &Environment,
+        member: Option<(GroupId, &Slot)>,
+        spec: &Spec,
+    ) -> Result<RunWriter> {
+        let writer = self.store.begin(info)?;
+        let id = writer.id();
+        if let Some(HistoryPlace { branch, testbed }) = &self.history {
+            let testbed = testbed.clone().unwrap_or_else(|| environment.client_host.testbed());
+            self.store.enter_history(id, branch, &testbed)?;
+        }
+        if let Some((group, slot)) = member {
+            self.store.enter_group(group, id, slot)?;
+        }
+        self.live.begin(id, info, spec);
+        if let Some(metrics) = &mut self.metrics {
+            self.live.say(&format!("metrics: http://{}/metrics", metrics.endpoint.address()));
+            metrics.begin(id, info);
+        }
+        Ok(writer)
     }
 
     /// One run of a group, and what is to be known of it.
@@ -118,7 +194,7 @@ impl<'a> StoreBench<'a> {
         let evidence = Evidence::of(&stored)?;
         let void = kelvin_diagnose::void(&stored, &evidence, 0);
         self.store.set_void(done.id, (!void.is_empty()).then(|| void.join("; ")).as_deref())?;
-        if done.outcome.status == Status::Interrupted {
+        if done.status == Status::Interrupted {
             return Err(anyhow!(Stopped(format!(
                 "run {} was interrupted; it is kept and does not count",
                 done.id
@@ -146,6 +222,25 @@ impl Bench for StoreBench<'_> {
     fn stopped(&self) -> bool {
         self.stop.requested()
     }
+}
+
+/// The jobs of a specification with their targets found and looked at; nothing is written yet.
+pub(crate) fn io_run(spec: &Spec, destroys: &[PathBuf]) -> Result<IoRun> {
+    let jobs = spec.io.jobs(spec.load.seed)?;
+    let options = RunOptions {
+        read_only: spec.io.read_only,
+        destroy: destroys.to_vec(),
+        prepare: spec.io.prepare,
+        ..RunOptions::default()
+    };
+    Ok(IoRun::prepare(jobs, options)?)
+}
+
+/// Nobody looks at what the jobs tell beside the run's events.
+pub(crate) struct Unseen;
+
+impl Watcher for Unseen {
+    fn event(&mut self, _event: &IoEvent<'_>) {}
 }
 
 /// Makes the data if it is not there and looks at it; what the result's reader has to know is added to `notes`.

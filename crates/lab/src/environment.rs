@@ -1,6 +1,7 @@
 //! Everything about a run's surroundings that could decide its figures.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use kelvin_database::{Engine, EngineKind, Fingerprint, Session};
 use kelvin_observe::host::{Filesystem, Host};
@@ -31,15 +32,19 @@ pub struct Environment {
     pub kelvin: String,
     /// The host on which Kelvin ran. The database's own host is another when the target is remote.
     pub client_host: Host,
-    /// Which engine.
-    pub engine: EngineKind,
+    /// Which engine; none of a run without a database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineKind>,
     /// Where, without a password.
     pub target: String,
-    /// The database's version and settings.
-    pub database: Database,
+    /// The database's version and settings; none of a run without a database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<Database>,
     /// Bytes of the database before the load; none when it could not be told.
+    #[serde(default)]
     pub database_bytes: Option<u64>,
-    /// The file system under the database, when it is on this host.
+    /// The file system under the database, or under the first file of I/O jobs, when it is on this host.
+    #[serde(default)]
     pub data_filesystem: Option<Filesystem>,
 }
 
@@ -50,11 +55,24 @@ impl Environment {
         Ok(Self {
             kelvin: env!("CARGO_PKG_VERSION").into(),
             client_host: Host::read(),
-            engine: engine.kind(),
+            engine: Some(engine.kind()),
             target: engine.describe(),
-            database: engine.fingerprint(session)?.into(),
+            database: Some(engine.fingerprint(session)?.into()),
             database_bytes: engine.size(session).ok(),
             data_filesystem: data_directory.and_then(|path| Filesystem::of(&path)),
         })
+    }
+
+    /// Of a run without a database: of files and devices, the first of which lies at `path`.
+    pub fn of_files(target: String, path: Option<&Path>) -> Self {
+        Self {
+            kelvin: env!("CARGO_PKG_VERSION").into(),
+            client_host: Host::read(),
+            engine: None,
+            target,
+            database: None,
+            database_bytes: None,
+            data_filesystem: path.and_then(Filesystem::of),
+        }
     }
 }

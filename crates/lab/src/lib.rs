@@ -10,6 +10,7 @@ pub mod driver;
 pub mod environment;
 pub mod factor;
 pub mod find_max;
+pub mod io;
 pub mod observation;
 pub mod repeat;
 pub mod reset;

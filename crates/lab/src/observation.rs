@@ -1,5 +1,6 @@
 //! Observation beside a run: which watchers, and how what they see gets among the run's events.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kelvin_database::{Engine, EngineKind};
@@ -51,10 +52,7 @@ impl Watchers {
         if !plan.enabled {
             return found;
         }
-        let mut host = Config {
-            processes: vec![Process { name: "client".into(), pid: std::process::id(), children: false }],
-            ..Config::default()
-        };
+        let mut host = of_this_process();
         let interval = plan.interval.duration();
         match engine.map(|engine| (engine, engine.kind())) {
             Some((engine, EngineKind::Postgres)) => found.postgres(plan, (ours, loaded), engine, &mut host),
@@ -64,12 +62,27 @@ impl Watchers {
             }
             None => {}
         }
-        found.watchers.push(Box::new(HostWatcher::new(host, interval)));
+        found.host_and_endpoints(plan, host);
+        found
+    }
+
+    fn host_and_endpoints(&mut self, plan: &Observe, host: Config) {
+        let interval = plan.interval.duration();
+        self.watchers.push(Box::new(HostWatcher::new(host, interval)));
         for url in &plan.scrape {
             match ScrapeWatcher::new(url, interval) {
-                Ok(watcher) => found.watchers.push(Box::new(watcher)),
-                Err(error) => found.refuse("an endpoint", &error.to_string()),
+                Ok(watcher) => self.watchers.push(Box::new(watcher)),
+                Err(error) => self.refuse("an endpoint", &error.to_string()),
             }
+        }
+    }
+
+    /// The same beside I/O jobs: the host and this process, and the devices below `paths`.
+    pub(crate) fn beside_files(plan: &Observe, paths: &[PathBuf]) -> Self {
+        let mut found = Self::default();
+        if plan.enabled {
+            let paths = paths.iter().map(|path| ("data".to_owned(), path.clone())).collect();
+            found.host_and_endpoints(plan, Config { paths, ..of_this_process() });
         }
         found
     }
@@ -115,6 +128,14 @@ impl Watchers {
 
     fn refuse(&mut self, what: &str, why: &str) {
         self.refused.push(Absent { what: what.into(), why: why.into() });
+    }
+}
+
+/// The host with this process, before it is known what else is of interest.
+fn of_this_process() -> Config {
+    Config {
+        processes: vec![Process { name: "client".into(), pid: std::process::id(), children: false }],
+        ..Config::default()
     }
 }
 

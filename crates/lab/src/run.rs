@@ -28,6 +28,9 @@ pub enum RunError {
     /// The database refused.
     #[error(transparent)]
     Database(#[from] Error),
+    /// The I/O jobs cannot be run.
+    #[error(transparent)]
+    Storage(#[from] kelvin_storage::Error),
     /// The operating system refused something that the run needs.
     #[error("{0}")]
     Start(String),

@@ -514,6 +514,14 @@ pub enum Event {
     MaximumRate(MaximumRate),
     /// Resources were cut in turn.
     Squeeze(Squeeze),
+    /// What a run of I/O jobs knows beside its counts.
+    Storage {
+        /// What it is: "facts" is what was seen of files, devices and host around the run, "jobs" the list of
+        /// [`crate::storage::JobLine`], "result" the whole result as fio's JSON+ has it.
+        what: String,
+        /// The same as JSON.
+        body: serde_json::Value,
+    },
     /// The run ended.
     Finished {
         /// How.

@@ -49,6 +49,19 @@ impl Histogram {
         self.sum += u128::from(latency);
     }
 
+    /// Adds values that were counted by bins elsewhere: a value for each bin and how many it stands for, and the exact
+    /// sum of what was counted.
+    pub fn add_counted(&mut self, values: impl IntoIterator<Item = (Nanos, u64)>, sum: u128) {
+        for (value, count) in values {
+            if value > MAX_LATENCY {
+                self.clamped += count;
+            }
+            let counts = self.counts.get_or_insert_with(buckets);
+            counts.saturating_record_n(value.clamp(1, MAX_LATENCY), count);
+        }
+        self.sum += sum;
+    }
+
     /// Adds all values of `other`.
     pub fn add(&mut self, other: &Self) {
         if let Some(counts) = &other.counts {
@@ -198,6 +211,19 @@ mod tests {
         let p999 = histogram.percentile(99.9).unwrap() as f64;
         assert!((p999 - 9_990_000.0).abs() / 9_990_000.0 < 0.001, "{p999}");
         assert_eq!(histogram.mean().unwrap(), 5_000_500.0, "the mean is exact");
+    }
+
+    #[test]
+    fn what_was_counted_elsewhere_is_as_if_it_had_been_recorded() {
+        let (mut one, mut other) = (Histogram::new(), Histogram::new());
+        for (value, count) in [(0, 2_u64), (1000, 30), (MAX_LATENCY + 1, 1)] {
+            (0..count).for_each(|_| one.record(value));
+            other.add_counted([(value, count)], u128::from(value) * u128::from(count));
+        }
+        assert_eq!(one.summary(), other.summary());
+        assert_eq!((one.clamped(), one.sum()), (other.clamped(), other.sum()));
+        other.add_counted([], 0);
+        assert_eq!(other.count(), 33);
     }
 
     #[test]

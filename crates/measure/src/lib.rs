@@ -15,6 +15,7 @@ mod random;
 mod recorder;
 mod squeeze;
 mod stop;
+pub mod storage;
 
 pub use clock::{Clock, Nanos};
 pub use collector::{Collector, Totals, second_from};

@@ -125,7 +125,8 @@ impl State {
             | Event::Check { .. }
             | Event::Scalability(_)
             | Event::MaximumRate(_)
-            | Event::Squeeze(_) => {}
+            | Event::Squeeze(_)
+            | Event::Storage { .. } => {}
         }
     }
 

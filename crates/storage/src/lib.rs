@@ -13,15 +13,17 @@ pub mod event;
 mod io;
 pub mod job;
 pub mod jobfile;
-mod layout;
+pub mod layout;
 pub mod log;
 pub mod message;
 mod moments;
+pub mod output;
 pub mod probe;
 pub mod result;
 pub mod stream;
 mod target;
 pub mod tick;
+pub mod vioperf;
 pub mod worker;
 
 pub use bins::{BINS, BinSums, Bins, bin, middle};

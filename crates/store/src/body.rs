@@ -28,6 +28,7 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::Scalability(_) => "scalability",
         Event::MaximumRate(_) => "maximum-rate",
         Event::Squeeze(_) => "squeeze",
+        Event::Storage { .. } => "storage",
         Event::Finished { .. } => "finished",
     }
 }
@@ -55,6 +56,7 @@ enum Body {
     Scalability(Scalability),
     MaximumRate(MaximumRate),
     Squeeze(Squeeze),
+    Storage { what: String, body: serde_json::Value },
     Finished { status: Status, error: Option<String> },
 }
 
@@ -105,6 +107,7 @@ impl From<Body> for Event {
             Body::Scalability(fit) => Self::Scalability(fit),
             Body::MaximumRate(found) => Self::MaximumRate(found),
             Body::Squeeze(found) => Self::Squeeze(found),
+            Body::Storage { what, body } => Self::Storage { what, body },
             Body::Finished { status, error } => Self::Finished { status, error },
         }
     }

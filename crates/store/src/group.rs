@@ -33,6 +33,8 @@ pub enum GroupKind {
     Ab,
     /// The cells of a study.
     Study,
+    /// The cells of a sweep over the options of I/O jobs.
+    Sweep,
 }
 
 impl GroupKind {
@@ -42,6 +44,7 @@ impl GroupKind {
             Self::Repeat => "repeat",
             Self::Ab => "ab",
             Self::Study => "study",
+            Self::Sweep => "sweep",
         }
     }
 }
@@ -188,8 +191,8 @@ impl Store {
         let to = |e| Error::sqlite(self.path(), e);
         let damaged = |what: &str| Error::damaged(self.path(), what);
         let kind: String = row.get(1).map_err(to)?;
-        let kind =
-            [GroupKind::Repeat, GroupKind::Ab, GroupKind::Study].into_iter().find(|k| k.as_str() == kind);
+        let known = [GroupKind::Repeat, GroupKind::Ab, GroupKind::Study, GroupKind::Sweep];
+        let kind = known.into_iter().find(|k| k.as_str() == kind);
         let body: String = row.get(4).map_err(to)?;
         Ok(StoredGroup {
             id: GroupId(row.get(0).map_err(to)?),

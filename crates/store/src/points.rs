@@ -192,6 +192,14 @@ impl StoredRun {
         })
     }
 
+    /// What a run of I/O jobs kept beside its counts, by its name; the last of several.
+    pub fn storage(&self, wanted: &str) -> Option<&serde_json::Value> {
+        self.events.iter().rev().find_map(|(_, event)| match event {
+            Event::Storage { what, body } if what == wanted => Some(body),
+            _ => None,
+        })
+    }
+
     /// The outcome of a search for the highest rate.
     pub fn maximum_rate(&self) -> Option<&MaximumRate> {
         self.events.iter().rev().find_map(|(_, event)| match event {

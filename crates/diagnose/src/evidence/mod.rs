@@ -41,6 +41,7 @@ pub struct Evidence {
     built: bool,
     latest: Nanos,
     finished: bool,
+    storage: Option<kelvin_storage::probe::Facts>,
     /// The newest complete run of the same workload on the same target before this one, when there is one.
     pub earlier: Option<Box<Evidence>>,
 }
@@ -86,6 +87,10 @@ impl Evidence {
             }
             Event::Scalability(found) => self.scalability = Some(found.clone()),
             Event::Observed(observation) => self.observed(observation),
+            // What an older or a newer Kelvin wrote, and cannot be read here, is no evidence.
+            Event::Storage { what, body } if what == "facts" => {
+                self.storage = serde_json::from_value(body.clone()).ok();
+            }
             Event::Finished { .. } => self.finished = true,
             _ => {}
         }
@@ -318,6 +323,16 @@ impl Evidence {
     /// Every place that is known.
     pub fn places(&self) -> &[PlaceOf] {
         &self.places
+    }
+
+    /// What was seen of the files, the devices and the host around a run of I/O jobs.
+    pub fn storage(&self) -> Option<&kelvin_storage::probe::Facts> {
+        self.storage.as_ref()
+    }
+
+    /// Whether it is a run of I/O jobs, of which the findings about databases say nothing.
+    pub fn is_io(&self) -> bool {
+        self.context.workload == "io"
     }
 
     /// What could not be seen.

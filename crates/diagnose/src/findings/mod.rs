@@ -99,6 +99,9 @@ const KNOWN: &[About] = &[
     unseen::ABOUT,
 ];
 
+/// Those that say something about a run without a database, too.
+const OF_ANY_LOAD: [&str; 4] = ["steal", "machine-changed", "swapping", "memory-pressure"];
+
 /// Every finding that is known.
 pub fn all() -> &'static [About] {
     KNOWN
@@ -106,8 +109,10 @@ pub fn all() -> &'static [About] {
 
 /// What the evidence shows, the most severe first, otherwise in the order of [`all`].
 pub fn find(evidence: &Evidence) -> Vec<Finding> {
-    let mut found: Vec<Finding> = KNOWN.iter().flat_map(|about| (about.look)(evidence)).collect();
+    let asked = KNOWN.iter().filter(|about| !evidence.is_io() || OF_ANY_LOAD.contains(&about.id));
+    let mut found: Vec<Finding> = asked.flat_map(|about| (about.look)(evidence)).collect();
     causes::settle(&mut found);
+    found.extend(evidence.storage().map(crate::io_findings).unwrap_or_default());
     found.sort_by_key(|finding| finding.severity);
     found
 }

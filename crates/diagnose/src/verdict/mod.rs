@@ -27,7 +27,8 @@ const EACH: f64 = SHARE / 2.0;
 const PACED: f64 = 0.25;
 
 /// Findings that make the figure one of something else than the database.
-const VOIDING: [&str; 8] = [
+const VOIDING: [&str; 9] = [
+    "io-not-steady",
     "client-saturated",
     "steal",
     "noisy-neighbour",
@@ -111,6 +112,10 @@ pub struct Verdict {
 pub fn verdict(evidence: &Evidence, point: u32) -> Option<Verdict> {
     evidence.window(point)?;
     let of = evidence.point(point)?;
+    if evidence.is_io() {
+        // What limits I/O jobs is said by their own findings: there are no sessions whose waits could be looked at.
+        return None;
+    }
     let model = time::model(evidence, of);
     let witnesses = model.as_ref().map(|model| {
         let leading = model.shares.first().map_or(Class::Other, |(class, _)| *class);

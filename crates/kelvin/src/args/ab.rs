@@ -150,7 +150,7 @@ impl AbArgs {
                     name(index)
                 );
             }
-            if spec.load.is_open_loop() != first.load.is_open_loop() {
+            if spec.is_open_loop() != first.is_open_loop() {
                 bail!(
                     "one of {} and {} has a rate and the other none: the throughput of the one is asked for, that of \
                      the other found out",

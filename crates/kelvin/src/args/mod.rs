@@ -4,6 +4,7 @@ mod ab;
 mod doctor;
 mod familiar;
 mod history;
+pub(crate) mod io;
 mod language;
 mod load;
 mod observation;
@@ -20,6 +21,7 @@ mod squeeze;
 mod study;
 mod study_analysis;
 mod tproc_c;
+mod vioperf;
 mod words;
 mod workload;
 
@@ -32,6 +34,7 @@ use kelvin_lab::Spec;
 pub(crate) use ab::AbArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryPlace};
+pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use server::{ProfileArgs, ServerCommand};
@@ -41,6 +44,7 @@ pub(crate) use study::{
     FolderArgs, ForkArgs, ListArgs, NewArgs, PlanArgs, RecoverArgs, StudyCommand, StudyFolder, StudyRunArgs,
 };
 pub(crate) use study_analysis::{AnalyzeArgs, StudyReportArgs};
+pub(crate) use vioperf::{Required, VioperfArgs};
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
 /// The command line.
@@ -88,6 +92,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Put a load on a database and measure it
     Run(RunArgs),
+    /// Drive files and block devices with fio's job files and options, and measure them
+    Io(Box<IoArgs>),
     /// Put a load on a database and cut its resources in turn: what does the throughput wait for?
     Squeeze(SqueezeArgs),
     /// Run two or more specifications in turn, in blocks, and tell their ratio
@@ -129,6 +135,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Watch this machine, and a database's part of it, without a load
     Observe(ObserveArgs),
+    /// Measure whether storage is fast enough for a column store: MB/s for each core, by vioperf's four tests
+    Vioperf(VioperfArgs),
     /// Print the completions for a shell
     Completions {
         /// The shell

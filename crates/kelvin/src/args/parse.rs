@@ -16,7 +16,8 @@ pub(crate) fn parse() -> Result<Cli> {
     parse_words(std::env::args_os().collect())
 }
 
-fn parse_words(mut words: Vec<OsString>) -> Result<Cli> {
+fn parse_words(words: Vec<OsString>) -> Result<Cli> {
+    let mut words = super::io::arrange(words);
     let mut cli = try_parse(&words)?;
     let Some(command) = takes_file(&mut cli) else { return Ok(cli) };
     let Some(other) = command.other() else { return Ok(cli) };
@@ -53,15 +54,18 @@ fn read(word: &OsStr, known: &[WorkloadName]) -> Result<Spec> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sql")) {
         bail!("{shown} is no specification; for SQL of your own: kelvin run script {shown}");
     }
-    let tableless = || {
+    let tableless = |workload: WorkloadName| {
         format!(
-            "the workload \"script\" has no tables of kelvin's: there is nothing to build, to check or to drop; there \
+            "the workload \"{}\" has no tables of kelvin's: there is nothing to build, to check or to drop; there \
              are {}",
+            workload.as_str(),
             names(known)
         )
     };
-    if shown == WorkloadName::Script.as_str() && !known.contains(&WorkloadName::Script) {
-        bail!(tableless());
+    for other in [WorkloadName::Script, WorkloadName::Io] {
+        if shown == other.as_str() && !known.contains(&other) {
+            bail!(tableless(other));
+        }
     }
     if !shown.contains(['/', '.']) && !path.exists() {
         bail!(
@@ -71,12 +75,12 @@ fn read(word: &OsStr, known: &[WorkloadName]) -> Result<Spec> {
     }
     let spec = Spec::read(path)?;
     if !known.contains(&spec.workload) {
-        bail!(tableless());
+        bail!(tableless(spec.workload));
     }
     Ok(spec)
 }
 
-/// "tproc-c, pgbench and script".
+/// "tproc-c, pgbench, script and io".
 fn names(workloads: &[WorkloadName]) -> String {
     let names: Vec<&str> = workloads.iter().map(|workload| workload.as_str()).collect();
     match names.split_last() {

@@ -3,24 +3,33 @@
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use kelvin_diagnose::KEY_FIGURES;
+use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES};
 use kelvin_lab::repeat::{Plan, Until};
+use kelvin_lab::spec::WorkloadName;
 use kelvin_lab::{Spec, bench};
 
 /// What runs can be judged by.
 pub(super) fn measures() -> PossibleValuesParser {
-    ["nopm", "tps"].into_iter().chain(KEY_FIGURES).into()
+    ["nopm", "tps", "iops"].into_iter().chain(KEY_FIGURES).chain(["bandwidth"]).into()
 }
 
 /// Refuses the headline of another workload, which would be missed after the last run only.
 pub(super) fn refuse_other_headline(measure: Option<&str>, spec: &Spec) -> Result<()> {
     let headline = spec.workload.headline();
     match measure {
-        Some(other @ ("nopm" | "tps")) if other != headline => {
+        Some(other @ ("nopm" | "tps" | "iops")) if other != headline => {
             bail!("--measure {other}: the headline of {} is {headline}", spec.workload.as_str())
+        }
+        Some(figure) if figure != headline && !figures(spec).contains(&figure) => {
+            bail!("--measure {figure}: {} has no such figure", spec.workload.as_str())
         }
         _ => Ok(()),
     }
+}
+
+/// The figures of a workload beside its headline.
+fn figures(spec: &Spec) -> &'static [&'static str] {
+    if spec.workload == WorkloadName::Io { &IO_FIGURES } else { &KEY_FIGURES }
 }
 
 /// How often a run is repeated.

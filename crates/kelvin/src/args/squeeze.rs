@@ -87,6 +87,9 @@ impl SqueezeArgs {
 
     /// Refuses a run that cannot be squeezed.
     pub(crate) fn suits(spec: &Spec) -> Result<()> {
+        if spec.workload == WorkloadName::Io {
+            bail!("a squeeze cuts what a database has; I/O jobs have none");
+        }
         let load = &spec.load;
         if load.is_open_loop() || load.transactions.is_some() || load.points().len() != 1 {
             bail!(

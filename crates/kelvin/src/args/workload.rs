@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -13,7 +14,7 @@ use kelvin_lab::repeat::Plan;
 use kelvin_lab::spec::WorkloadName;
 
 use super::load::LoadArgs;
-use super::{Flags, HistoryPlace, pgbench, script, tproc_c};
+use super::{Flags, HistoryPlace, io, pgbench, script, tproc_c};
 
 /// `kelvin run`.
 #[derive(Debug, Args)]
@@ -46,6 +47,8 @@ enum RunWorkload {
     Pgbench(Box<pgbench::RunArgs>),
     /// Your own SQL on your own tables: tps
     Script(Box<script::RunArgs>),
+    /// Jobs in fio's language on files and block devices: IOPS
+    Io(Box<io::RunArgs>),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
 }
@@ -151,6 +154,7 @@ impl RunArgs {
             RunWorkload::TprocC(flags) => spec(file, WorkloadName::TprocC, &**flags),
             RunWorkload::Pgbench(flags) => spec(file, WorkloadName::Pgbench, &**flags),
             RunWorkload::Script(flags) => spec(file, WorkloadName::Script, &**flags),
+            RunWorkload::Io(flags) => spec(file, WorkloadName::Io, &**flags),
             RunWorkload::Other(words) => unknown(words),
         }
     }
@@ -161,7 +165,7 @@ impl RunArgs {
         let flag = match &self.workload {
             RunWorkload::Pgbench(flags) => flags.language.allow_shell,
             RunWorkload::Script(flags) => flags.language.allow_shell,
-            RunWorkload::TprocC(_) | RunWorkload::Other(_) => false,
+            RunWorkload::TprocC(_) | RunWorkload::Io(_) | RunWorkload::Other(_) => false,
         };
         if self.file.is_some() && !flag { refuse_shell(spec) } else { Ok(()) }
     }
@@ -176,6 +180,7 @@ impl RunArgs {
             RunWorkload::TprocC(flags) => Some(&flags.load),
             RunWorkload::Pgbench(flags) => Some(&flags.load),
             RunWorkload::Script(flags) => Some(&flags.load),
+            RunWorkload::Io(flags) => Some(&flags.flags.load),
             RunWorkload::Other(_) => None,
         }
     }
@@ -220,7 +225,15 @@ impl RunArgs {
         match &self.workload {
             RunWorkload::Pgbench(flags) => flags.familiar.notes(),
             RunWorkload::Script(flags) => flags.familiar.notes(),
-            RunWorkload::TprocC(_) | RunWorkload::Other(_) => Vec::new(),
+            RunWorkload::TprocC(_) | RunWorkload::Io(_) | RunWorkload::Other(_) => Vec::new(),
+        }
+    }
+
+    /// Block devices that may be written although they hold something.
+    pub(crate) fn destroys(&self) -> &[PathBuf] {
+        match &self.workload {
+            RunWorkload::Io(flags) => &flags.flags.i_know_it_destroys,
+            _ => &[],
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use kelvin_lab::repeat::{Row, Steady};
-use kelvin_lab::spec::ResetHow;
+use kelvin_lab::spec::{ResetHow, WorkloadName};
 use kelvin_lab::{Spec, ab, repeat};
 use kelvin_measure::event::Status;
 use kelvin_store::{GroupId, GroupKind, RunId, RunSummary, Store, StoredGroup};
@@ -43,6 +43,8 @@ pub(super) fn show(store: &Store, group: &str, json: bool) -> Result<Code> {
         (GroupKind::Repeat, true) => out::line(&super::repeat::json(store, &group)?.to_string())?,
         (GroupKind::Ab, false) => out::write(&super::ab::text(store, &group)?)?,
         (GroupKind::Ab, true) => out::line(&super::ab::json(store, &group)?.to_string())?,
+        (GroupKind::Sweep, false) => out::write(&super::io::sweep_text(store, &group)?)?,
+        (GroupKind::Sweep, true) => out::line(&super::io::sweep_json(store, &group)?.to_string())?,
         (GroupKind::Study, _) => {
             let name = group.info.name.as_deref().unwrap_or("DIR");
             bail!(
@@ -151,6 +153,7 @@ fn answer(group: &StoredGroup, rows: &[Row]) -> Result<String> {
         }
         GroupKind::Ab => super::ab::in_short(&ab::Summary::of(&plan::<ab::Plan>(group)?, rows)),
         GroupKind::Study => "see kelvin study".into(),
+        GroupKind::Sweep => super::io::sweep_in_short(rows),
     })
 }
 
@@ -158,7 +161,7 @@ fn answer(group: &StoredGroup, rows: &[Row]) -> Result<String> {
 /// every second of every run. A figure that is not there is read.
 fn rows(store: &Store, group: &StoredGroup, runs: &BTreeMap<RunId, RunSummary>) -> Result<Vec<Row>> {
     let judged = group.info.body.get("figure").and_then(serde_json::Value::as_str);
-    if judged.is_some() && group.info.kind != GroupKind::Study {
+    if judged.is_some() && matches!(group.info.kind, GroupKind::Repeat | GroupKind::Ab) {
         return Ok(repeat::rows(store, group.id)?);
     }
     let row = |member: kelvin_store::Member| {
@@ -198,6 +201,12 @@ fn table(listed: &[Listed]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Whether its runs are of I/O jobs, which have no database that could be reset.
+pub(super) fn is_io(store: &Store, group: &StoredGroup) -> Result<bool> {
+    let Some(first) = store.members(group.id)?.into_iter().next() else { return Ok(false) };
+    Ok(store.runs()?.iter().any(|run| run.id == first.run && run.workload == WorkloadName::Io.as_str()))
 }
 
 /// "run 7: TPROC-C …" of the first run of a group, or that there is none.

@@ -53,10 +53,8 @@ fn read(path: &Path) -> Result<String> {
 fn explained(parsed: &[(String, Parsed)], width: usize) -> String {
     let mut text = String::new();
     // Of dumps at intervals the last has everything that those before it have.
-    let last: Vec<(&str, &IoResult)> = parsed
-        .iter()
-        .filter_map(|(name, parsed)| Some((name.as_str(), parsed.results.last()?)))
-        .collect();
+    let last: Vec<(&str, &IoResult)> =
+        parsed.iter().filter_map(|(name, parsed)| Some((name.as_str(), parsed.results.last()?))).collect();
     if last.len() > 1 {
         text.push_str(&compared::compared(&last));
         text.push('\n');

@@ -10,6 +10,8 @@ mod drop;
 mod gate;
 mod groups;
 mod history;
+pub(crate) mod io;
+mod io_explain;
 mod observe;
 mod repeat;
 mod report;
@@ -21,9 +23,11 @@ mod show;
 pub(crate) mod snapshot;
 pub(crate) mod squeeze;
 mod study;
+mod vioperf;
 mod workload;
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use kelvin_database::Engine;
@@ -32,13 +36,15 @@ use kelvin_workload::Workload;
 pub(crate) use workload::Chosen;
 
 use crate::args::{Cli, Command};
-use crate::exit::{Code, Stopped};
+use crate::exit::Stopped;
 
 /// Runs what was asked for.
-pub(crate) fn run(cli: Cli) -> Result<Code> {
+pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     let global = &cli.global;
-    match cli.command {
+    let code = match cli.command {
         Command::Run(args) => run::run(&args, global),
+        // Its exit codes are fio's.
+        Command::Io(args) => return Ok(io::io(&args, global)),
         Command::Squeeze(args) => squeeze::squeeze(&args, global),
         Command::Ab(args) => ab::ab(&args, global),
         Command::Groups(args) => groups::groups(&args, global),
@@ -56,9 +62,11 @@ pub(crate) fn run(cli: Cli) -> Result<Code> {
         Command::Study(command) => study::study(&command, global),
         Command::Doctor(args) => doctor::doctor(&args, global),
         Command::Observe(args) => observe::observe(&args, global),
+        Command::Vioperf(args) => vioperf::run(&args, global),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),
-    }
+    }?;
+    Ok(code.into())
 }
 
 /// Refuses a database that does not hold the workload's complete data.

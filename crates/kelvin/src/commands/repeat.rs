@@ -1,12 +1,14 @@
 //! `kelvin run … --repeat`: the same run again and again.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use kelvin_lab::analysis::words::count;
 use kelvin_lab::repeat::{self, Answer, Drift, Ended, Missing, Named, Plan, Progress, Row, Spread, Summary};
-use kelvin_lab::spec::ResetHow;
+use kelvin_lab::spec::{ResetHow, WorkloadName};
 use kelvin_lab::study::duration;
 use kelvin_lab::{BenchError, Spec};
 use kelvin_report::figure::significant;
@@ -14,22 +16,28 @@ use kelvin_store::{GroupKind, NewGroup, Store, StoredGroup};
 use serde_json::{Value, json};
 
 use super::groups;
-use crate::args::{Global, HistoryPlace, RunArgs};
+use crate::args::{Global, HistoryPlace};
 use crate::exit::{self, Code, Stopped};
 use crate::measure::{Metrics, StoreBench};
 use crate::{live, out, place, signal};
 
+/// What the flags say of runs that are repeated.
+pub(super) struct Often<'a> {
+    /// Events on standard output, and nothing else there.
+    pub(super) json: bool,
+    /// Where they are shown to Prometheus.
+    pub(super) metrics: Option<SocketAddr>,
+    /// Block devices that may be written although they hold something.
+    pub(super) destroys: &'a [PathBuf],
+    /// Where they are kept in the history.
+    pub(super) history: Option<HistoryPlace>,
+}
+
 /// Repeats the run and prints what came of it.
-pub(super) fn repeat(
-    args: &RunArgs,
-    spec: &Spec,
-    plan: &Plan,
-    history: Option<HistoryPlace>,
-    global: &Global,
-) -> Result<Code> {
+pub(super) fn repeat(often: Often<'_>, spec: &Spec, plan: &Plan, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, args.json());
-    let metrics = args.metrics().map(Metrics::start).transpose()?;
+    let mut live = live::for_run(global.quiet, often.json);
+    let metrics = often.metrics.map(Metrics::start).transpose()?;
     let store_path = place::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
     let group = store.begin_group(&NewGroup {
@@ -40,13 +48,15 @@ pub(super) fn repeat(
     })?;
     live.say(&planned(plan, spec, group.0));
     let words = |progress: &Progress<'_>| told(progress, plan);
-    let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics).in_history(history);
+    let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics)
+        .in_history(often.history)
+        .destroying(often.destroys);
     let ran = repeat::run(plan, spec, group, &mut bench, &words);
     drop(bench);
     let ended = ended(ran.map(|ran| ran.ended))?;
 
     let group = groups::find_again(&store, group)?;
-    if args.json() {
+    if often.json {
         out::line(&self::json(&store, &group)?.to_string())?;
     } else {
         out::write(&text(&store, &group)?)?;
@@ -101,6 +111,7 @@ fn planned(plan: &Plan, spec: &Spec, group: i64) -> String {
         format!("{} runs", plan.runs)
     };
     let reset = match spec.reset.how {
+        _ if spec.workload == WorkloadName::Io => String::new(),
         ResetHow::None => format!("; the data are not reset between them ({HOW_TO_RESET})"),
         how => format!("; reset before each: {how}"),
     };
@@ -109,10 +120,7 @@ fn planned(plan: &Plan, spec: &Spec, group: i64) -> String {
 
 /// "about 2 min for the load alone", from the specification.
 pub(super) fn at_least(spec: &Spec, runs: u32) -> String {
-    if spec.load.transactions.is_some() {
-        return "how long they take is known after the first".into();
-    }
-    let each = spec.load.ramp_up.duration() + spec.load.duration.duration();
+    let Some(each) = spec.planned() else { return "how long they take is known after the first".into() };
     format!("about {} for the load alone", duration((each * runs).as_secs_f64()))
 }
 
@@ -178,7 +186,11 @@ pub(super) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = groups::of_what(store, group)?;
-    let reset = groups::in_words(&groups::resets(store, group)?, HOW_TO_RESET);
+    let reset = if groups::is_io(store, group)? {
+        "none: files and devices keep what the run before left".to_owned()
+    } else {
+        groups::in_words(&groups::resets(store, group)?, HOW_TO_RESET)
+    };
     Ok(format!("\ngroup {}{name}: {what}, {began}\n\n{}", group.id, page(&plan, &summary, &reset)))
 }
 

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kelvin_lab::Outcome;
 use kelvin_measure::event::Status;
 use kelvin_report::Report;
 use kelvin_store::{RunId, Store};
@@ -11,7 +10,7 @@ use kelvin_store::{RunId, Store};
 use crate::args::{Global, RunArgs, SqueezeArgs};
 use crate::exit::{Code, Kept};
 use crate::live::{self, Live, Tui};
-use crate::measure::{Metrics, StoreBench};
+use crate::measure::{Done, Metrics, StoreBench};
 use crate::{out, place, signal};
 
 /// Puts the load on and reports.
@@ -29,6 +28,9 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     args.refuse_shell_of_a_file(&spec)?;
     // The figures of a squeezed database are no part of its history.
     let history = if squeeze.is_some() { args.refuse_history()? } else { args.history()? };
+    if squeeze.is_some() {
+        SqueezeArgs::suits(&spec)?;
+    }
     kelvin_lab::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
     if let Some(plan) = args.repeat(&spec)? {
         if squeeze.is_some() {
@@ -36,7 +38,13 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
                 "a squeeze is made once: its own slices are its repetitions; leave --repeat and --until out"
             );
         }
-        return super::repeat::repeat(args, &spec, &plan, history, global);
+        let often = super::repeat::Often {
+            json: args.json(),
+            metrics: args.metrics(),
+            destroys: args.destroys(),
+            history,
+        };
+        return super::repeat::repeat(often, &spec, &plan, global);
     }
     let stop = signal::listen()?;
     let mut live: Box<dyn Live> = if args.tui() {
@@ -47,12 +55,13 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     let metrics = args.metrics().map(Metrics::start).transpose()?;
     let store_path = place::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
-    let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics).in_history(history);
+    let mut bench =
+        StoreBench::new(&store, &mut *live, &stop, metrics).in_history(history).destroying(args.destroys());
     let done = bench.run(&mut spec, args.notes(), squeeze, None)?;
     drop(bench);
 
     show(&store, &store_path, done.id, args).context(Kept)?;
-    Ok(code(&done.outcome))
+    Ok(code(&done))
 }
 
 /// Prints the stored run and writes its page.
@@ -80,12 +89,12 @@ fn write_report(store: &Path, id: RunId, report: &Report) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn code(outcome: &Outcome) -> Code {
-    match outcome.status {
+fn code(done: &Done) -> Code {
+    match done.status {
         Status::Interrupted => Code::Interrupted,
         Status::Failed | Status::Partial => Code::Aborted,
-        Status::Complete if !outcome.is_valid() => Code::NotValid,
-        Status::Complete if outcome.failed() > 0 => Code::WithErrors,
+        Status::Complete if !done.valid => Code::NotValid,
+        Status::Complete if done.failed > 0 => Code::WithErrors,
         Status::Complete => Code::Success,
     }
 }

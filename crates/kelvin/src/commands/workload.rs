@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use kelvin_database::Engine;
 use kelvin_lab::Spec;
 use kelvin_lab::spec::WorkloadName;
@@ -24,6 +24,7 @@ impl Chosen {
             WorkloadName::TprocC => Self::TprocC(TprocC::new(spec.tproc_c.clone())?),
             WorkloadName::Pgbench => Self::Pgbench(Pgbench::new(spec.pgbench.clone())?),
             WorkloadName::Script => Self::Pgbench(Pgbench::script(spec.script.clone().into())?),
+            WorkloadName::Io => bail!("I/O jobs run on files and devices, not on a database"),
         })
     }
 

@@ -3,6 +3,9 @@
 use kelvin_measure::event::{Arrivals, Part, Per, Phase, Role, Second, Series};
 use kelvin_measure::{Histogram, Nanos};
 
+/// The headline of I/O jobs, which have workers and not users.
+const IOPS: &str = "IOPS";
+
 /// What the line is made of, second by second.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Status {
@@ -87,7 +90,8 @@ impl Status {
         let (what, latency) =
             if self.arrivals.is_some() { ("response p95", &response) } else { ("p95", &service) };
         let p95 = latency.percentile(95.0).map_or("–".to_owned(), |nanos| milliseconds(nanos as f64));
-        let users = if self.users == 1 { "1 user".into() } else { format!("{} users", self.users) };
+        let who = if self.headline == IOPS { "worker" } else { "user" };
+        let users = if self.users == 1 { format!("1 {who}") } else { format!("{} {who}s", self.users) };
         let errors =
             if self.errors == 1 { "1 error".into() } else { format!("{} errors", grouped(self.errors)) };
         let pace =

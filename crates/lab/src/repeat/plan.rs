@@ -74,5 +74,5 @@ impl Plan {
 /// The figure by which runs are judged when nobody names one: the throughput of a closed loop; of an open loop, whose
 /// throughput was asked for, the 99th percentile of the response times.
 pub(crate) fn judged(spec: &Spec) -> Option<String> {
-    spec.load.is_open_loop().then(|| "p99".to_owned())
+    spec.is_open_loop().then(|| "p99".to_owned())
 }

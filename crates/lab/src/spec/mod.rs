@@ -1,6 +1,7 @@
 //! What to run, as a file says it and as the command line says it: one type for both, so that neither can say
 //! what the other cannot.
 
+mod io;
 mod observe;
 mod rate;
 mod reset;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::Process;
 use crate::find_max::Search;
 
+pub use io::{IoOptions, Setting};
 pub use observe::Observe;
 pub use rate::Rates;
 pub use reset::{Reset, ResetHow, Step};
@@ -67,6 +69,9 @@ pub struct Spec {
     /// The user's own scripts.
     #[serde(default)]
     pub script: ScriptOptions,
+    /// I/O jobs in fio's language.
+    #[serde(default)]
+    pub io: IoOptions,
 }
 
 /// A specification as a file shows it: with the table of its own workload only.
@@ -91,6 +96,22 @@ struct Shown<'a> {
     script: Option<&'a ScriptOptions>,
 }
 
+/// A specification of I/O jobs as a file shows it: they have no database, and their own text says how the load is put on.
+#[derive(Serialize)]
+struct ShownIo<'a> {
+    workload: WorkloadName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    load: OnlySeed,
+    observe: &'a Observe,
+    io: &'a IoOptions,
+}
+
+#[derive(Serialize)]
+struct OnlySeed {
+    seed: u64,
+}
+
 /// The workloads of this build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -101,17 +122,20 @@ pub enum WorkloadName {
     Pgbench,
     /// The user's own scripts on the user's own tables.
     Script,
+    /// I/O jobs in fio's language, on files and block devices.
+    Io,
 }
 
 impl WorkloadName {
     /// Every workload.
-    pub const ALL: [Self; 3] = [Self::TprocC, Self::Pgbench, Self::Script];
+    pub const ALL: [Self; 4] = [Self::TprocC, Self::Pgbench, Self::Script, Self::Io];
 
     /// The id of its headline figure.
     pub fn headline(self) -> &'static str {
         match self {
             Self::TprocC => "nopm",
             Self::Pgbench | Self::Script => "tps",
+            Self::Io => "iops",
         }
     }
 
@@ -121,13 +145,15 @@ impl WorkloadName {
             Self::TprocC => "tproc-c",
             Self::Pgbench => "pgbench",
             Self::Script => "script",
+            Self::Io => "io",
         }
     }
 
     /// The database when nobody names one: the embedded one wherever it can carry the workload.
     fn target(self) -> TargetName {
         match self {
-            Self::TprocC | Self::Script => TargetName::default(),
+            // I/O jobs name their own files, and have no use for it.
+            Self::TprocC | Self::Script | Self::Io => TargetName::default(),
             Self::Pgbench => TargetName::managed_postgres(),
         }
     }
@@ -340,6 +366,7 @@ impl Spec {
             tproc_c: tproc_c::Options::default(),
             pgbench: pgbench::Options::default(),
             script: ScriptOptions::default(),
+            io: IoOptions::default(),
         }
     }
 
@@ -353,11 +380,16 @@ impl Spec {
             return Err(SpecError::Parse { path: shown, message });
         }
         let text = std::fs::read_to_string(path).map_err(read)?;
-        Self::parse(&text, &shown)
+        Self::parse_in(&text, &shown, path.parent().unwrap_or(Path::new("")))
     }
 
     /// Parses the text of a file; `name` stands in the errors.
     pub fn parse(text: &str, name: &str) -> Result<Self, SpecError> {
+        Self::parse_in(text, name, Path::new(""))
+    }
+
+    /// The same of a file in `directory`, where files that it names are looked for.
+    pub fn parse_in(text: &str, name: &str, directory: &Path) -> Result<Self, SpecError> {
         let refused = |error: toml::de::Error| SpecError::Parse {
             path: name.into(),
             // The message repeats the line, and the line may hold the password that it is refused for.
@@ -374,6 +406,7 @@ impl Spec {
             let message = format!("[{other}] says nothing about a run of the workload \"{workload}\"");
             return Err(SpecError::Parse { path: name.into(), message });
         }
+        spec.io.resolve(directory).map_err(|message| SpecError::Parse { path: name.into(), message })?;
         spec.validate()?;
         Ok(spec)
     }
@@ -397,16 +430,66 @@ impl Spec {
                 "more than {LONGEST_SCRIPTS} bytes of scripts are not supported"
             )));
         }
+        if self.workload == WorkloadName::Io {
+            return self.validate_io().map_err(SpecError::Contradiction);
+        }
         let checked = match self.workload {
             WorkloadName::TprocC => tproc_c::TprocC::new(self.tproc_c.clone()).map(|_| ()),
             WorkloadName::Pgbench => pgbench::Pgbench::new(self.pgbench.clone()).map(|_| ()),
             WorkloadName::Script => pgbench::Pgbench::script(self.script.clone().into()).map(|_| ()),
+            WorkloadName::Io => Ok(()),
         };
         checked.map_err(|error| SpecError::Contradiction(format!("[{}] {error}", self.workload.as_str())))
     }
 
+    /// Refuses what says nothing about I/O jobs, whose own text says it.
+    fn validate_io(&self) -> Result<(), String> {
+        let own =
+            Self { load: Load { seed: self.load.seed, ..Load::default() }, ..Self::new(WorkloadName::Io) };
+        let refused = [
+            (
+                self.load != own.load,
+                "[load]",
+                "but for its seed: the job says how long, how deep and how fast it runs",
+            ),
+            (self.target != own.target, "target", ": the job names its files and devices"),
+            (self.reset != own.reset, "[reset]", ": there is no database to bring back"),
+            (self.build != own.build || self.check, "build or check", ": there are no tables"),
+        ];
+        if let Some((_, what, why)) = refused.iter().find(|(refused, _, _)| *refused) {
+            let space = if why.starts_with(':') { "" } else { " " };
+            return Err(format!("{what} says nothing about a run of I/O jobs{space}{why}"));
+        }
+        self.io.validate()
+    }
+
+    /// Whether arrivals have their own schedule.
+    pub fn is_open_loop(&self) -> bool {
+        if self.workload == WorkloadName::Io { self.io.is_open_loop() } else { self.load.is_open_loop() }
+    }
+
+    /// How long the load of a run of one point takes, ramp-up included; none where a number of transactions or an amount of
+    /// data decides.
+    pub fn planned(&self) -> Option<std::time::Duration> {
+        if self.workload == WorkloadName::Io {
+            return self.io.planned();
+        }
+        let by_time = self.load.transactions.is_none();
+        by_time.then(|| self.load.ramp_up.duration() + self.load.duration.duration())
+    }
+
     /// The file that says the same.
     pub fn to_toml(&self) -> String {
+        if self.workload == WorkloadName::Io {
+            let shown = ShownIo {
+                workload: self.workload,
+                label: self.label.as_deref(),
+                load: OnlySeed { seed: self.load.seed },
+                observe: &self.observe,
+                io: &self.io,
+            };
+            return toml::to_string(&shown).unwrap_or_default();
+        }
         let of = |workload| self.workload == workload;
         let shown = Shown {
             workload: self.workload,
@@ -468,7 +551,11 @@ mod tests {
     fn a_file_without_a_target_takes_its_workloads_own() {
         for workload in WorkloadName::ALL {
             let script = "[[script.scripts]]\nname = \"a\"\ntext = \"select 1\"\n";
-            let table = if workload == WorkloadName::Script { script } else { "" };
+            let table = match workload {
+                WorkloadName::Script => script,
+                WorkloadName::Io => "[io]\njob = \"[a]\\nioengine=null\\nsize=1m\"\n",
+                _ => "",
+            };
             let text = format!("workload = \"{}\"\n{table}", workload.as_str());
             let spec = Spec::parse(&text, "x").unwrap();
             assert_eq!(spec.target, Spec::new(workload).target);
@@ -479,6 +566,39 @@ mod tests {
     fn a_table_of_another_workload_is_refused() {
         let error = Spec::parse("workload = \"pgbench\"\n[tproc-c]\n", "x").unwrap_err().to_string();
         assert!(error.contains("[tproc-c]") && error.contains("pgbench"), "{error}");
+    }
+
+    #[test]
+    fn io_jobs_stand_in_the_file_whole_and_nothing_else_says_how_they_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let job = "[global]\nioengine=null\nsize=1m\n[a]\nrw=randread\n";
+        std::fs::write(path("a.fio"), job).unwrap();
+        let table = "[io]\nfile = \"a.fio\"\n[io.set]\niodepth = 4\nbs = \"8k\"\n";
+        std::fs::write(path("run.toml"), format!("workload = \"io\"\n{table}")).unwrap();
+        let spec = Spec::read(&path("run.toml")).unwrap();
+        assert_eq!(spec.io.job, job);
+        let printed = spec.to_toml();
+        assert_eq!(Spec::parse(&printed, "x").unwrap(), spec);
+        assert!(!printed.contains("target") && !printed.contains("users"), "{printed}");
+        let jobs = spec.io.jobs(1).unwrap();
+        assert_eq!((jobs.jobs[0].depth.depth, jobs.jobs[0].pattern.seed), (4, None));
+        assert_eq!(spec.io.jobs(7).unwrap().jobs[0].pattern.seed, Some(7));
+        for (more, expected) in [
+            ("[load]\nusers = 2\n", "the job says how long"),
+            ("[reset]\nhow = \"auto\"\n", "no database"),
+            ("[io]\njob = \"[a]\\nno_such_option=1\"\n", "no_such_option"),
+            ("[io]\n", "no job"),
+            ("[io]\nfile = \"none.fio\"\n", "none.fio"),
+        ] {
+            let text = if more.starts_with("[io]") {
+                format!("workload = \"io\"\n{more}")
+            } else {
+                format!("workload = \"io\"\n{more}[io]\njob = \"[a]\\nioengine=null\\nsize=1m\"\n")
+            };
+            let error = Spec::parse(&text, "x").unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
     }
 
     #[test]

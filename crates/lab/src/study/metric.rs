@@ -1,8 +1,8 @@
 //! The figures that a study may ask for.
 
-use kelvin_diagnose::KEY_FIGURES;
+use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES};
 
-use crate::spec::Spec;
+use crate::spec::{Spec, WorkloadName};
 
 /// Where the names of observed metrics begin; those of other hosts have an address and "/" before.
 const OBSERVED: [&str; 3] = ["host.", "postgres.", "sqlite."];
@@ -14,7 +14,12 @@ pub(super) fn headline(spec: &Spec) -> &'static str {
 
 /// Whether it is one of the key figures, and not an observed metric.
 pub(super) fn is_key_figure(spec: &Spec, id: &str) -> bool {
-    id == headline(spec) || KEY_FIGURES.contains(&id)
+    id == headline(spec) || figures(spec).contains(&id)
+}
+
+/// The key figures of a workload beside its headline.
+fn figures(spec: &Spec) -> &'static [&'static str] {
+    if spec.workload == WorkloadName::Io { &IO_FIGURES } else { &KEY_FIGURES }
 }
 
 /// Refuses what no run of this workload can have.
@@ -31,6 +36,6 @@ pub(super) fn known(spec: &Spec, id: &str) -> Result<(), String> {
         id.escape_debug(),
         spec.workload.as_str(),
         headline(spec),
-        KEY_FIGURES.join(", ")
+        figures(spec).join(", ")
     ))
 }

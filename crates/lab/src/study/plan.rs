@@ -140,12 +140,7 @@ impl Estimate {
         if let Some(run_seconds) = median(seconds) {
             return Self { run_seconds, measured: true };
         }
-        let load = &study.run.load;
-        let window = if load.transactions.is_some() {
-            BY_COUNT
-        } else {
-            load.ramp_up.duration().as_secs_f64() + load.duration.duration().as_secs_f64()
-        };
+        let window = study.run.planned().map_or(BY_COUNT, |planned| planned.as_secs_f64());
         Self { run_seconds: window + ALLOWANCE, measured: false }
     }
 

@@ -184,7 +184,7 @@ fn read_run(run: &Spanned<toml::Value>, source: Source<'_>, directory: &Path) ->
         toml::Value::Table(table) => {
             let _: Inline = toml::from_str(source.text).map_err(|error| source.refuse_all(error))?;
             let text = toml::to_string(table).map_err(|error| refuse(error.to_string()))?;
-            Spec::parse(&text, "[run]").map_err(|error| refuse(error.to_string()))?
+            Spec::parse_in(&text, "[run]", directory).map_err(|error| refuse(error.to_string()))?
         }
         _ => {
             return Err(refuse(

@@ -18,7 +18,8 @@ const CONFIDENCE: f64 = 0.95;
 pub(crate) const ADVISED: usize = 6;
 
 /// Key figures that the table has beside throughput and times, where they are known.
-pub(super) const RESOURCES: [&str; 5] = ["client-cpu", "server-cpu", "cpu", "server-instructions", "wal"];
+pub(super) const RESOURCES: [&str; 6] =
+    ["bandwidth", "client-cpu", "server-cpu", "cpu", "server-instructions", "wal"];
 
 /// One figure of both sides.
 #[derive(Debug, Clone, Serialize)]

@@ -150,6 +150,7 @@ pub fn render(report: &Report) -> Result<String> {
     let page = environment.get_template("page.html")?.render(context! {
         report => Value::from(Serde(report)),
         name => report.workload_name(),
+        who => if report.is_io() { "workers" } else { "virtual users" },
         best => Value::from(Serde(report.best())),
         started => report.started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         audits,

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use kelvin_diagnose::{Evidence, Finding};
 use kelvin_measure::event::{MaximumRate, Per, Phase, Scalability, Series, Squeeze, Status};
 use kelvin_measure::observation::Absent;
+use kelvin_measure::storage::JobLine;
 use kelvin_store::{Liveness, RunId, Store, StoredRun, verdict};
 use serde::Serialize;
 
@@ -33,6 +34,9 @@ pub use open_loop::ScheduleReport;
 pub use point::{PointReport, Precision};
 pub use second::{OpenSecond, SecondReport};
 pub use statements::{StatementRow, TransactionStatements};
+
+/// The name of the workload of I/O jobs.
+pub(crate) const IO: &str = "io";
 
 /// Version of the JSON schema. Raised when a field changes its meaning or goes; new fields do not raise it.
 pub const SCHEMA: &str = "kelvin-report/1";
@@ -86,6 +90,9 @@ pub struct Report {
     pub absent: Vec<Absent>,
     /// What fell silent while the run went on.
     pub lost: Vec<Absent>,
+    /// What each I/O job did on each of its files and devices; empty of a run on a database.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobLine>,
     /// Consistency conditions.
     pub checks: Vec<JudgedCheck>,
     /// Sentences that belong to the result.
@@ -149,7 +156,7 @@ impl Report {
     /// When a stored histogram or an observation of either is damaged.
     pub fn after(run: &StoredRun, earlier: Option<&StoredRun>) -> Result<Self> {
         // Taking the evidence costs a pass over all events, which nothing is gained from where nobody looked.
-        let evidence = if run.has_observations() {
+        let evidence = if run.has_observations() || run.storage("facts").is_some() {
             let mut evidence = Evidence::of(run)?;
             evidence.earlier = earlier.map(Evidence::of).transpose()?.map(Box::new);
             Some(Arc::new(evidence))
@@ -197,6 +204,11 @@ impl Report {
             findings: seen.map(kelvin_diagnose::find).unwrap_or_default(),
             absent: seen.map(|e| once(e.absent())).unwrap_or_default(),
             lost: seen.map(|e| once(e.lost())).unwrap_or_default(),
+            // What a newer Kelvin wrote otherwise is not shown.
+            jobs: run
+                .storage("jobs")
+                .and_then(|jobs| serde_json::from_value(jobs.clone()).ok())
+                .unwrap_or_default(),
             checks,
             notes: info.notes.clone(),
             command: info.command.clone(),
@@ -234,6 +246,11 @@ impl Report {
     /// Whether transactions that the headline does not count are there, so that their sum says something else.
     pub(crate) fn has_total(&self) -> bool {
         self.kinds.iter().any(|kind| !kind.headline)
+    }
+
+    /// Whether it is a run of I/O jobs, whose transactions are I/Os and whose users are workers.
+    pub fn is_io(&self) -> bool {
+        self.workload == IO
     }
 
     /// The workload's name as a heading has it.

@@ -15,7 +15,7 @@ use super::open_loop::ScheduleReport;
 use super::second::SecondReport;
 use super::statements::{TransactionStatements, statements};
 use crate::Result;
-use crate::figure::{rate, users};
+use crate::figure::{rate, users, workers};
 
 /// Whole seconds below which nothing is said of how steady a figure was: an interval of two or three paces is
 /// wider than the figure itself.
@@ -28,6 +28,9 @@ pub struct PointReport {
     pub point: u32,
     /// Virtual users.
     pub users: u32,
+    /// Whether they are the workers of I/O jobs.
+    #[serde(skip)]
+    pub(crate) workers: bool,
     /// Whether the window closed; if not, the figures are of a part.
     pub closed: bool,
     /// Length of the window in seconds, as elapsed.
@@ -138,6 +141,9 @@ impl PointReport {
 
     /// "8 virtual users", or "1,000/s asked of 8 virtual users".
     pub(crate) fn name(&self) -> String {
+        if self.workers {
+            return format!("phase {} ({})", self.point + 1, workers(self.users));
+        }
         match self.asked_per_second() {
             Some(asked) => format!("{}/s asked of {}", rate(Some(asked)), users(self.users)),
             None => users(self.users),
@@ -175,6 +181,7 @@ impl PointReport {
         Ok(Self {
             point: point.point,
             users: point.users,
+            workers: run.info.workload == super::IO,
             closed: figures.closed,
             window_s: figures.seconds,
             ramp_up_s: point.ramp_up,

@@ -124,6 +124,14 @@ impl Page {
     }
 }
 
+/// Findings one after another, the most severe first, each with what shows it and what to do.
+pub fn findings(findings: &[Finding]) -> String {
+    let mut sorted: Vec<&Finding> = findings.iter().collect();
+    sorted.sort_by_key(|finding| finding.severity);
+    let lines = sorted.into_iter().flat_map(|finding| of_finding(finding, "", SHOWN[0]));
+    lines.fold(String::new(), |text, line| text + &line + "\n")
+}
+
 fn lead(finding: &Finding) -> String {
     format!("{:<7}", finding.severity.word())
 }

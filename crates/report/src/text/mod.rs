@@ -1,12 +1,14 @@
 //! The report for a terminal, 80 columns wide.
 
 mod findings;
+mod io;
 mod latency;
 mod observed;
 mod point;
 mod points;
 mod squeeze;
 
+pub use findings::findings;
 pub(crate) use findings::{grouped, of_finding};
 pub(crate) use latency::{UNANSWERED, footnotes};
 pub(crate) use observed::when;
@@ -120,7 +122,7 @@ impl Page {
         }
     }
 
-    fn errors(&mut self, p: &PointReport) {
+    pub(super) fn errors(&mut self, p: &PointReport) {
         self.line("");
         if p.errors.is_empty() {
             self.line("no errors (ramp-up and stop included)");
@@ -144,7 +146,7 @@ impl Page {
         }
     }
 
-    fn timeline(&mut self, p: &PointReport) {
+    pub(super) fn timeline(&mut self, p: &PointReport) {
         if p.timeline.is_empty() {
             return;
         }
@@ -159,7 +161,7 @@ impl Page {
         }
     }
 
-    fn judgements(&mut self, p: &PointReport) {
+    pub(super) fn judgements(&mut self, p: &PointReport) {
         if !p.audit.is_empty() {
             self.line("");
             self.line("self-audit");

@@ -16,7 +16,10 @@ impl Page {
         self.log(seen, p.window_s);
         self.devices(&seen.devices);
         if self.out.len() > start {
-            self.out.insert_str(start, "\nhost and database in the window\n");
+            self.out.insert_str(
+                start,
+                if p.workers { "\nhost in the window\n" } else { "\nhost and database in the window\n" },
+            );
         }
     }
 

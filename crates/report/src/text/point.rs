@@ -24,6 +24,9 @@ pub(crate) const TWO_TIMES: &str = "response time: from when the transaction was
 impl Page {
     /// `first` of those that are shown; what the times mean is said once.
     pub(super) fn point(&mut self, report: &Report, p: &PointReport, first: bool) {
+        if report.is_io() {
+            return self.io_point(report, p);
+        }
         self.line("");
         if report.points.len() > 1 {
             self.heading(report, p);
@@ -54,6 +57,20 @@ impl Page {
         );
         self.schedule(p);
         self.counts(report, p);
+        self.precision(report, p);
+        for line in generator(&p.generator) {
+            self.wrapped("", &line);
+        }
+        self.latency(report, p, first);
+        self.statements(p);
+        self.observed(p);
+        self.errors(p);
+        self.timeline(p);
+        self.judgements(p);
+    }
+
+    /// How steady the headline was within the run.
+    pub(super) fn precision(&mut self, report: &Report, p: &PointReport) {
         if let Some(precision) = p.within_run {
             self.wrapped(
                 "",
@@ -69,15 +86,6 @@ impl Page {
         if p.too_short() {
             self.wrapped("", TOO_SHORT);
         }
-        for line in generator(&p.generator) {
-            self.wrapped("", &line);
-        }
-        self.latency(report, p, first);
-        self.statements(p);
-        self.observed(p);
-        self.errors(p);
-        self.timeline(p);
-        self.judgements(p);
     }
 
     /// Which of several points it is, and where the others are.

@@ -144,6 +144,8 @@ impl<'a> Run<'a> {
             let wait = self.patience();
             self.listen(wait)?;
             self.reap()?;
+            // The last worker may have seen the request, and ended, before it is looked for above.
+            self.interrupted |= self.stop.requested();
         }
     }
 

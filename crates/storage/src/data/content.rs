@@ -13,7 +13,7 @@ pub(super) fn mix(value: u64) -> u64 {
 
 /// Fills `bytes` with what nothing can compress: a multiplication for each eight bytes, because the generator of the
 /// workloads takes three times as long, and this is done for every block. (The generator is wyrand; Wang Yi 2019.)
-pub(super) fn random(seed: u64, bytes: &mut [u8]) {
+pub(crate) fn random(seed: u64, bytes: &mut [u8]) {
     let mut state = mix(seed);
     let mut next = || {
         state = state.wrapping_add(0xa076_1d64_78bd_642f);

@@ -1,5 +1,9 @@
 //! What a write puts into its buffer.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::sync::OnceLock;
+
 use super::content::{Content, mix, random};
 use super::seeds::Seeds;
 use crate::error::Result;
@@ -50,7 +54,7 @@ impl Filler {
         } else if !content.is_constant() && job.buffers.scramble {
             let mut template = vec![0; TEMPLATE].into_boxed_slice();
             random(seeds.of(u64::MAX), &mut template);
-            Way::Scramble { template, key: mix(seed ^ 0x7363_7261_6d62_6c65) }
+            Way::Scramble { template, key: mix(seed ^ this_run()) }
         } else if reads {
             // A read leaves in the buffer what was on the medium.
             Way::Anew
@@ -89,18 +93,29 @@ impl Filler {
     }
 }
 
+/// Another number in each process: a store that looks for equal blocks must not find those of the last run, which went to
+/// the same places. fio scrambles by the time of day.
+fn this_run() -> u64 {
+    static NUMBER: OnceLock<u64> = OnceLock::new();
+    // The standard library's keys are the operating system's random numbers.
+    *NUMBER.get_or_init(|| RandomState::new().hash_one(0))
+}
+
 /// Takes the template from a place that depends on `key` and turns each sector by a number of its own: as fast as memory
 /// is copied, no two sectors are alike, and no compressor finds one in another.
 fn scramble(template: &[u8], key: u64, buffer: &mut [u8]) {
     let places = template.len() / SECTOR;
     for (index, sector) in buffer.chunks_mut(SECTOR).enumerate() {
-        let turn = mix(key.wrapping_add(index as u64)).to_le_bytes();
+        let turn = mix(key.wrapping_add(index as u64));
         let place = (key as usize).wrapping_add(index) % places * SECTOR;
         let from = &template[place..place + sector.len()];
-        for (to, from) in sector.chunks_mut(8).zip(from.chunks(8)) {
-            for ((to, from), turn) in to.iter_mut().zip(from).zip(&turn) {
-                *to = from ^ turn;
-            }
+        // Words of a known length: the compiler makes them as wide as the processor takes.
+        let ((words, rest), (from, from_rest)) = (sector.as_chunks_mut::<8>(), from.as_chunks::<8>());
+        for (to, from) in words.iter_mut().zip(from) {
+            *to = (u64::from_ne_bytes(*from) ^ turn).to_ne_bytes();
+        }
+        for ((to, from), turn) in rest.iter_mut().zip(from_rest).zip(turn.to_ne_bytes()) {
+            *to = from ^ turn;
         }
     }
 }

@@ -19,6 +19,7 @@ mod seeds;
 mod state;
 mod verifier;
 
+pub(crate) use content::random as random_bytes;
 pub use corruption::Corruption;
 pub use filler::Filler;
 pub use state::{check_state, state_name};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::chunks::Chunks;
 
-/// A million blocks take 21 to 43 MB: 20 bytes each in nodes of 11 that are between half and quite full.
+/// How many writes are remembered before a pass is asked for. A million blocks take 34 MB when they were written in random
+/// order, and 42 MB in ascending order (measured): 20 bytes each, in nodes that are half full and more.
 pub(super) const MOST: usize = 8 << 20;
 
 /// Where something was written: the target, then the offset.

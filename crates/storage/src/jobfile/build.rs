@@ -1,6 +1,7 @@
 //! From sections to jobs: what `[global]` hands on, what each job adds, in which order.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::FileTypeExt as _;
 
 use super::draft::{Draft, Written};
 use super::lines::{Given, Section, problem};
@@ -53,7 +54,8 @@ impl Builder {
     pub(crate) fn next_file(&mut self) {
         let shared = std::mem::take(&mut self.shared);
         for job in &mut self.jobs {
-            job.given.splice(0..0, shared.iter().cloned());
+            let held: Vec<_> = shared.iter().filter(|(option, _)| fits(job, option)).cloned().collect();
+            job.given.splice(0..0, held);
         }
         self.late.clear();
         self.global = Draft::new();
@@ -62,13 +64,16 @@ impl Builder {
 
     /// Options for the jobs that follow.
     pub(crate) fn global(&mut self, options: &[Given]) -> Result<()> {
-        for given in options {
-            if given.name == "name" {
-                return Err(problem(&given.place, "name belongs to a job, and not to [global]"));
-            }
+        let (names, options): (Vec<&Given>, Vec<&Given>) =
+            options.iter().partition(|given| given.name == "name");
+        for given in names {
+            self.notes.push(format!(
+                "{}: name has no effect in [global]: jobs are named by their sections",
+                given.place
+            ));
         }
-        apply_all(&mut self.global, options, false, &mut self.notes)?;
-        let pairs = options.iter().map(pair);
+        apply_all(&mut self.global, options.iter().copied(), false, &mut self.notes)?;
+        let pairs = options.into_iter().map(pair);
         if self.jobs.is_empty() {
             self.shared.extend(pairs);
         } else {
@@ -87,10 +92,20 @@ impl Builder {
             draft.job.course.stonewall = true;
             given.push(("stonewall".into(), String::new()));
         }
-        apply_all(&mut draft, &section.options, true, &mut self.notes)?;
+        apply_all(&mut draft, section.options.iter(), true, &mut self.notes)?;
         given.extend(section.options.iter().filter(|given| given.name != "name").map(pair));
+        if device_of_name(&draft, &section.name) {
+            self.notes.push(format!(
+                "{}: the job's name is a device, which is its target, as in fio",
+                section.place
+            ));
+            draft.job.targets.filenames = vec![section.name.clone().into()];
+            given.push(("filename".into(), section.name.replace(':', "\\:")));
+        }
         draft.job.given = given;
-        let job = finish::finish(draft, &mut self.notes)?;
+        let mut job = finish::finish(draft, &mut self.notes)?;
+        let given = std::mem::take(&mut job.given);
+        job.given = given.into_iter().filter(|(option, _)| fits(&job, option)).collect();
         self.jobs.push(job);
         Ok(())
     }
@@ -108,20 +123,43 @@ fn pair(given: &Given) -> (String, String) {
     (given.name.clone(), given.value.clone().unwrap_or_default())
 }
 
-/// Reads options into a draft. `kb_base` says how others are read, so it comes first.
-fn apply_all(draft: &mut Draft, options: &[Given], own: bool, notes: &mut Vec<String>) -> Result<()> {
-    let (first, rest): (Vec<&Given>, Vec<&Given>) = options.iter().partition(|given| given.name == "kb_base");
-    for given in first.into_iter().chain(rest) {
-        apply(draft, given, own, notes)?;
+fn apply_all<'a>(
+    draft: &mut Draft,
+    mut options: impl Iterator<Item = &'a Given>,
+    own: bool,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    options.try_for_each(|given| apply(draft, given, own, notes))
+}
+
+/// As fio: a job without files whose section is named like a device has this device for its target.
+fn device_of_name(draft: &Draft, name: &str) -> bool {
+    let targets = &draft.job.targets;
+    let has_files = !targets.filenames.is_empty() || targets.files > 1 || draft.open_directory.is_some();
+    if has_files || !draft.replay.files.is_empty() {
+        return false;
     }
-    Ok(())
+    std::fs::metadata(name).is_ok_and(|found| {
+        let kind = found.file_type();
+        kind.is_block_device() || kind.is_char_device()
+    })
+}
+
+/// Whether an option says something to this job: those of other engines do not, where `[global]` gave them.
+fn fits(job: &Job, option: &str) -> bool {
+    table::find(option)
+        .is_none_or(|entry| entry.engines.is_empty() || entry.engines.contains(&job.engine.name.word()))
 }
 
 fn apply(draft: &mut Draft, given: &Given, own: bool, notes: &mut Vec<String>) -> Result<()> {
     let name = given.name.as_str();
     let Some(entry) = table::find(name) else {
-        let guess = guess::question(name, table::names());
-        return Err(problem(&given.place, format!("there is no option {name:?}{guess}")));
+        // `bs 4k`, as it would be on a command line.
+        let guess = match name.split_once(char::is_whitespace) {
+            Some((first, rest)) if table::find(first).is_some() => format!("; write {first}={}", rest.trim()),
+            _ => guess::question(name, table::names()),
+        };
+        return Err(problem(&given.name_place(), format!("there is no option {name:?}{guess}")));
     };
     let shown = || match &given.value {
         Some(value) if !value.is_empty() => format!("{name}={value}"),
@@ -129,7 +167,9 @@ fn apply(draft: &mut Draft, given: &Given, own: bool, notes: &mut Vec<String>) -
     };
     let wrong = |wrong: String| problem(&given.place, format!("{}: {wrong}", shown()));
     let check = match entry.effect {
-        Effect::Refused(reason) => return Err(wrong(format!("not supported: {reason}"))),
+        Effect::Refused(reason) => {
+            return Err(problem(&given.name_place(), format!("{}: not supported: {reason}", shown())));
+        }
         Effect::Ignored(reason, check) => {
             notes.push(format!("{}: {name} has no effect: {reason}", given.place));
             check
@@ -142,11 +182,16 @@ fn apply(draft: &mut Draft, given: &Given, own: bool, notes: &mut Vec<String>) -
         (Some(value), _) => Some(variables::machine(value)),
         (None, _) => None,
     };
-    if replaced.as_deref().is_none_or(str::is_empty)
-        && !entry.kind.may_be_bare()
-        && entry.name != "description"
-    {
+    if replaced.as_deref().is_none_or(str::is_empty) && !entry.kind.may_be_bare() {
         return Err(wrong("a value is missing".into()));
+    }
+    if let Some(sign) = given.comment {
+        let text = format!(
+            "{}: {} is the value: what begins with {sign} is a comment, as in fio",
+            given.place,
+            shown()
+        );
+        notes.push(text);
     }
     let value = Value::new(replaced.as_deref(), draft.thousand());
     check(draft, &value).map_err(wrong)?;

@@ -49,11 +49,29 @@ fn course(draft: &Draft) -> Result<()> {
 /// The smallest and the largest length of what a job does.
 fn lengths(draft: &Draft) -> (u32, u32) {
     let pattern = &draft.job.pattern;
-    let used = Direction::ALL.into_iter().filter(|direction| pattern.has(*direction));
+    // With bs_is_seq_rand, each direction uses the sizes of both.
+    let both = |direction| draft.job.blocks.by_sequence && direction != Direction::Trim;
+    let used = Direction::ALL.into_iter().filter(|direction| pattern.has(*direction) || both(*direction));
     let all: Vec<&BlockSizes> = used.map(|direction| &draft.job.blocks.sizes[direction]).collect();
     let least = all.iter().map(|sizes| sizes.smallest()).min().unwrap_or(4096);
     let most = all.iter().map(|sizes| sizes.largest()).max().unwrap_or(4096);
     (least, most)
+}
+
+/// Refuses regions that lie behind what a file can have, so that sums of offsets and sizes need no check elsewhere.
+fn reach(draft: &Draft) -> Result<()> {
+    let targets = &draft.job.targets;
+    let bytes = |amount: Amount| if let Amount::Bytes(bytes) = amount { bytes } else { 0 };
+    let begins = u64::from(draft.job.clones - 1).checked_mul(bytes(targets.offset_increment));
+    let end = begins
+        .and_then(|begins| begins.checked_add(bytes(targets.offset)))
+        .and_then(|begins| begins.checked_add(targets.size.map_or(0, bytes)))
+        .filter(|end| i64::try_from(*end).is_ok());
+    if end.is_some() {
+        return Ok(());
+    }
+    let option = ["offset_increment", "offset", "size"].into_iter().find(|option| draft.has(option));
+    refuse(draft, option.unwrap_or("size"), "the region of the last worker lies behind what a file can have")
 }
 
 fn sizes(draft: &Draft) -> Result<()> {
@@ -82,6 +100,7 @@ fn sizes(draft: &Draft) -> Result<()> {
             return refuse(draft, "offset", text);
         }
     }
+    reach(draft)?;
     if targets.offset == Amount::Percent(100.0) {
         return refuse(draft, "offset", "100 % is the end: nothing is left behind it");
     }

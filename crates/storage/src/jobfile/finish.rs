@@ -15,7 +15,7 @@ const SECOND: u64 = 1_000_000_000;
 pub(crate) fn finish(mut draft: Draft, notes: &mut Vec<String>) -> Result<Job> {
     let sizes = Direction::ALL.map(|direction| draft.block_sizes(direction));
     draft.job.blocks.sizes = PerDirection(sizes);
-    engine_options(&draft, notes)?;
+    engine_options(&mut draft, notes)?;
     targets(&mut draft)?;
     check::draft(&draft)?;
     pattern(&mut draft, notes);
@@ -34,8 +34,9 @@ fn note(draft: &Draft, option: &str, notes: &mut Vec<String>, text: &str) {
 
 /// Options of an engine that the job has not: those of the job itself are an error, those of `[global]` may be meant for
 /// other jobs.
-fn engine_options(draft: &Draft, notes: &mut Vec<String>) -> Result<()> {
+fn engine_options(draft: &mut Draft, notes: &mut Vec<String>) -> Result<()> {
     let name = draft.job.engine.name.word();
+    let mut without_effect = Vec::new();
     for (option, written) in &draft.written {
         let Some(entry) = table::find(option) else { continue };
         if entry.engines.is_empty() || entry.engines.contains(&name) {
@@ -50,8 +51,35 @@ fn engine_options(draft: &Draft, notes: &mut Vec<String>) -> Result<()> {
             return Err(problem(&written.place, text));
         }
         notes.push(format!("{}: {text}: it has no effect", written.place));
+        without_effect.push(*option);
+    }
+    for option in without_effect {
+        forget(draft, option);
     }
     Ok(())
+}
+
+/// Takes an engine's option back, so that no other engine takes it for its own.
+fn forget(draft: &mut Draft, option: &str) {
+    draft.written.remove(option);
+    let engine = &mut draft.job.engine;
+    match option {
+        "fixedbufs" => engine.fixed_buffers = None,
+        "registerfiles" => engine.register_files = None,
+        "sqthread_poll" => engine.sq_poll = false,
+        "sqthread_poll_cpu" => engine.sq_poll_cpu = None,
+        "hipri" => engine.high_priority = false,
+        "hipri_percentage" => engine.high_priority_percentage = None,
+        "nonvectored" => engine.nonvectored = true,
+        "force_async" => engine.force_async = 0,
+        "nowait" => engine.no_wait = false,
+        "uncached" => engine.uncached = false,
+        "userspace_reap" => engine.userspace_reap = false,
+        "cmdprio_percentage" => draft.command_percentage = None,
+        "cmdprio_class" => draft.command_class = None,
+        "cmdprio" => draft.command_level = None,
+        _ => {}
+    }
 }
 
 /// More files than anybody measures below one directory.

@@ -13,8 +13,19 @@ pub(crate) struct Given {
     pub(crate) name: String,
     /// What stands behind `=`, with the environment's variables replaced; none without `=`.
     pub(crate) value: Option<String>,
-    /// Where.
+    /// Where the value is; the name where there is none.
     pub(crate) place: Place,
+    /// The column of the name.
+    pub(crate) named_at: u32,
+    /// What began a comment right behind the value, without a space: it may have been meant as a part of it.
+    pub(crate) comment: Option<char>,
+}
+
+impl Given {
+    /// Where the name is.
+    pub(crate) fn name_place(&self) -> Place {
+        Place { column: self.named_at, ..self.place.clone() }
+    }
 }
 
 /// A section with its options.
@@ -90,6 +101,11 @@ pub(crate) fn sections(text: &str, path: Option<&Path>) -> Result<Vec<Section>> 
         };
         option_line(&line, &place, &mut section.options, 0)?;
     }
+    // It says how other options are read, wherever it stands in the section. On a command line, as in fio, it does so
+    // for what is behind it.
+    for section in &mut sections {
+        section.options.sort_by_key(|given| given.name != "kb_base");
+    }
     Ok(sections)
 }
 
@@ -134,7 +150,10 @@ fn header(line: &str, place: &Place) -> Result<Option<String>> {
 
 /// Reads a line with an option, or with an include, into the options of a section.
 fn option_line(line: &str, place: &Place, into: &mut Vec<Given>, depth: usize) -> Result<()> {
-    let line = line.split([';', '#']).next().unwrap_or_default().trim_end();
+    let whole = line;
+    let line = whole.split([';', '#']).next().unwrap_or_default();
+    let comment = whole[line.len()..].chars().next().filter(|_| !line.ends_with(char::is_whitespace));
+    let line = line.trim_end();
     let words = line.trim_start();
     let included =
         words.strip_prefix("include").filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '=']));
@@ -155,12 +174,13 @@ fn option_line(line: &str, place: &Place, into: &mut Vec<Given>, depth: usize) -
                 .map(char::len_utf8)
                 .sum::<usize>()
     });
+    let named_at = place.column;
     let place = Place { column: line[..before].chars().count() as u32 + 1, ..place.clone() };
     let value = value
         .map(|value| environment(value.trim()))
         .transpose()
         .map_err(|wrong| problem(&place, format!("{name}: {wrong}")))?;
-    into.push(Given { name: name.to_owned(), value, place });
+    into.push(Given { name: name.to_owned(), value, place, named_at, comment });
     Ok(())
 }
 

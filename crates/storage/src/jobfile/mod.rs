@@ -1,8 +1,8 @@
 //! fio's job files and command line.
 //!
-//! Text becomes sections ([`lines`]), whose options are looked up in one table ([`table`]) and read into a draft of a job
-//! ([`draft`]); when all are known, what depends on several is resolved ([`finish`]), and what contradicts itself is
-//! refused ([`check`]). Nothing is ignored in silence: an option is read, or noted to have no effect, or an error that
+//! Text becomes sections (`lines`), whose options are looked up in one table (`table`) and read into a draft of a job
+//! (`draft`); when all are known, what depends on several is resolved (`finish`), and what contradicts itself is
+//! refused (`check`). Nothing is ignored in silence: an option is read, or noted to have no effect, or an error that
 //! names it and its place.
 
 mod build;

@@ -91,11 +91,19 @@ pub(crate) fn whole(text: &str, thousand: bool) -> Result<i128, String> {
     number(text, Suffixes::Data { thousand })
 }
 
+/// The longest time in microseconds, 50 years: sums of several fit into nanoseconds of 64 bits.
+const LONGEST: i128 = 50 * 31_557_600_000_000;
+
 /// A time in nanoseconds.
 pub(crate) fn nanos(text: &str, alone: Unit) -> Result<Nanos, String> {
     let micros = number(text, Suffixes::Time(alone))?;
-    let nanos = micros.checked_mul(1000).and_then(|nanos| u64::try_from(nanos).ok());
-    nanos.ok_or_else(|| if micros < 0 { "a time cannot be negative".into() } else { too_large(text) })
+    if micros < 0 {
+        return Err("a time cannot be negative".into());
+    }
+    if micros > LONGEST {
+        return Err(format!("{text} is longer than {} years", LONGEST / 31_557_600_000_000));
+    }
+    Ok(micros as u64 * 1000)
 }
 
 fn too_large(text: &str) -> String {
@@ -359,5 +367,6 @@ mod tests {
         assert!(whole(&minus, false).is_err());
         assert!(nanos("-5", Unit::Seconds).is_err());
         assert!(nanos("5x", Unit::Seconds).is_err());
+        assert!(nanos("99999d", Unit::Seconds).unwrap_err().contains("50 years"));
     }
 }

@@ -36,10 +36,6 @@ pub struct RunWords {
     pub warnings_fatal: bool,
     /// `--max-jobs`: no more workers than this.
     pub max_jobs: Option<u32>,
-    /// `--bandwidth-log`: a log of the bandwidth of all jobs together; the beginning of its name, empty for fio's `agg`.
-    pub bandwidth_log: Option<String>,
-    /// `--aux-path`: where state is kept between runs.
-    pub auxiliary_path: Option<PathBuf>,
     /// Something else than a run was asked for.
     pub asked: Option<Asked>,
     /// The job files that were named, in their order; `-` is standard input.
@@ -62,8 +58,6 @@ impl Default for RunWords {
             read_only: false,
             warnings_fatal: false,
             max_jobs: None,
-            bandwidth_log: None,
-            auxiliary_path: None,
             asked: None,
             files: Vec::new(),
         }
@@ -144,8 +138,8 @@ const fn refused(name: &'static str, takes: Takes, help: &'static str, reason: &
     Flag { name, takes, help, does: Does::Refused(reason) }
 }
 
-const REMOTE: &str = "runs on other machines are not supported: start Kelvin there";
-const TRIGGER: &str = "triggers are not supported: end the run with a signal (SIGINT keeps the results)";
+const REMOTE: &str = "start Kelvin on the other machine itself";
+const TRIGGER: &str = "end the run with a signal: SIGINT keeps the results";
 
 /// All flags.
 pub(crate) const FLAGS: &[Flag] = &[
@@ -231,14 +225,6 @@ pub(crate) const FLAGS: &[Flag] = &[
         run.max_jobs = Some(whole(value, 1, 65_536)? as u32);
         Ok(())
     }),
-    sets("bandwidth-log", Takes::Maybe, "a log of the bandwidth of all jobs together", |run, value| {
-        run.bandwidth_log = Some(value.to_owned());
-        Ok(())
-    }),
-    sets("aux-path", Takes::Value, "where state is kept between runs", |run, value| {
-        run.auxiliary_path = Some(value.into());
-        Ok(())
-    }),
     sets("help", Takes::Nothing, "this page", |run, _| {
         run.asked = Some(Asked::Help);
         Ok(())
@@ -261,46 +247,44 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "memory that fio shares between processes",
         does: Does::Ignored("workers are threads and share all memory"),
     },
+    refused("debug", Takes::Value, "fio's own tracing", "--parse-only and --showcmd show how jobs were read"),
     refused(
-        "debug",
-        Takes::Value,
-        "fio's own tracing",
-        "fio's tracing is not supported: --parse-only and --showcmd show how jobs were read",
+        "bandwidth-log",
+        Takes::Maybe,
+        "a log of the bandwidth of all jobs together",
+        "write write_bw_log=… and log_sum=1 in the jobs",
     ),
-    refused(
-        "merge-blktrace-only",
-        Takes::Nothing,
-        "put traces into one",
-        "traces are not merged: use blkparse",
-    ),
+    refused("aux-path", Takes::Value, "where state is kept between runs", "start Kelvin in that directory"),
+    refused("latency-log", Takes::Nothing, "logs of times", "write write_lat_log=… in the jobs"),
+    refused("merge-blktrace-only", Takes::Nothing, "put traces into one", "merge traces with blkparse"),
     refused(
         "crctest",
         Takes::Maybe,
         "how fast checksums are",
-        "not supported: kelvin vioperf and verify= tell what checksums cost",
+        "kelvin vioperf and verify= tell what checksums cost",
     ),
     refused(
         "cpuclock-test",
         Takes::Nothing,
         "test the processor's counter",
-        "not supported: Kelvin checks its clock itself",
+        "Kelvin checks its clock itself",
     ),
     refused(
         "idle-prof",
         Takes::Value,
         "how idle the processors are",
-        "not supported: see kelvin's host sampler (--observe)",
+        "Kelvin samples the host while it measures",
     ),
     refused(
         "inflate-log",
         Takes::Value,
         "read a compressed log",
-        "not supported: .fz files are zlib streams, for any zlib tool",
+        ".fz files are zlib streams, which other tools read",
     ),
     refused("server", Takes::Maybe, "wait for jobs of clients", REMOTE),
     refused("client", Takes::Value, "send jobs to servers", REMOTE),
     refused("remote-config", Takes::Value, "a job file of the server", REMOTE),
-    refused("daemonize", Takes::Value, "go to the background", "not supported: use systemd-run or nohup"),
+    refused("daemonize", Takes::Value, "go to the background", "use systemd-run or nohup"),
     refused("trigger-file", Takes::Value, "run a command when a file appears", TRIGGER),
     refused("trigger-timeout", Takes::Value, "run a command after a time", TRIGGER),
     refused("trigger", Takes::Value, "that command", TRIGGER),

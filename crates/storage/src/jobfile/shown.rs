@@ -1,5 +1,6 @@
 //! `--showcmd`: jobs as the command line that says the same.
 
+use super::table::{self, Kind};
 use crate::job::Jobs;
 
 /// A command line that says what these jobs were read from, with the environment's variables replaced.
@@ -23,7 +24,9 @@ pub fn words(jobs: &Jobs) -> Vec<String> {
 }
 
 fn word((name, value): &(String, String)) -> String {
-    if value.is_empty() { format!("--{name}") } else { format!("--{name}={value}") }
+    // Without the sign, the next word would be taken for the text.
+    let takes_text = || table::find(name).is_some_and(|entry| matches!(entry.kind, Kind::OptionalText));
+    if value.is_empty() && !takes_text() { format!("--{name}") } else { format!("--{name}={value}") }
 }
 
 /// As a shell takes it for one word.

@@ -159,7 +159,12 @@ impl<'a> Value<'a> {
         text: &str,
         read: impl Fn(&str) -> Result<T, String>,
     ) -> Result<(T, T), String> {
-        let cut = text.char_indices().skip(1).find(|(_, letter)| *letter == '-' || *letter == ':');
+        // A minus within parentheses is of an expression.
+        let mut nesting = 0_i32;
+        let cut = text.char_indices().find(|(at, letter)| {
+            nesting += i32::from(*letter == '(') - i32::from(*letter == ')');
+            *at > 0 && nesting <= 0 && matches!(letter, '-' | ':')
+        });
         let Some((at, _)) = cut else { return read(text).map(|one| (one, one)) };
         let (one, other) = (read(text[..at].trim())?, read(text[at + 1..].trim())?);
         // As fio: the smaller is the lower bound, wherever it stands.
@@ -217,7 +222,7 @@ pub(crate) fn decimal(text: &str) -> Result<f64, String> {
 
 /// 0 to 100.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
-    let number = decimal(text)?;
+    let number = if text.starts_with('(') { number::whole(text, false)? as f64 } else { decimal(text)? };
     if (0.0..=100.0).contains(&number) { Ok(number) } else { Err(format!("{text} % is not within 0 to 100")) }
 }
 
@@ -258,6 +263,7 @@ mod tests {
         assert_eq!(read("1k-4k"), Ok((1024, 4096)));
         assert_eq!(read("4k:1k"), Ok((1024, 4096)));
         assert_eq!(read("4k"), Ok((4096, 4096)));
+        assert_eq!(read("(3-1)-(2+2)"), Ok((2, 4)));
         assert!(read("4k-").is_err());
         assert!(read("").is_err());
     }

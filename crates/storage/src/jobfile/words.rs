@@ -1,11 +1,13 @@
 //! fio's command line: `--name=` begins a job, other options belong to it, and those before the first hold for all.
 
-use std::path::PathBuf;
+use std::iter::Peekable;
+use std::path::{Path, PathBuf};
+use std::slice::Iter;
 
 use super::build::Builder;
 use super::lines::{Given, Section, problem, sections, text_of};
 use super::run_words::{Does, FLAGS, Flag, RunWords, Takes};
-use super::table::{self, Entry};
+use super::table::{self, Entry, Kind};
 use super::{guess, require_jobs};
 use crate::error::{Error, Place, Result};
 use crate::job::Jobs;
@@ -26,7 +28,7 @@ pub struct Parsed {
 /// Words that are neither options nor flags nor job files, and all that is wrong with the jobs.
 pub fn parse_words(words: &[String]) -> Result<Parsed> {
     let mut line = Line::default();
-    let mut rest = words.iter();
+    let mut rest = words.iter().peekable();
     while let Some(word) = rest.next() {
         if word == "--" {
             line.run.files.extend(rest.by_ref().map(PathBuf::from));
@@ -52,6 +54,11 @@ enum Meaning {
 
 /// As fio: a name, or a beginning that only one name has.
 fn meaning(name: &str) -> Result<(Meaning, &'static str)> {
+    let name = match name {
+        "h" => "help",
+        "v" => "version",
+        name => name,
+    };
     if let Some(flag) = FLAGS.iter().find(|flag| flag.name == name) {
         return Ok((Meaning::Flag(flag), flag.name));
     }
@@ -81,6 +88,17 @@ fn meaning(name: &str) -> Result<(Meaning, &'static str)> {
     Err(wrong(format!("there is no option --{name}{}", guess::question(name, all()))))
 }
 
+/// `rw=read` without its dashes is taken for a file, as in fio; there is rarely one of this name.
+fn forgotten_dashes(path: &Path) -> Result<()> {
+    let text = path.to_string_lossy();
+    match text.split_once('=') {
+        Some((name, _)) if table::find(name).is_some() && !path.exists() => {
+            Err(wrong(format!("there is no job file {text:?}; did you mean --{text}?")))
+        }
+        _ => Ok(()),
+    }
+}
+
 #[derive(Default)]
 struct Line {
     run: RunWords,
@@ -90,7 +108,7 @@ struct Line {
 }
 
 impl Line {
-    fn option<'a>(&mut self, option: &str, rest: &mut impl Iterator<Item = &'a String>) -> Result<()> {
+    fn option(&mut self, option: &str, rest: &mut Peekable<Iter<'_, String>>) -> Result<()> {
         let (name, value) = match option.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (option, None),
@@ -100,7 +118,9 @@ impl Line {
             Meaning::Flag(flag) => flag.takes == Takes::Value,
             Meaning::Option(entry) => !entry.kind.may_be_bare(),
         };
+        let may = matches!(&meaning, Meaning::Option(entry) if matches!(entry.kind, Kind::OptionalText));
         let value = match value {
+            None if may => rest.next_if(|next| !next.starts_with('-')).cloned(),
             None if needs => {
                 Some(rest.next().ok_or_else(|| wrong(format!("--{name} needs a value")))?.clone())
             }
@@ -115,7 +135,13 @@ impl Line {
                 Ok(())
             }
             Meaning::Option(_) => {
-                let given = Given { name: name.to_owned(), value, place: Place::default() };
+                let given = Given {
+                    name: name.to_owned(),
+                    value,
+                    place: Place::default(),
+                    named_at: 0,
+                    comment: None,
+                };
                 self.jobs.last_mut().map_or(&mut self.global, |job| &mut job.options).push(given);
                 Ok(())
             }
@@ -136,7 +162,7 @@ impl Line {
                 self.notes.push(format!("command line: --{name} has no effect: {reason}"));
                 Ok(())
             }
-            Does::Refused(reason) => Err(wrong(format!("--{name}: {reason}"))),
+            Does::Refused(reason) => Err(wrong(format!("--{name}: not supported: {reason}"))),
         }
     }
 
@@ -153,6 +179,7 @@ impl Line {
             if index > 0 {
                 builder.next_file();
             }
+            forgotten_dashes(path)?;
             builder.file(sections(&text_of(path)?, Some(path))?, &run.sections)?;
         }
         let mut jobs = builder.finish()?;
@@ -247,12 +274,13 @@ mod tests {
             ("--name=a --bs", "--bs needs a value"),
             ("--name=", "--name needs a value"),
             ("--bs=4k", "no job"),
-            ("--name=a --client=host", "other machines"),
+            ("--name=a --client=host", "not supported: start Kelvin on the other machine"),
             ("--name=a --terse-version=9", "within 2 and 5"),
             ("--name=a --readonly --rw=write", "--readonly forbids"),
             ("--name=a --numjobs=5 --max-jobs=4", "--max-jobs allows 4"),
             ("--name=a --thread --warnings-fatal", "--warnings-fatal"),
             ("/nowhere/a.fio", "/nowhere/a.fio"),
+            ("--name=a rw=read", "did you mean --rw=read?"),
             ("--name=a --parse-only=1", "takes no value"),
         ] {
             let error = parse(line).unwrap_err().to_string();

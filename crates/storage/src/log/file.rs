@@ -46,20 +46,18 @@ impl LogFile {
         Ok(())
     }
 
-    /// Adds text and hands it to the kernel, so that a kill loses nothing of it.
-    pub(super) fn add(&mut self, text: &str) -> Result<()> {
-        if text.is_empty() {
+    /// Adds rows and hands them to the kernel, so that a kill loses nothing of them.
+    pub(super) fn add(&mut self, rows: &[u8]) -> Result<()> {
+        if rows.is_empty() {
             return Ok(());
         }
         if self.sink.is_none() {
             self.create()?;
         }
         let written = match &mut self.sink {
-            Some(Sink::Plain(file)) => file.write_all(text.as_bytes()),
+            Some(Sink::Plain(file)) => file.write_all(rows),
             // A flush ends on a byte, so that a reader gets everything before it.
-            Some(Sink::Compressed(encoder)) => {
-                encoder.write_all(text.as_bytes()).and_then(|()| encoder.flush())
-            }
+            Some(Sink::Compressed(encoder)) => encoder.write_all(rows).and_then(|()| encoder.flush()),
             None => Ok(()),
         };
         written.map_err(Error::system(format!("cannot write the log {}", self.path.display())))

@@ -1,7 +1,7 @@
 //! How a row is written: fio's columns.
 
 use std::fmt::Write as _;
-use std::io::Read;
+use std::io::{Read, Write as _};
 
 use kelvin_measure::Nanos;
 
@@ -17,6 +17,8 @@ pub(super) struct Form {
     priority: bool,
     issue_time: bool,
     coarseness: u8,
+    /// As `.fz` files hold rows: not their text but fio's own record of a sample.
+    binary: bool,
     /// With an epoch: what the clock asked for showed at the zero of the run's clock, in milliseconds.
     epoch: Option<i64>,
 }
@@ -29,6 +31,7 @@ impl Form {
             priority: logs.priority,
             issue_time: logs.issue_time,
             coarseness: logs.histogram_coarseness.min(6),
+            binary: logs.compressed,
             epoch,
         }
     }
@@ -42,30 +45,28 @@ impl Form {
     }
 
     /// Adds a row.
-    pub(super) fn row(&self, text: &mut String, begin: Nanos, row: &Row) {
+    pub(super) fn row(&self, out: &mut Vec<u8>, begin: Nanos, row: &Row) {
         let mean = row.value.round().max(0.0) as u64;
         let time = self.time(row.at, begin);
-        // What is written to a String cannot fail.
-        let _ = match (self.value, row.greatest) {
-            (LogValue::Maximum, Some(greatest)) => write!(text, "{time}, {greatest}"),
-            (LogValue::Both, Some(greatest)) => write!(text, "{time}, {mean}, {greatest}"),
-            // A single I/O is its own maximum.
-            (LogValue::Both, None) => write!(text, "{time}, {mean}, {mean}"),
-            _ => write!(text, "{time}, {mean}"),
+        let value = if self.value == LogValue::Maximum { row.greatest.unwrap_or(mean) } else { mean };
+        let sample = Sample {
+            time: time as u64,
+            value,
+            direction: row.direction as u32,
+            priority: self.priority.then_some(row.priority),
+            length: u64::from(row.length),
+            offset: self.offset.then_some(row.offset),
         };
-        let _ = write!(text, ", {}, {}", row.direction as u8, row.length);
-        if self.offset {
-            let _ = write!(text, ", {}", row.offset);
+        if self.binary {
+            return sample.pack(out);
         }
-        let _ = if self.priority { write!(text, ", 0x{:04x}", row.priority) } else { write!(text, ", 0") };
-        if self.issue_time {
-            let _ = write!(text, ", {}", row.issued.saturating_sub(begin));
-        }
-        text.push('\n');
+        // A single I/O is its own maximum. What is written to memory cannot fail.
+        let greatest = (self.value == LogValue::Both).then_some(row.greatest.unwrap_or(mean));
+        let _ = sample.text(out, greatest, self.issue_time.then_some(row.issued.saturating_sub(begin)));
     }
 
     /// Adds a row of a histogram log: neighbouring bins are added up `2^coarseness` at a time.
-    pub(super) fn histogram(&self, text: &mut String, begin: Nanos, row: &HistogramRow) {
+    pub(super) fn histogram(&self, out: &mut Vec<u8>, begin: Nanos, row: &HistogramRow) {
         let mut counts = vec![0_u64; BINS >> self.coarseness];
         for (bin, count) in row.bins.filled() {
             if let Some(sum) = counts.get_mut(bin >> self.coarseness) {
@@ -73,11 +74,95 @@ impl Form {
             }
         }
         let time = self.time(row.at, begin);
-        let _ = write!(text, "{time}, {}, {}", row.direction as u8, row.length);
+        let mut text = format!("{time}, {}, {}", row.direction as u8, row.length);
         for count in counts {
+            // What is written to a String cannot fail.
             let _ = write!(text, ", {count}");
         }
         text.push('\n');
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// A row as both forms have it.
+struct Sample {
+    time: u64,
+    value: u64,
+    direction: u32,
+    priority: Option<u16>,
+    length: u64,
+    offset: Option<u64>,
+}
+
+/// Flags beside the direction of a packed sample.
+const HAS_OFFSET: u32 = 1 << 31;
+const HAS_PRIORITY: u32 = 1 << 30;
+
+impl Sample {
+    fn text(&self, out: &mut Vec<u8>, greatest: Option<u64>, issued: Option<u64>) -> std::io::Result<()> {
+        write!(out, "{}, {}", self.time as i64, self.value)?;
+        if let Some(greatest) = greatest {
+            write!(out, ", {greatest}")?;
+        }
+        write!(out, ", {}, {}", self.direction, self.length)?;
+        if let Some(offset) = self.offset {
+            write!(out, ", {offset}")?;
+        }
+        match self.priority {
+            Some(priority) => write!(out, ", 0x{priority:04x}")?,
+            None => write!(out, ", 0")?,
+        }
+        if let Some(issued) = issued {
+            write!(out, ", {issued}")?;
+        }
+        writeln!(out)
+    }
+
+    /// As it lies in fio's memory on a little-endian machine with 8-byte alignment: time, value, direction with flags,
+    /// priority, a gap of two bytes, length, and the offset where the flag says so. Seen in the files of fio 3.33.
+    fn pack(&self, out: &mut Vec<u8>) {
+        let mut flags = self.direction;
+        if self.offset.is_some() {
+            flags |= HAS_OFFSET;
+        }
+        if self.priority.is_some() {
+            flags |= HAS_PRIORITY;
+        }
+        out.extend_from_slice(&self.time.to_le_bytes());
+        out.extend_from_slice(&self.value.to_le_bytes());
+        out.extend_from_slice(&flags.to_le_bytes());
+        out.extend_from_slice(&self.priority.unwrap_or(0).to_le_bytes());
+        out.extend_from_slice(&[0; 2]);
+        out.extend_from_slice(&self.length.to_le_bytes());
+        if let Some(offset) = self.offset {
+            out.extend_from_slice(&offset.to_le_bytes());
+        }
+    }
+
+    /// The sample at the beginning, and what follows; none where it is cut off.
+    fn unpack(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (time, rest) = bytes.split_first_chunk::<8>()?;
+        let (value, rest) = rest.split_first_chunk::<8>()?;
+        let (flags, rest) = rest.split_first_chunk::<4>()?;
+        let (priority, rest) = rest.split_first_chunk::<2>()?;
+        let (_, rest) = rest.split_first_chunk::<2>()?;
+        let (length, mut rest) = rest.split_first_chunk::<8>()?;
+        let flags = u32::from_le_bytes(*flags);
+        let mut offset = None;
+        if flags & HAS_OFFSET != 0 {
+            let (bytes, behind) = rest.split_first_chunk::<8>()?;
+            offset = Some(u64::from_le_bytes(*bytes));
+            rest = behind;
+        }
+        let sample = Self {
+            time: u64::from_le_bytes(*time),
+            value: u64::from_le_bytes(*value),
+            direction: flags & !(HAS_OFFSET | HAS_PRIORITY),
+            priority: (flags & HAS_PRIORITY != 0).then_some(u16::from_le_bytes(*priority)),
+            length: u64::from_le_bytes(*length),
+            offset,
+        };
+        Some((sample, rest))
     }
 }
 
@@ -120,5 +205,11 @@ pub fn inflate(compressed: &[u8]) -> (String, bool) {
         }
         rest = rest.get(read..).unwrap_or_default();
     }
-    (String::from_utf8_lossy(&bytes).into_owned(), whole)
+    let (mut text, mut left) = (Vec::new(), bytes.as_slice());
+    while let Some((sample, behind)) = Sample::unpack(left) {
+        // What is written to memory cannot fail.
+        let _ = sample.text(&mut text, None, None);
+        left = behind;
+    }
+    (String::from_utf8_lossy(&text).into_owned(), whole && left.is_empty())
 }

@@ -38,7 +38,7 @@ pub struct Writer {
     files: Vec<LogFile>,
     workers: Vec<Worker>,
     sums: Vec<SummedLog>,
-    text: String,
+    rows: Vec<u8>,
 }
 
 /// The prefix of one of a job's logs, if it is asked for.
@@ -84,16 +84,22 @@ impl Writer {
     /// For the workers of all jobs, in their order. Relative names are below `directory`; `started` is what the clock
     /// of the day showed at the zero of the run's clock, in milliseconds since 1970. The files are made at once.
     pub fn new(jobs: &Jobs, directory: Option<&Path>, started: i64) -> Result<Self> {
-        let mut writer =
-            Self { files: Vec::new(), workers: Vec::new(), sums: Vec::new(), text: String::new() };
+        let mut writer = Self { files: Vec::new(), workers: Vec::new(), sums: Vec::new(), rows: Vec::new() };
         let mut by_path = BTreeMap::new();
         for job in &jobs.jobs {
             let clock = job.logs.epoch_clock.map(|clock| epoch(job, clock, started)).transpose()?;
             let form = Form::new(&job.logs, clock);
+            if job.logs.compressed && (job.logs.issue_time || job.logs.value == LogValue::Both) {
+                return Err(Error::refused(
+                    &job.name,
+                    "compressed logs (log_store_compressed) have no place for log_issue_time, nor for a maximum beside \
+                     the mean: leave one of them out",
+                ));
+            }
             for _ in 0..job.clones {
                 // fio counts its workers from 1 over all jobs.
                 let number = writer.workers.len() + 1;
-                let mut place = |prefix: &str, word: &str, single: bool| {
+                let mut place = |prefix: &str, word: &str, single: bool, compressed: bool| {
                     let name = if single {
                         format!("{prefix}_{word}.log")
                     } else {
@@ -103,7 +109,7 @@ impl Writer {
                     let next = writer.files.len();
                     let place = *by_path.entry(path.clone()).or_insert(next);
                     if place == next {
-                        writer.files.push(LogFile::new(path.clone(), job.logs.compressed));
+                        writer.files.push(LogFile::new(path.clone(), compressed));
                     }
                     (place, path)
                 };
@@ -112,11 +118,11 @@ impl Writer {
                     let Some(prefix) = prefix(job, kind) else { continue };
                     // The sum has the name of fio's one file for all jobs, and takes its place.
                     if job.logs.per_job || !job.logs.summed {
-                        let (file, _) = place(prefix, kind.word(), !job.logs.per_job);
+                        let (file, _) = place(prefix, kind.word(), !job.logs.per_job, job.logs.compressed);
                         worker.rows.push(Own { kind, file });
                     }
                     if job.logs.summed {
-                        let (file, path) = place(prefix, kind.word(), true);
+                        let (file, path) = place(prefix, kind.word(), true, job.logs.compressed);
                         let known = writer.sums.iter().position(|sum| sum.path == path);
                         let at = known.unwrap_or(writer.sums.len());
                         if known.is_none() {
@@ -133,7 +139,8 @@ impl Writer {
                 }
                 if let Some(name) = &job.logs.histogram {
                     let prefix = if name.is_empty() { &job.name } else { name };
-                    worker.histogram = Some(place(prefix, "clat_hist", !job.logs.per_job).0);
+                    // Histograms are rows of text in fio's compressed logs too.
+                    worker.histogram = Some(place(prefix, "clat_hist", !job.logs.per_job, false).0);
                 }
                 writer.workers.push(worker);
             }
@@ -155,30 +162,30 @@ impl Writer {
             return Err(Error::Disagreement(format!("a log of worker {worker}, of whom nothing is known")));
         };
         for own in &worker_logs.rows {
-            self.text.clear();
+            self.rows.clear();
             for row in chunk.rows.iter().filter(|row| row.kind == own.kind) {
-                worker_logs.form.row(&mut self.text, chunk.begin, row);
+                worker_logs.form.row(&mut self.rows, chunk.begin, row);
             }
             for done in &chunk.done {
-                worker_logs.form.row(&mut self.text, chunk.begin, &row_of(done, own.kind));
+                worker_logs.form.row(&mut self.rows, chunk.begin, &row_of(done, own.kind));
             }
             if let Some(file) = self.files.get_mut(own.file) {
-                file.add(&self.text)?;
+                file.add(&self.rows)?;
             }
         }
         if let Some(file) = worker_logs.histogram.and_then(|place| self.files.get_mut(place)) {
-            self.text.clear();
+            self.rows.clear();
             for row in &chunk.histograms {
-                worker_logs.form.histogram(&mut self.text, chunk.begin, row);
+                worker_logs.form.histogram(&mut self.rows, chunk.begin, row);
             }
-            file.add(&self.text)?;
+            file.add(&self.rows)?;
         }
         for &place in &worker_logs.sums {
             let Some(sum) = self.sums.get_mut(place) else { continue };
             let kind = sum.summed.kind();
             let single = chunk.done.iter().map(|done| row_of(done, kind));
             sum.summed.add(worker, chunk, chunk.rows.iter().copied().chain(single));
-            sum.write(false, &mut self.files, &mut self.text)?;
+            sum.write(false, &mut self.files, &mut self.rows)?;
         }
         Ok(())
     }
@@ -187,7 +194,7 @@ impl Writer {
     pub fn finish(mut self) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         for sum in &mut self.sums {
-            sum.write(true, &mut self.files, &mut self.text)?;
+            sum.write(true, &mut self.files, &mut self.rows)?;
             let late = sum.summed.late();
             if late > 0 {
                 notes.push(format!(
@@ -204,14 +211,14 @@ impl Writer {
 }
 
 impl SummedLog {
-    fn write(&mut self, all: bool, files: &mut [LogFile], text: &mut String) -> Result<()> {
-        text.clear();
+    fn write(&mut self, all: bool, files: &mut [LogFile], rows: &mut Vec<u8>) -> Result<()> {
+        rows.clear();
         for row in self.summed.rows(all, self.maximum) {
             // Times of a sum are those of the run's clock: its workers began at different times.
-            self.form.row(text, 0, &row);
+            self.form.row(rows, 0, &row);
         }
         match files.get_mut(self.file) {
-            Some(file) => file.add(text),
+            Some(file) => file.add(rows),
             None => Ok(()),
         }
     }

@@ -1,6 +1,6 @@
 //! What stands in one entry of a result: a worker, or with `group_reporting` the workers of a group added up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kelvin_measure::Nanos;
@@ -79,7 +79,7 @@ impl Line {
 }
 
 /// So many in so long, a second.
-fn rate(count: u64, nanos: Nanos) -> f64 {
+pub(super) fn rate(count: u64, nanos: Nanos) -> f64 {
     if nanos == 0 { 0.0 } else { count as f64 * 1e9 / nanos as f64 }
 }
 
@@ -222,6 +222,22 @@ impl<'a> Entry<'a> {
         lines
     }
 
+    /// I/Os, bytes and runtime of one of its [`Self::lines`], without a copy of its bins; none where it has no such line.
+    pub(super) fn brief(&self, word: &str) -> Option<(u64, u64, Nanos)> {
+        let mode = self.job.report.mixed;
+        let shown = |direction: &Direction| match word {
+            "mixed" => mode != Mixed::None,
+            _ => mode != Mixed::Mixed && direction.word() == word,
+        };
+        Direction::ALL.into_iter().filter(shown).map(|direction| &self.directions[direction]).fold(
+            None,
+            |sums: Option<(u64, u64, Nanos)>, line| {
+                let (ios, bytes, runtime) = sums.unwrap_or_default();
+                Some((ios + line.sums.ios, bytes + line.sums.bytes, runtime.max(line.runtime)))
+            },
+        )
+    }
+
     /// Its percentage of the CPU, user and system.
     pub fn cpu_percent(&self) -> (f64, f64) {
         let share = |nanos: Nanos| rate(nanos, self.measured) / 1e9 * 100.0;
@@ -231,6 +247,12 @@ impl<'a> Entry<'a> {
     /// Its files and devices, each once.
     pub fn targets(&self) -> Vec<TargetLine> {
         self.targets_by(|target| (target.path.clone(), target.device.clone()))
+    }
+
+    /// How many files and devices it has.
+    pub fn target_count(&self) -> usize {
+        let paths = self.workers.iter().flat_map(|worker| &worker.targets).map(|target| &target.path);
+        paths.collect::<BTreeSet<_>>().len()
     }
 
     /// Its devices, files on the same one added up.
@@ -247,6 +269,8 @@ impl<'a> Entry<'a> {
     ) -> Vec<TargetLine> {
         let mut lines: Vec<TargetLine> = Vec::new();
         let mut places: BTreeMap<PathBuf, usize> = BTreeMap::new();
+        // A file that several workers have is one.
+        let mut files: BTreeSet<&Path> = BTreeSet::new();
         for worker in &self.workers {
             for target in &worker.targets {
                 let (path, device) = name(target);
@@ -262,7 +286,7 @@ impl<'a> Entry<'a> {
                     });
                 }
                 let Some(line) = lines.get_mut(place) else { continue };
-                line.files += 1;
+                line.files += usize::from(files.insert(&target.path));
                 line.measured = line.measured.max(worker.measured);
                 for (direction, sums) in target.directions.iter() {
                     line.directions[direction].merge(sums);
@@ -278,7 +302,13 @@ impl<'a> Entry<'a> {
 
     /// How many I/Os were under way in the mean, all targets and workers together; none where times were not taken.
     pub fn effective_depth(&self) -> Option<f64> {
-        self.targets().iter().filter_map(|target| target.depth).reduce(|sum, depth| sum + depth)
+        self.workers
+            .iter()
+            .flat_map(|worker| worker.targets.iter().map(|target| (target, worker.measured)))
+            .flat_map(|(target, measured)| {
+                target.directions.0.iter().filter_map(move |sums| little(sums, measured))
+            })
+            .reduce(|sum, depth| sum + depth)
     }
 }
 
@@ -308,4 +338,16 @@ pub fn merged(outcome: &Outcome) -> Vec<Entry<'_>> {
         }
     }
     entries
+}
+
+/// Bytes a second of a line of a whole group, which its entries' samples are shares of.
+pub(super) fn group_rate(entries: &[Entry<'_>], group: u32, word: &str) -> f64 {
+    let (mut bytes, mut runtime) = (0, 0);
+    for entry in entries.iter().filter(|entry| entry.first().is_some_and(|first| first.group == group)) {
+        if let Some((_, more, time)) = entry.brief(word) {
+            bytes += more;
+            runtime = runtime.max(time);
+        }
+    }
+    rate(bytes, runtime)
 }

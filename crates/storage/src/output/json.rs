@@ -1,6 +1,6 @@
 //! fio's JSON and JSON+. Everything of Kelvin's is under the key `kelvin`, so that consumers of fio's do not stumble.
 
-use super::entry::{Entry, Line, TargetLine, merged};
+use super::entry::{Entry, Line, TargetLine, group_rate, merged};
 use super::latency::{Classes, LONG, SHORT, is_known, shares};
 use super::normal::{Below, busy, millis};
 use super::tree::{Object, Tree};
@@ -23,7 +23,8 @@ pub fn json(outcome: &Outcome, options: &OutputOptions, plus: bool) -> String {
     if !outcome.jobs.global.is_empty() {
         top.add("global options", given(&outcome.jobs.global));
     }
-    let jobs: Vec<Tree> = entries.iter().map(|entry| job(entry, &entries, plus, options.partial).into()).collect();
+    let jobs: Vec<Tree> =
+        entries.iter().map(|entry| job(entry, &entries, plus, options.partial).into()).collect();
     top.add("jobs", jobs);
     if !outcome.disks.is_empty() {
         let disks: Vec<Tree> = outcome.disks.iter().flat_map(disk).collect();
@@ -89,6 +90,10 @@ fn job(entry: &Entry<'_>, all: &[Entry<'_>], plus: bool, partial: bool) -> Objec
         .add("latency_ns", class(&classes.nano, &SHORT))
         .add("latency_us", class(&classes.micro, &SHORT))
         .add("latency_ms", class(&classes.milli, &LONG));
+    let rules = &job.errors;
+    if rules.go_on_read || rules.go_on_write || rules.go_on_verify {
+        fields.add("total_err", entry.errors).add("first_error", i64::from(entry.first_error.unwrap_or(0)));
+    }
     let goal = &job.latency;
     fields
         .add("latency_depth", first.and_then(|first| first.latency_depth).unwrap_or(job.depth.depth))
@@ -97,12 +102,6 @@ fn job(entry: &Entry<'_>, all: &[Entry<'_>], plus: bool, partial: bool) -> Objec
         .add("latency_window", goal.target.map_or(0, |_| goal.window / 1000));
     if let Some(words) = &job.description {
         fields.add("desc", words.as_str());
-    }
-    let rules = &job.errors;
-    if rules.go_on_read || rules.go_on_write || rules.go_on_verify {
-        fields
-            .add("total_err", entry.errors)
-            .add("first_error", i64::from(entry.first_error.unwrap_or(0)));
     }
     if let (Some(steady), Some(asked)) = (first.and_then(|first| first.steady.as_ref()), &job.steady) {
         fields.add("steadystate", steady_state(steady, asked));
@@ -114,20 +113,6 @@ fn job(entry: &Entry<'_>, all: &[Entry<'_>], plus: bool, partial: bool) -> Objec
     }
     fields.add("kelvin", kelvin);
     fields
-}
-
-/// Bytes a second of a direction of a whole group.
-fn group_rate(all: &[Entry<'_>], group: u32, word: &str) -> f64 {
-    let (mut bytes, mut runtime) = (0, 0);
-    for entry in all.iter().filter(|entry| entry.first().is_some_and(|first| first.group == group)) {
-        for (shown, line) in entry.lines() {
-            if shown == word {
-                bytes += line.sums.bytes;
-                runtime = runtime.max(line.runtime);
-            }
-        }
-    }
-    if runtime == 0 { 0.0 } else { bytes as f64 * 1e9 / runtime as f64 }
 }
 
 fn times(moments: &Moments) -> Object {
@@ -203,10 +188,9 @@ fn direction(line: &Line, report: &ReportOptions, whole: f64, plus: bool) -> Obj
 }
 
 fn syncs(entry: &Entry<'_>, plus: bool) -> Object {
-    Object::new().with("total_ios", entry.syncs.count).with(
-        "lat_ns",
-        distribution(&entry.syncs, Some(&entry.sync_bins), &entry.job.report, plus),
-    )
+    Object::new()
+        .with("total_ios", entry.syncs.count)
+        .with("lat_ns", distribution(&entry.syncs, Some(&entry.sync_bins), &entry.job.report, plus))
 }
 
 fn depth(labels: [&str; 7], counts: &[u64; 7]) -> Object {
@@ -357,11 +341,13 @@ fn added(entry: &Entry<'_>) -> Object {
         // Fewer than ten I/Os lie beyond these: they are those I/Os' times.
         fields.add("percentiles_of_too_few", unknown);
     }
-    let mut targets = entry.targets();
-    if targets.len() > GIVEN_TARGETS {
-        fields.add("targets_by_device", targets.len() as u64);
-        targets = entry.devices();
-    }
+    let all = entry.target_count();
+    let targets = if all > GIVEN_TARGETS {
+        fields.add("targets_by_device", all as u64);
+        entry.devices()
+    } else {
+        entry.targets()
+    };
     fields.add("targets", targets.iter().map(|line| target(line, &job.report).into()).collect::<Vec<Tree>>());
     let verified: Vec<_> = entry.workers.iter().filter_map(|worker| worker.verified.as_ref()).collect();
     if !verified.is_empty() {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::OutputOptions;
-use super::entry::{Entry, Line, RateSamples, TargetLine, merged};
+use super::entry::{Entry, Line, RateSamples, TargetLine, group_rate, merged, rate};
 use super::latency::{Classes, LONG, SHORT, is_known, shares};
 use super::unit::{TimeUnit, Unit, Units, count, scaled, short_time};
 use crate::job::ReportOptions;
@@ -96,19 +96,6 @@ fn entry_text(text: &mut String, entry: &Entry<'_>, all: &[Entry<'_>], options: 
         steady_line(text, steady, asked, Units::of(&job.report));
     }
     added(text, entry);
-}
-
-/// Bytes a second of a direction of a whole group.
-fn group_rate(all: &[Entry<'_>], group: u32, word: &str) -> f64 {
-    let members = all.iter().filter(|entry| entry.first().is_some_and(|first| first.group == group));
-    let (mut bytes, mut runtime) = (0, 0);
-    for (shown, line) in members.flat_map(Entry::lines) {
-        if shown == word {
-            bytes += line.sums.bytes;
-            runtime = runtime.max(line.runtime);
-        }
-    }
-    if runtime == 0 { 0.0 } else { bytes as f64 * 1e9 / runtime as f64 }
 }
 
 /// Whole milliseconds; what took any time took at least one.
@@ -285,11 +272,8 @@ fn depths(text: &mut String, entry: &Entry<'_>) {
         parts.join(", ")
     };
     let calls = ["0", "4", "8", "16", "32", "64", ">=64"];
-    let _ = writeln!(
-        text,
-        "  IO depths    : {}",
-        row(["1", "2", "4", "8", "16", "32", ">=64"], &entry.depth.at)
-    );
+    let _ =
+        writeln!(text, "  IO depths    : {}", row(["1", "2", "4", "8", "16", "32", ">=64"], &entry.depth.at));
     let _ = writeln!(text, "     submit    : {}", row(calls, &entry.depth.submitted));
     let _ = writeln!(text, "     complete  : {}", row(calls, &entry.depth.completed));
     let of = |figure: fn(&Line) -> u64| {
@@ -341,14 +325,14 @@ fn added(text: &mut String, entry: &Entry<'_>) {
         depth(entry.effective_depth())
     );
     if several {
-        let mut lines = entry.targets();
-        let all = lines.len();
-        if all > SHOWN_TARGETS {
-            lines = entry.devices();
+        let all = entry.target_count();
+        let lines = if all > SHOWN_TARGETS {
             let _ = writeln!(text, "  kelvin by device, {all} targets:");
+            entry.devices()
         } else {
             let _ = writeln!(text, "  kelvin by target, {asked} asked for over {all} together:");
-        }
+            entry.targets()
+        };
         for line in lines {
             target(text, &line, units, &depth(line.depth));
         }
@@ -386,14 +370,19 @@ fn target(text: &mut String, line: &TargetLine, units: Units, depth: &str) {
         }
         let _ = writeln!(
             text,
-            "      {direction:5}: IOPS={}, BW={} ({}), clat avg={}, p50={}, p99={}, max={}{}",
+            "      {:>5}: IOPS={}, BW={} ({}), clat avg={}, p50={}, p99={}, max={}{}",
+            direction.word(),
             count(line.iops(direction)),
             units.rate(line.bytes_per_second(direction)),
             units.other_rate(line.bytes_per_second(direction)),
             sums.completion.mean().map_or_else(|| "–".into(), short_time),
             shown_percentile(&sums.completion_bins, 50.0),
             shown_percentile(&sums.completion_bins, 99.0),
-            if sums.completion.count > 0 { short_time(sums.completion.greatest as f64) } else { "–".into() },
+            if sums.completion.count > 0 {
+                short_time(sums.completion.greatest as f64)
+            } else {
+                "–".into()
+            },
             if sums.failed > 0 { format!(", failed={}", sums.failed) } else { String::new() },
         );
     }
@@ -405,29 +394,25 @@ fn groups(text: &mut String, entries: &[Entry<'_>]) {
         entries.iter().filter_map(|entry| entry.first().map(|first| first.group)).collect();
     numbers.dedup();
     for group in numbers {
-        let members: Vec<&Entry<'_>> = entries
-            .iter()
-            .filter(|entry| entry.first().is_some_and(|first| first.group == group))
-            .collect();
+        let members: Vec<&Entry<'_>> =
+            entries.iter().filter(|entry| entry.first().is_some_and(|first| first.group == group)).collect();
         let Some(units) = members.first().map(|entry| Units::of(&entry.job.report)) else { continue };
         let _ = writeln!(text, "\nRun status group {group} (all jobs):");
         for word in ["read", "write", "trim", "mixed"] {
-            let lines: Vec<Line> = members
+            let lines: Vec<(u64, u64)> = members
                 .iter()
-                .flat_map(|entry| entry.lines())
-                .filter(|(shown, line)| *shown == word && line.sums.ios > 0 && line.runtime > 0)
-                .map(|(_, line)| line)
+                .filter_map(|entry| entry.brief(word))
+                .filter(|(ios, _, runtime)| *ios > 0 && *runtime > 0)
+                .map(|(_, bytes, runtime)| (bytes, runtime))
                 .collect();
-            let (Some(least), Some(greatest)) = (
-                lines.iter().map(Line::bytes_per_second).reduce(f64::min),
-                lines.iter().map(Line::bytes_per_second).reduce(f64::max),
-            ) else {
+            let rates = || lines.iter().map(|(bytes, runtime)| rate(*bytes, *runtime));
+            let (Some(least), Some(greatest)) = (rates().reduce(f64::min), rates().reduce(f64::max)) else {
                 continue;
             };
-            let bytes: u64 = lines.iter().map(|line| line.sums.bytes).sum();
-            let shortest = lines.iter().map(|line| line.runtime).min().unwrap_or(0);
-            let longest = lines.iter().map(|line| line.runtime).max().unwrap_or(0);
-            let rate = if longest > 0 { bytes as f64 * 1e9 / longest as f64 } else { 0.0 };
+            let bytes: u64 = lines.iter().map(|line| line.0).sum();
+            let shortest = lines.iter().map(|line| line.1).min().unwrap_or(0);
+            let longest = lines.iter().map(|line| line.1).max().unwrap_or(0);
+            let rate = rate(bytes, longest);
             let _ = writeln!(
                 text,
                 "{:>7}: bw={} ({}), {}-{} ({}-{}), io={} ({}), run={}-{}msec",

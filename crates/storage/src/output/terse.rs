@@ -50,11 +50,7 @@ fn line(text: &mut String, entry: &Entry<'_>, disks: &[DiskUse], version: u8) {
         }
     }
     let (user, system) = entry.cpu_percent();
-    let _ = write!(
-        text,
-        ";{user:.6}%;{system:.6}%;{};{};{}",
-        entry.switches, entry.faults.0, entry.faults.1
-    );
+    let _ = write!(text, ";{user:.6}%;{system:.6}%;{};{};{}", entry.switches, entry.faults.0, entry.faults.1);
     for share in shares(&entry.depth.at) {
         let _ = write!(text, ";{share:3.1}%");
     }

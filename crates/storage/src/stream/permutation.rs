@@ -25,6 +25,8 @@ pub(crate) struct Permutation {
     rights: u64,
     left: u64,
     right: u64,
+    /// What the first round adds to the left half as long as the right one stays.
+    turn: u64,
 }
 
 /// A number below `below` (at most 2^32) that depends on all bits of `x` and of the key.
@@ -36,12 +38,19 @@ fn spread(x: u64, key: u64, below: u64) -> u64 {
     (folded * below) >> 32
 }
 
+/// A sum of two numbers below `below`, brought below it again; without a branch, which nothing could predict.
+#[inline]
+fn wrapped(sum: u64, below: u64) -> u64 {
+    sum.min(sum.wrapping_sub(below))
+}
+
 impl Permutation {
     /// The order of the numbers below `n` that belongs to a key.
     pub(crate) fn new(n: u64, key: u64) -> Self {
         let lefts = (n.isqrt() + u64::from(n.isqrt().saturating_mul(n.isqrt()) < n)).max(1);
         let rights = n.div_ceil(lefts).max(1);
-        let mut new = Self { keys: [0; ROUNDS], list: Vec::new(), n, lefts, rights, left: 0, right: 0 };
+        let mut new =
+            Self { keys: [0; ROUNDS], list: Vec::new(), n, lefts, rights, left: 0, right: 0, turn: 0 };
         new.restart(key);
         new
     }
@@ -59,18 +68,21 @@ impl Permutation {
 
     /// From the beginning, in the same order.
     pub(crate) fn rewind(&mut self) {
-        (self.left, self.right) = (0, 0);
+        self.turn_to(0);
     }
 
+    fn turn_to(&mut self, right: u64) {
+        (self.left, self.right) = (0, right);
+        self.turn = spread(right, self.keys[0], self.lefts);
+    }
+
+    /// The number of a pair; `turn` is what the first round adds.
     #[inline]
-    fn encrypt(&self, mut left: u64, mut right: u64) -> u64 {
-        let [first, second, third, fourth] = self.keys;
-        for (to_left, to_right) in [(first, second), (third, fourth)] {
-            left += spread(right, to_left, self.lefts);
-            left -= if left >= self.lefts { self.lefts } else { 0 };
-            right += spread(left, to_right, self.rights);
-            right -= if right >= self.rights { self.rights } else { 0 };
-        }
+    fn number(&self, left: u64, right: u64, turn: u64) -> u64 {
+        let left = wrapped(left + turn, self.lefts);
+        let right = wrapped(right + spread(left, self.keys[1], self.rights), self.rights);
+        let left = wrapped(left + spread(right, self.keys[2], self.lefts), self.lefts);
+        let right = wrapped(right + spread(left, self.keys[3], self.rights), self.rights);
         right * self.lefts + left
     }
 
@@ -86,10 +98,10 @@ impl Permutation {
             if self.right >= self.rights {
                 return None;
             }
-            let number = self.encrypt(self.left, self.right);
+            let number = self.number(self.left, self.right, self.turn);
             self.left += 1;
             if self.left >= self.lefts {
-                (self.left, self.right) = (0, self.right + 1);
+                self.turn_to(self.right + 1);
             }
             if number < self.n {
                 return Some(number);
@@ -104,7 +116,8 @@ impl Permutation {
         }
         let mut number = place;
         loop {
-            number = self.encrypt(number % self.lefts, number / self.lefts);
+            let (left, right) = (number % self.lefts, number / self.lefts);
+            number = self.number(left, right, spread(right, self.keys[0], self.lefts));
             if number < self.n {
                 return number;
             }

@@ -214,10 +214,21 @@ impl Place {
         let end = offset + length;
         self.sequential[direction as usize] = match rules.modifier.filter(|_| !rules.random) {
             None => end,
-            Some(skip) => end.checked_add_signed(skip).unwrap_or(self.length - length),
+            Some(skip) => self.skipped(end, length, skip, rules.smallest),
         };
         self.run.0 = if rules.sequencer == Sequencer::Identical { offset } else { end };
         Some(Io { direction, target: self.target, offset: self.begin + offset, length: length as u32 })
+    }
+
+    /// Where `rw=…:N` goes on behind an I/O: round the end in both directions, as often as it takes to move as much as
+    /// the region is long, but that an I/O up to the very end is the last. All as fio does.
+    fn skipped(&self, end: u64, length: u64, skip: i64, smallest: u64) -> u64 {
+        if skip >= 0 {
+            let next = end.saturating_add(skip.unsigned_abs());
+            return if end < self.length && next.saturating_add(smallest) > self.length { 0 } else { next };
+        }
+        let back = |from: u64| from.checked_add_signed(skip);
+        back(end).unwrap_or_else(|| back(self.length).unwrap_or(0)).min(self.length - length)
     }
 
     #[inline]
@@ -313,7 +324,13 @@ impl Place {
     ) -> Option<(u64, u64)> {
         let zones = rules.zones?;
         let zone = self.zone.as_mut()?;
-        if zone.moved >= zones.size.max(1) {
+        let left_of = |from: u64| zones.range.min(self.length - from);
+        // Of a last zone that is cut by the region's end, the same part is moved as of the others.
+        let quota = |from: u64| match left_of(from) {
+            part if zones.size <= zones.range => zones.size.min(part),
+            part => (u128::from(zones.size) * u128::from(part) / u128::from(zones.range)) as u64,
+        };
+        if zone.moved >= quota(zone.from).max(1) {
             zone.from = zone.from.saturating_add(zones.range).saturating_add(zones.skip);
             if zone.from.saturating_add(rules.smallest) > self.length {
                 zone.from = 0;
@@ -322,8 +339,8 @@ impl Place {
             zone.visits += 1;
             self.sequential = [zone.from; 3];
         }
-        let end = zone.from.saturating_add(zones.range).min(self.length);
-        let to_move = (zones.size.saturating_sub(zone.moved)).max(rules.smallest).min(left);
+        let end = zone.from + left_of(zone.from);
+        let to_move = quota(zone.from).saturating_sub(zone.moved).max(rules.smallest).min(left);
         let is_random = rules.random && Self::is_random(rules, direction, streams);
         let sizes = rules.sizes.of(direction, is_random);
         let (offset, length) = if is_random {

@@ -532,6 +532,27 @@ fn ios_that_overlap_wait_for_each_other() {
 }
 
 #[test]
+fn workers_on_a_locked_file_take_turns() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    fs::write(&path, vec![0; MIB as usize]).unwrap();
+    let mut wanted = writing(job(EngineName::IoUring, 8));
+    wanted.targets.lock = LockFile::Exclusive;
+    let workers: Vec<_> = (0..2)
+        .map(|_| {
+            let (wanted, path) = (wanted.clone(), path.clone());
+            std::thread::spawn(move || run(&wanted, &path, MIB))
+        })
+        .collect();
+    for worker in workers {
+        let sent = worker.join().unwrap();
+        assert_eq!(sent.end.error, None);
+        assert_eq!(sent.written().ios, 256);
+        assert_eq!(sent.depth.at, [256, 0, 0, 0, 0, 0, 0], "never two at a time");
+    }
+}
+
+#[test]
 fn a_depth_is_found_for_a_latency() {
     let mut wanted = job(EngineName::Null, 16);
     wanted.course.time_based = true;

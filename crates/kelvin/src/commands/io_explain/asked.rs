@@ -1,6 +1,6 @@
 //! What a job asked for, from its options; what is not given is fio's default.
 
-use kelvin_storage::output::read::JobResult;
+use kelvin_storage::output::read::{IoResult, JobResult};
 
 /// The options that decide what figures mean.
 pub(super) struct Asked<'a> {
@@ -36,29 +36,37 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
 }
 
 impl<'a> Asked<'a> {
-    pub(super) fn of(job: &'a JobResult) -> Self {
-        let direct = is_on(job.option(&["direct"])) || job.option(&["buffered"]).is_some_and(|v| v.trim() == "0");
+    pub(super) fn of(job: &'a JobResult, result: &IoResult) -> Self {
+        let kelvin = job.kelvin.as_ref();
+        let direct =
+            is_on(job.option(&["direct"])) || job.option(&["buffered"]).is_some_and(|v| v.trim() == "0");
         let rate = [("rate_iops", "I/Os a second"), ("rate", "bytes a second")]
             .into_iter()
             .find_map(|(option, unit)| job.option(&[option]).map(|value| (unit, value)))
             .filter(|(_, value)| value.trim() != "0");
+        // fio does not say whether workers were reported together; that fewer entries than workers have the name does.
+        let entries = result.jobs.iter().filter(|other| other.name == job.name).count().max(1) as u64;
+        let clones = job.option(&["numjobs"]).and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(1);
+        let workers = kelvin.map_or(clones / entries, |kelvin| kelvin.workers).max(1);
+        let depth = job.option(&["iodepth"]).map_or(Some(1), |value| value.trim().parse().ok());
         Self {
             pattern: job.option(&["rw", "readwrite"]).unwrap_or("read"),
             block: job.option(&["bs", "blocksize", "bsrange", "blocksize_range", "bssplit"]).unwrap_or("4k"),
-            engine: job.option(&["ioengine"]).unwrap_or("psync"),
-            depth: job.option(&["iodepth"]).map_or(Some(1), |value| value.trim().parse().ok()),
-            workers: job.kelvin.as_ref().map_or_else(
-                // Without group_reporting each worker has an entry of its own, of which fio gives no number.
-                || match job.option(&["numjobs"]).and_then(|value| value.trim().parse().ok()) {
-                    Some(workers) if is_on(job.option(&["group_reporting"])) => workers,
-                    _ => 1,
-                },
-                |kelvin| kelvin.workers,
+            engine: kelvin.map_or_else(
+                || job.option(&["ioengine"]).unwrap_or("psync"),
+                |kelvin| kelvin.engine.as_str(),
             ),
-            direct,
+            depth: kelvin.map_or(depth, |kelvin| Some(kelvin.depth_asked / workers)),
+            workers,
+            direct: kelvin.map_or(direct, |kelvin| kelvin.direct),
             rate,
             think: job.option(&["thinktime"]).filter(|value| value.trim() != "0"),
         }
+    }
+
+    /// Whether the page cache lies between the job and the device, and the engine waits for it when it hands over.
+    pub(super) fn waits_in_submission(&self) -> bool {
+        self.engine == "libaio" && !self.direct
     }
 
     /// Whether several I/Os of a worker can be under way.

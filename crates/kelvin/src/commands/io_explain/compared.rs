@@ -32,7 +32,11 @@ pub(super) fn compared(results: &[(&str, &IoResult)]) -> String {
             .iter()
             .flat_map(|(file, result)| {
                 result.jobs.iter().map(move |job| Side {
-                    name: if result.jobs.len() == 1 { (*file).to_owned() } else { format!("{file}: {}", job.name) },
+                    name: if result.jobs.len() == 1 {
+                        (*file).to_owned()
+                    } else {
+                        format!("{file}: {}", job.name)
+                    },
                     result,
                     job,
                 })
@@ -122,9 +126,13 @@ fn figures(sides: &[Side<'_>]) -> Vec<Row> {
         row("total mean µs", &|line| (line.total.count > 0).then(|| micros(line.total.mean)));
         row("completion mean µs", &|line| (line.completion.count > 0).then(|| micros(line.completion.mean)));
         for percent in [50.0, 99.0, 99.9, 99.99] {
-            row(&format!("completion p{percent} µs"), &|line| line.completion.percentile(percent).map(micros));
+            row(&format!("completion p{percent} µs"), &|line| {
+                line.completion.percentile(percent).map(micros)
+            });
         }
-        row("completion max µs", &|line| (line.completion.count > 0).then(|| micros(line.completion.greatest)));
+        row("completion max µs", &|line| {
+            (line.completion.count > 0).then(|| micros(line.completion.greatest))
+        });
     }
     let mut row = |what: &str, figure: &dyn Fn(&JobResult) -> Option<String>| {
         let values: Vec<String> =

@@ -19,11 +19,11 @@ pub(super) fn told(text: &mut String, name: &str, parsed: &Parsed, width: usize)
     let _ = writeln!(text, "{name}");
     for stray in &parsed.stray {
         let lines = if stray.lines == 1 {
-            format!("line {} is", stray.line)
+            format!("line {} is no JSON and was left out", stray.line)
         } else {
-            format!("lines {} to {} are", stray.line, stray.line + stray.lines - 1)
+            format!("lines {} to {} are no JSON and were left out", stray.line, stray.line + stray.lines - 1)
         };
-        point(text, width, "stray", &format!("{lines} no JSON and was left out: {:?}", short(&stray.text)));
+        point(text, width, "stray", &format!("{lines}: {:?}", short(&stray.text)));
     }
     if parsed.results.len() > 1 {
         let words = format!(
@@ -62,15 +62,20 @@ fn us(nanos: f64) -> String {
 }
 
 fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
-    let asked = Asked::of(job);
+    let asked = Asked::of(job, result);
     let host = job.host.as_deref().map_or_else(String::new, |host| format!(" on {host}"));
     let _ = writeln!(text, "\n  {}{host}: {}", job.name, asked.words());
-    if job.error != 0 {
-        let words = format!("ended with error {} before its time: the figures are of what came before it", job.error);
+    if job.error != 0 && job.errors == 0 {
+        let words =
+            format!("ended with error {} before its time: the figures are of what came before it", job.error);
         point(text, width, "error", &words);
     }
     if job.errors > 0 {
-        let words = format!("{} I/Os failed and the job went on; they are in no figure of time", job.errors);
+        let words = format!(
+            "{} failed, the first with error {}, and the job went on; they are in no figure of time",
+            ios(job.errors),
+            job.error
+        );
         point(text, width, "errors", &words);
     }
     if job.lines.is_empty() {
@@ -78,10 +83,15 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
         return;
     }
     for (word, line) in &job.lines {
-        point(text, width, word, &brought(line));
-        if let Some(words) = latencies(line, &asked) {
-            point(text, width, "", &words);
+        if line.bytes == 0 {
+            point(text, width, word, &format!("{} begun, nothing moved", ios(line.ios)));
+            continue;
         }
+        point(text, width, word, &brought(line));
+        point(text, width, "", &latencies(line, &asked));
+    }
+    if job.lines.iter().all(|(_, line)| line.bytes == 0) {
+        return;
     }
     point(text, width, "loop", &kind_of_loop(job, &asked));
     if let Some(words) = depth(job, &asked) {
@@ -101,7 +111,12 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
                     .lines
                     .iter()
                     .map(|(word, iops, rate, mean)| {
-                        format!("{word} {} IOPS, {} MB/s, mean {}", significant(*iops), significant(rate / 1e6), us(*mean))
+                        format!(
+                            "{word} {} IOPS, {} MB/s, mean {}",
+                            significant(*iops),
+                            significant(rate / 1e6),
+                            us(*mean)
+                        )
                     })
                     .collect();
                 let depth =
@@ -119,15 +134,20 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
     }
 }
 
+/// "1 I/O", "8 I/Os".
+fn ios(count: u64) -> String {
+    format!("{} I/O{}", significant(count as f64), if count == 1 { "" } else { "s" })
+}
+
 /// I/Os, rate and size in the same units everywhere.
 fn brought(line: &LineResult) -> String {
     let mean = line.bytes as f64 / line.ios.max(1) as f64;
     format!(
-        "{} IOPS, {} MB/s ({} MiB/s): {} I/Os of {} KiB in the mean, {} MB in {} s",
+        "{} IOPS, {} MB/s ({} MiB/s): {} of {} KiB in the mean, {} MB in {} s",
         significant(line.iops),
         significant(line.bandwidth / 1e6),
         significant(line.bandwidth / f64::from(1 << 20)),
-        significant(line.ios as f64),
+        ios(line.ios),
         significant(mean / 1024.0),
         significant(line.bytes as f64 / 1e6),
         significant(line.runtime as f64 / 1e3),
@@ -139,10 +159,10 @@ pub(super) fn times(line: &LineResult) -> &TimesResult {
     if line.total.count > 0 { &line.total } else { &line.completion }
 }
 
-fn latencies(line: &LineResult, asked: &Asked<'_>) -> Option<String> {
+fn latencies(line: &LineResult, asked: &Asked<'_>) -> String {
     let completion = &line.completion;
     if completion.count == 0 && line.total.count == 0 {
-        return Some("latencies were not taken (gtod_reduce or disable_*)".into());
+        return "latencies were not taken (gtod_reduce or disable_*)".into();
     }
     let mut words = if completion.count > 0 {
         let shown: Vec<String> = [50.0, 99.0, 99.9]
@@ -170,7 +190,12 @@ fn latencies(line: &LineResult, asked: &Asked<'_>) -> Option<String> {
             us(submission.mean),
             significant(share.round())
         );
-        if share > 40.0 {
+        if asked.waits_in_submission() {
+            words.push_str(
+                ". Through the page cache libaio does an I/O while it is handed over: the submission is what it took, the \
+                 completion is waiting for the others of the batch",
+            );
+        } else if share > 40.0 {
             words.push_str(
                 ". The call that hands I/O over waits for it: it is not asynchronous here, and completion times leave out \
                  most of what an I/O took. Read the total times",
@@ -182,19 +207,18 @@ fn latencies(line: &LineResult, asked: &Asked<'_>) -> Option<String> {
     if completion.count > 0 && completion.percentiles.is_empty() {
         words.push_str("; percentiles were not asked for");
     }
-    Some(words)
+    words
 }
 
 fn kind_of_loop(job: &JobResult, asked: &Asked<'_>) -> String {
     let iops: f64 = job.lines.iter().map(|(_, line)| line.iops).sum();
     let mut words = match (&asked.rate, asked.think) {
         (Some((unit, value)), _) => {
-            let reached = match *unit {
-                "I/Os a second" => format!("{} IOPS", significant(iops)),
-                _ => {
-                    let rate: f64 = job.lines.iter().map(|(_, line)| line.bandwidth).sum();
-                    format!("{} bytes a second", significant(rate))
-                }
+            let reached = if *unit == "I/Os a second" {
+                format!("{} IOPS", significant(iops))
+            } else {
+                let rate: f64 = job.lines.iter().map(|(_, line)| line.bandwidth).sum();
+                format!("{} bytes a second", significant(rate))
             };
             let open = job.option(&["rate_process"]).is_some_and(|process| process.trim() == "poisson");
             format!(
@@ -210,7 +234,8 @@ fn kind_of_loop(job: &JobResult, asked: &Asked<'_>) -> String {
              IOPS are two sides of one figure"
             .into(),
     };
-    if asked.rate.is_some() {
+    let responses = job.kelvin.as_ref().is_some_and(|kelvin| !kelvin.responses.is_empty());
+    if asked.rate.is_some() || responses {
         match job.kelvin.as_ref().and_then(|kelvin| kelvin.responses.first()) {
             Some((_, response)) => {
                 let _ = write!(
@@ -242,6 +267,12 @@ pub(super) fn reached(job: &JobResult) -> Option<f64> {
     (!known.is_empty()).then(|| known.iter().sum())
 }
 
+/// Whether about as many I/Os were under way as were asked for.
+fn is_full(job: &JobResult, asked: &Asked<'_>) -> bool {
+    let all = asked.depth.map_or(0, |depth| depth * asked.workers);
+    reached(job).is_some_and(|reached| reached >= all as f64 * 0.7)
+}
+
 fn depth(job: &JobResult, asked: &Asked<'_>) -> Option<String> {
     let reached = reached(job)?;
     let per_worker = asked.depth?;
@@ -250,11 +281,10 @@ fn depth(job: &JobResult, asked: &Asked<'_>) -> Option<String> {
         format!("{} I/Os under way in the mean (IOPS × mean time) of {all} asked for", significant(reached));
     if per_worker > 1 && !asked.is_asynchronous() {
         let _ = write!(words, ": iodepth has no effect with {}, which does one I/O at a time", asked.engine);
-    } else if reached < all as f64 * 0.7 && asked.rate.is_none() && asked.think.is_none() {
-        words.push_str(": the worker did not keep the queue full, so that this is not the device at that depth");
-    }
-    if per_worker > 1 && asked.engine == "libaio" && !asked.direct {
-        words.push_str("; libaio through the page cache waits in its submission");
+    } else if !is_full(job, asked) && asked.rate.is_none() && asked.think.is_none() {
+        words.push_str(
+            ": the worker did not keep the queue full, so that this is not the device at that depth",
+        );
     }
     Some(words)
 }
@@ -268,11 +298,17 @@ fn cpu(job: &JobResult, asked: &Asked<'_>) -> String {
         let each = busy / 100.0 * job.runtime as f64 * 1e3 / ios as f64;
         let _ = write!(words, ", {} µs an I/O", significant(each));
     }
-    let _ = write!(words, ", {} context switches an I/O", significant(job.switches as f64 / ios.max(1) as f64));
+    let _ =
+        write!(words, ", {} context switches an I/O", significant(job.switches as f64 / ios.max(1) as f64));
     let workers = asked.workers.max(1);
     if busy >= BUSY {
         words.push_str(". The generator was the limit: the device may do more");
-    } else if asked.rate.is_none() && asked.think.is_none() && busy < 60.0 && asked.engine != "null" {
+    } else if busy < 60.0
+        && asked.direct
+        && job.runtime >= 500
+        && asked.rate.is_none()
+        && asked.think.is_none()
+    {
         words.push_str(". The generator had CPU left: the device, or its queue, was the limit");
     }
     if let Some(delay) = job.kelvin.as_ref().and_then(|kelvin| kelvin.run_delay) {
@@ -293,20 +329,30 @@ fn suspicions(result: &IoResult, job: &JobResult, asked: &Asked<'_>) -> Vec<Stri
         found.push("the null engine does nothing: these are the generator's own costs".into());
         return found;
     }
-    for (word, line) in &job.lines {
-        let median = line.completion.percentile(50.0).unwrap_or(times(line).mean);
+    for (word, line) in job.lines.iter().filter(|(_, line)| line.bytes > 0) {
+        let median = if asked.waits_in_submission() {
+            line.submission.mean
+        } else {
+            line.completion.percentile(50.0).unwrap_or(times(line).mean)
+        };
         let block = line.bytes as f64 / line.ios.max(1) as f64;
         // A large block takes its time in memory too: 10 GB/s.
         if times(line).count > 0 && median < FASTEST_MEDIA + block / 10.0 {
             let why = match (word.as_str(), asked.direct) {
                 ("trim", _) => continue,
-                (_, false) => "they ended in the page cache. Take direct=1, or a size of several times the memory",
+                (_, false) => {
+                    "they ended in the page cache. Take direct=1, or a size of several times the memory"
+                }
                 ("read", true) => {
                     "no medium answers so fast: holes, blocks never written, or a cache of the host or the controller"
                 }
                 (_, true) => "no medium is so fast: a cache of the host or the controller took them",
             };
-            found.push(format!("half of the {word} I/Os took {} or less: {why}", us(median)));
+            found.push(if asked.waits_in_submission() {
+                format!("a {word} took {} in the mean: {why}", us(median))
+            } else {
+                format!("half of the {word} I/Os took {} or less: {why}", us(median))
+            });
         }
     }
     // Shorter runs end before the kernel's counters are brought up to date.
@@ -378,7 +424,8 @@ fn consistency(job: &JobResult) -> Vec<String> {
             found.push(format!("{word}: {} I/Os were short, {} given up", line.short, line.dropped));
         }
     }
-    let runtimes: Vec<u64> = job.lines.iter().map(|(_, line)| line.runtime).filter(|time| *time > 0).collect();
+    let runtimes: Vec<u64> =
+        job.lines.iter().map(|(_, line)| line.runtime).filter(|time| *time > 0).collect();
     if let (Some(least), Some(most)) = (runtimes.iter().min(), runtimes.iter().max())
         && (*most as f64) > *least as f64 * 1.1
     {
@@ -397,19 +444,17 @@ fn missing(job: &JobResult, asked: &Asked<'_>) -> Vec<String> {
     if job.kelvin.as_ref().is_some_and(|kelvin| kelvin.partial) {
         missing.push("the end of the run".into());
     }
-    if longest < 10_000 {
+    if longest < 10_000 && job.error == 0 {
         missing.push(format!("time: {} s say little of a device", significant(longest as f64 / 1e3)));
     }
     for (word, line) in &job.lines {
-        let few: Vec<String> = line
+        let few = line
             .completion
             .percentiles
             .iter()
-            .filter(|(percent, _)| *percent >= 99.0 && line.completion.percentile(*percent).is_none())
-            .map(|(percent, _)| format!("p{percent}"))
-            .collect();
-        if !few.is_empty() {
-            missing.push(format!("{word} I/Os for {} (fewer than ten lie beyond)", few.join(", ")));
+            .find(|(percent, _)| *percent >= 99.0 && line.completion.percentile(*percent).is_none());
+        if let Some((percent, _)) = few {
+            missing.push(format!("more {word} I/Os: fewer than ten lie beyond p{percent}"));
         }
     }
     if job.option(&["ramp_time"]).is_none() && job.steady.is_none() {
@@ -426,8 +471,9 @@ fn missing(job: &JobResult, asked: &Asked<'_>) -> Vec<String> {
     if writes && !asked.direct && !synced {
         missing.push("a sync: buffered writes end in memory (end_fsync=1)".into());
     }
-    if job.option(&["filename", "directory"]).is_some() && job.kelvin.is_none() {
-        missing.push("what the blocks read held: fio does not look whether they were ever written".into());
+    let reads = job.lines.iter().any(|(word, _)| word == "read" || word == "mixed");
+    if reads && asked.engine != "null" && job.kelvin.is_none() {
+        missing.push("whether the blocks read were ever written: fio does not look".into());
     }
     missing.push("repeats: one run has no spread".into());
     missing
@@ -439,8 +485,12 @@ fn together(text: &mut String, result: &IoResult, width: usize) {
     groups.dedup();
     for group in groups {
         let members: Vec<&JobResult> = result.jobs.iter().filter(|job| job.group == group).collect();
-        let runtimes: Vec<u64> =
-            members.iter().flat_map(|job| &job.lines).map(|(_, line)| line.runtime).filter(|t| *t > 0).collect();
+        let runtimes: Vec<u64> = members
+            .iter()
+            .flat_map(|job| &job.lines)
+            .map(|(_, line)| line.runtime)
+            .filter(|t| *t > 0)
+            .collect();
         if members.len() < 2 {
             continue;
         }

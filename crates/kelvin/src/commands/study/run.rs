@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use kelvin_lab::spec::WorkloadName;
 use kelvin_lab::study::{
     Ended, Execution, Facts, Folder, Ledger, Opening, State, StudyError, Surroundings, begin, duration,
     execute, facts, notebook::Part,
@@ -168,6 +169,9 @@ fn forsake(store: &Store, group: GroupId, situation: &Situation) -> Result<()> {
 /// What this session runs on.
 fn surroundings(spec: &Spec, tell: &mut dyn FnMut(&str)) -> Result<Facts> {
     let mut facts = facts(env!("CARGO_PKG_VERSION"));
+    if spec.workload == WorkloadName::Io {
+        return Ok(facts);
+    }
     let opened = open::open(&spec.target, Purpose::Run, tell)?;
     let mut session = opened.engine.connect()?;
     facts.insert("database".into(), opened.engine.fingerprint(&mut *session)?.version);

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::job::Job;
+use crate::stream::Source;
 use crate::{Direction, Io, Next, Target};
 
 /// Where the writes come from.
@@ -9,6 +10,16 @@ pub(super) trait Draws: std::fmt::Debug + Send {
     fn next(&mut self) -> Next;
     /// Another pass.
     fn restart(&mut self);
+}
+
+impl Draws for Source {
+    fn next(&mut self) -> Next {
+        Self::next(self)
+    }
+
+    fn restart(&mut self) {
+        Self::restart(self);
+    }
 }
 
 /// The writes of a job once more, in their order.
@@ -20,8 +31,15 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub(super) fn new(job: &Job, _clone: u32, _targets: &[Target], _seed: u64) -> Result<Self> {
-        Err(Error::refused(&job.name, "SOURCE"))
+    /// Those of a clone of a job over its targets. Refuses a job that does not draw the same again.
+    pub(super) fn new(job: &Job, clone: u32, targets: &[Target], seed: u64) -> Result<Self> {
+        if !job.pattern.repeatable && !job.pattern.all_repeatable && job.pattern.seed.is_none() {
+            return Err(Error::refused(
+                &job.name,
+                "experimental_verify and verify_only draw the writes again, which randrepeat=0 forbids; give randseed= too, or leave it out",
+            ));
+        }
+        Ok(Self { source: Box::new(Source::new(job, clone, targets, seed)?), number: 0 })
     }
 
     #[cfg(test)]

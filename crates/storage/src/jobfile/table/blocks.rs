@@ -15,10 +15,15 @@ pub(crate) const OPTIONS: &[Entry] = &[
         Kind::Ranges,
         "lengths from one to another, multiples of the smallest",
         |draft, value| {
-            // fio takes a slash for a comma here.
-            let text = value.text()?.replace('/', ",");
-            let commas = Value::new(Some(&text), false);
-            commas.triple(&mut draft.ranges, |part| {
+            // fio's manual has the slash for a comma; fio itself takes the first range for all directions.
+            if value.text()?.contains('/') {
+                return Err("write a comma between ranges: fio leaves out what follows a slash".into());
+            }
+            // fio would cut the split's lengths to the range, which neither of the two says.
+            if draft.splits.0.iter().any(Option::is_some) {
+                return Err("contradicts the bssplit before it: leave out one of them".into());
+            }
+            value.triple(&mut draft.ranges, |part| {
                 Value::range_of(part, |size| value.block_of(size)).map(Some)
             })
         },

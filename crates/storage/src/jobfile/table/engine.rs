@@ -138,19 +138,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     })
     .engines(PRIORITY)
     .default("0"),
-    refused(
-        "cmdprio_bssplit",
-        "priorities by length",
-        "priorities by length are not supported: use cmdprio_percentage, or jobs of their own",
-    ),
-    refused(
-        "cmdprio_hint",
-        "hints for the drive",
-        "hints for the drive are not supported: leave the option out",
-    ),
-    refused(
-        "thp",
-        "huge pages for mmap",
-        "huge pages for the mmap engine are not supported: leave the option out",
-    ),
+    refused("cmdprio_bssplit", "priorities by length", "use cmdprio_percentage, or a job for each length"),
+    refused("cmdprio_hint", "hints for the drive", "leave it out"),
+    refused("thp", "huge pages for mmap", "leave it out"),
 ];

@@ -12,7 +12,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
             Ok(())
         },
     ),
-    option("description", Kind::Text, "a text that the results carry", |draft, value| {
+    option("description", Kind::OptionalText, "a text that the results carry", |draft, value| {
         draft.job.description = Some(value.text_or_empty().to_owned());
         Ok(())
     }),
@@ -24,6 +24,6 @@ pub(crate) const OPTIONS: &[Entry] = &[
     refused(
         "profile",
         "a job made by fio itself",
-        "fio's built-in jobs (act, tiobench) are not supported: write the options that they stand for",
+        "write the options that fio's built-in jobs (act, tiobench) stand for",
     ),
 ];

@@ -132,7 +132,12 @@ pub(crate) const OPTIONS: &[Entry] = &[
     refused(
         "random_sequence_stride",
         "steps between random places",
-        "an option of later versions of fio, not supported",
+        "it is of later versions of fio: leave it out",
     ),
-    refused("sprandom", "preconditioning by one random pass", "not supported: use kelvin io --prepare"),
+    refused(
+        "rwmixcycle",
+        "how long reads or writes stay alone in a mix",
+        "it is gone from fio, too: leave it out",
+    ),
+    refused("sprandom", "preconditioning by one random pass", "use kelvin io --prepare"),
 ];

@@ -41,6 +41,13 @@ pub(crate) const OPTIONS: &[Entry] = &[
             Ok(())
         },
     ),
+    ignored(
+        "threads",
+        Kind::Number,
+        "threads of fio's tiobench; jobs with it mean thread",
+        "it belongs to a built-in job of fio's, and workers are always threads",
+        |_, value| value.count(0).map(|_| ()),
+    ),
     option("nice", Kind::Number, "the workers' niceness, -20 to 19", |draft, value| {
         draft.job.process.nice = Some(value.signed(-20..=19)? as i32);
         Ok(())

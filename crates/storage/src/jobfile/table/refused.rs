@@ -2,7 +2,9 @@
 
 use super::entry::{Entry, refused};
 
-const ENGINE: &str = "it belongs to an engine that is not supported (see --enghelp)";
+const ENGINE: &str = "it belongs to an engine that Kelvin has not (see --enghelp)";
+
+const LATER: &str = "it is of a later version of fio: leave it out";
 
 pub(crate) const OPTIONS: &[Entry] = &[
     refused("cpuload", "of cpuio", ENGINE),
@@ -74,4 +76,21 @@ pub(crate) const OPTIONS: &[Entry] = &[
     refused("xnvme_admin", "of xnvme", ENGINE),
     refused("xnvme_dev_nsid", "of xnvme", ENGINE),
     refused("xnvme_iovec", "of xnvme", ENGINE),
+    refused("filetype", "what kind of file is made", LATER),
+    refused("ramp_size", "bytes before the figures begin", LATER),
+    refused("end_syncfs", "syncfs at the end of the job", LATER),
+    refused("verify_policy", "which writes are looked at after a crash", LATER),
+    refused("num_range", "ranges of a trim", LATER),
+    refused("iodepth_mode", "how the depth grows", LATER),
+    refused("md_per_io_size", "metadata of NVMe drives", LATER),
+    refused("pi_act", "protection of NVMe drives", LATER),
+    refused("pi_chk", "protection of NVMe drives", LATER),
+    refused("apptag", "protection of NVMe drives", LATER),
+    refused("apptag_mask", "protection of NVMe drives", LATER),
+    refused("fdp", "placement on NVMe drives", LATER),
+    refused("fdp_pli", "placement on NVMe drives", LATER),
+    refused("fdp_pli_select", "placement on NVMe drives", LATER),
+    refused("dataplacement", "placement on NVMe drives", LATER),
+    refused("plids", "placement on NVMe drives", LATER),
+    refused("plid_select", "placement on NVMe drives", LATER),
 ];

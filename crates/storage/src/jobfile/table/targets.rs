@@ -86,7 +86,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     .alias(&["nr_files"])
     .default("1"),
     option("openfiles", Kind::Number, "how many files are open at a time", |draft, value| {
-        draft.job.targets.open_files = Some(value.small(1..=u32::MAX)?);
+        draft.job.targets.open_files = Some(value.small(0..=u32::MAX)?).filter(|open| *open > 0);
         Ok(())
     }),
     option(

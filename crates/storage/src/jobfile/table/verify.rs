@@ -5,6 +5,9 @@ use crate::job::VerifyMethod;
 use crate::jobfile::lists;
 use crate::jobfile::special::bytes;
 
+/// The length of fio's header without its checksum.
+const HEADER: u32 = 40;
+
 const METHODS: &[(&str, &str)] = &[
     ("0", "nothing is looked at"),
     ("md5", "MD5"),
@@ -81,6 +84,10 @@ pub(crate) const OPTIONS: &[Entry] = &[
     .default("the length of the I/O"),
     option("verify_offset", Kind::Size, "where in those bytes the header is", |draft, value| {
         draft.verify_options.offset = value.small(0..=1 << 30)?;
+        // The header changes places with what is there: the two must not overlap.
+        if (1..HEADER).contains(&draft.verify_options.offset) {
+            return Err(format!("must be 0 or at least {HEADER}, the length of a header"));
+        }
         Ok(())
     })
     .default("0"),

@@ -9,7 +9,7 @@ const MODE: &[(&str, &str)] = &[
     ("zbd", "not supported"),
 ];
 
-const ZONED: &str = "it belongs to zonemode=zbd, zoned devices, which are not supported";
+const ZONED: &str = "it belongs to zoned devices (zonemode=zbd), which Kelvin does not know";
 
 fn bytes(value: &Value<'_>) -> Result<u64, String> {
     if value.text()?.ends_with('%') {

@@ -71,11 +71,10 @@ fn job(fields: &Map<String, Value>, global: &[(String, String)]) -> JobResult {
         .collect();
     let depths = object(fields, "iodepth_level")
         .map(|levels| {
-            let mut levels: Vec<(String, f64)> = levels
-                .iter()
-                .map(|(label, share)| (label.clone(), share.as_f64().unwrap_or(0.0)))
-                .collect();
-            levels.sort_by_key(|(label, _)| label.trim_start_matches(">=").parse::<u64>().unwrap_or(u64::MAX));
+            let mut levels: Vec<(String, f64)> =
+                levels.iter().map(|(label, share)| (label.clone(), share.as_f64().unwrap_or(0.0))).collect();
+            levels
+                .sort_by_key(|(label, _)| label.trim_start_matches(">=").parse::<u64>().unwrap_or(u64::MAX));
             levels
         })
         .unwrap_or_default();
@@ -205,6 +204,7 @@ fn kelvin(fields: &Map<String, Value>) -> KelvinResult {
     KelvinResult {
         workers: whole(fields, "workers"),
         engine: text(fields, "engine").unwrap_or_default(),
+        direct: whole(fields, "direct") > 0,
         depth_asked: whole(fields, "depth_asked"),
         depth: fields.get("depth_effective").and_then(Value::as_f64),
         run_delay: fields.get("run_delay_ns").and_then(Value::as_u64),

@@ -78,10 +78,7 @@ pub struct JobResult {
 impl JobResult {
     /// The value of an option, by any of its names.
     pub fn option(&self, names: &[&str]) -> Option<&str> {
-        self.options
-            .iter()
-            .find(|(name, _)| names.contains(&name.as_str()))
-            .map(|(_, value)| value.as_str())
+        self.options.iter().find(|(name, _)| names.contains(&name.as_str())).map(|(_, value)| value.as_str())
     }
 }
 
@@ -163,6 +160,8 @@ pub struct KelvinResult {
     pub workers: u64,
     /// The engine that did the I/O.
     pub engine: String,
+    /// Whether it went past the page cache.
+    pub direct: bool,
     /// The depth asked for, all workers together.
     pub depth_asked: u64,
     /// The depth reached, by Little's law.

@@ -82,7 +82,9 @@ pub fn parse_json(text: &str, path: Option<&Path>) -> Result<Parsed> {
         Some((line, column, error)) => Err(unreadable(path, line, column, &describe(&error, &parsed))),
         None if parsed.results.is_empty() => {
             let what = match parsed.stray.first() {
-                Some(stray) => format!("no result in fio's JSON here; the first line is {:?}", cut(&stray.text)),
+                Some(stray) => {
+                    format!("no result in fio's JSON here; the first line is {:?}", cut(&stray.text))
+                }
                 None => "no result in fio's JSON here: it is empty".into(),
             };
             Err(unreadable(path, 1, 0, &format!("{what} (take --output-format=json)")))

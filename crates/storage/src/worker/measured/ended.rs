@@ -20,6 +20,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         if flight.intended != ANY_TIME {
             self.counter.respond(io.target, io.direction, at.saturating_sub(flight.intended));
         }
+        if let Some(locks) = &self.locks {
+            locks.give(&io);
+        }
         if let Some(search) = &mut self.search {
             search.record(completion);
         }
@@ -129,6 +132,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         }
         self.free.push(slot);
         self.under_way -= 1;
+        if let Some(locks) = self.locks.as_ref().filter(|_| !flight.apart) {
+            locks.give(&io);
+        }
         if io.direction == Direction::Write
             && let Some(check) = &mut self.check
         {

@@ -20,6 +20,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
                 let io = self.flights[slot as usize].io;
                 if !self.flights[slot as usize].apart {
                     self.counter.tally(io.target, io.direction).dropped += 1;
+                    if let Some(locks) = &self.locks {
+                        locks.give(&io);
+                    }
                 }
                 self.free.push(slot);
                 self.under_way -= 1;

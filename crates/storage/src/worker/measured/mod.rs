@@ -15,6 +15,7 @@ use super::counter::{Counter, Times};
 use super::flow::Share;
 use super::goal::Search;
 use super::halt::Halt;
+use super::lock::Locks;
 use super::pace::{Minimum, Pacer};
 use super::parts::{Check, Fill, Parts, Stream};
 use super::ticker::Ticker;
@@ -182,6 +183,7 @@ pub(super) struct Loop<'a, E, S> {
     minimum: Option<Minimum>,
     thinker: Option<Thinker>,
     share: Option<Share>,
+    locks: Option<Locks>,
     search: Option<Search>,
     writes: bool,
     /// By target: where it was written to since the last sync, begin and end.
@@ -232,14 +234,20 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         let pacer = Pacer::new(&job.rate, plan.seed, now);
         let search = Search::new(&job.latency, depth, now);
         let thinker = job.thinking.map(|rule| Thinker { rule, count: 0, since: now });
+        let locks = Locks::new(job.targets.lock, &plan.targets);
         let wanted = Wanted {
-            gate: pacer.is_some() || thinker.is_some() || share.is_some() || job.depth.serialize_overlap,
+            gate: pacer.is_some()
+                || thinker.is_some()
+                || share.is_some()
+                || job.depth.serialize_overlap
+                || locks.is_some(),
             fill: check.is_some() || !fill.is_static() || recorder.is_some() || job.sync.range.is_some(),
             extras: check.is_some()
                 || recorder.is_some()
                 || search.is_some()
                 || thinker.is_some()
                 || response
+                || locks.is_some()
                 || job.latency.maximum.0.iter().any(Option::is_some),
         };
         // Not given: everything that is free is handed over in one call, and one that has ended is enough to go on.
@@ -299,6 +307,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             pacer,
             thinker,
             share,
+            locks,
             search,
             writes: false,
             ending: false,

@@ -7,6 +7,9 @@ use crate::engine::Engine;
 use crate::{Direction, Io, Next};
 use kelvin_measure::Nanos;
 
+/// How long to wait before a lock is tried again.
+const LOCK_PAUSE: Nanos = 20_000;
+
 impl<E: Engine, S: Stream> Loop<'_, E, S> {
     /// The next I/O, if it may be issued now, and when it should have been.
     #[inline]
@@ -97,6 +100,12 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         if self.job.depth.serialize_overlap && self.overlaps(&io) {
             self.held = Some(io);
             self.blocked = Blocked::One;
+            return None;
+        }
+        if self.locks.as_ref().is_some_and(|locks| !locks.take(&io)) {
+            self.held = Some(io);
+            // Who has it is one of the worker's own, or somebody whom nobody can wait for.
+            self.blocked = if self.under_way > 0 { Blocked::One } else { Blocked::Until(now + LOCK_PAUSE) };
             return None;
         }
         if let Some(pacer) = &mut self.pacer {

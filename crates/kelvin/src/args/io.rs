@@ -1,0 +1,410 @@
+//! `kelvin io`: Kelvin's own flags before anything else, and the rest in fio's language.
+//!
+//! fio's words are not clap's: `--rw=randread` belongs to the job that `--name` began before it. [`arrange`] takes
+//! Kelvin's flags out of the line, wherever they stand, and leaves the others in their order behind `--`.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::builder::ValueHint;
+use clap::{Args, Command, CommandFactory, Subcommand};
+use kelvin_lab::repeat::Plan;
+use kelvin_lab::spec::{Setting, WorkloadName};
+use kelvin_lab::{Spec, io};
+
+use super::load::LoadArgs;
+use super::{Cli, Flags, HistoryPlace};
+
+/// `kelvin io`.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "kelvin io [OPTIONS] JOB.fio…\n       \
+        kelvin io [OPTIONS] --name=JOB --rw=randread --filename=FILE --size=1g [fio's options]…\n       \
+        kelvin io explain | sweep …",
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    after_help = "Job files and options are fio's, with fio's meaning; what kelvin does not do is refused by name. These are \
+    fio's, too: --output FILE, --output-format normal|terse|json|json+, --section, --parse-only, --showcmd, --cmdhelp[=OPTION], \
+    --enghelp[=ENGINE], --readonly, --eta, --status-interval. A job file called sweep or explain is reached as ./sweep.\n\n\
+    Examples:\n  kelvin io job.fio                                              as fio job.fio\n  \
+    kelvin io --name=a --rw=randread --bs=4k --iodepth=32 --ioengine=io_uring --direct=1 --filename=f --size=1g \
+    --runtime=30 --time_based\n  \
+    kelvin io job.fio --output-format=json                         fio's JSON alone on standard output\n  \
+    kelvin io job.fio --repeat 6 --label new-disk                  is the result statistically correct?\n  \
+    kelvin io sweep --bs 4k,64k --iodepth 1,8,32 job.fio           a table of all combinations\n\n\
+    Exit codes are fio's: 0 done · 1 bad input · else the number of jobs that failed · 128 interrupted, part kept. The run is \
+    kept: kelvin runs, kelvin show, kelvin compare. docs/io.md is the guide."
+)]
+pub(crate) struct IoArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<IoCommand>,
+    #[command(flatten)]
+    pub(crate) flags: IoFlags,
+    /// Do not keep the run in kelvin's store
+    #[arg(long, conflicts_with_all = ["repeat", "until", "label", "branch"])]
+    pub(crate) no_store: bool,
+    /// Job files and fio's options
+    #[arg(value_name = "JOB.fio|FIO-OPTION", value_hint = ValueHint::FilePath)]
+    pub(crate) words: Vec<OsString>,
+}
+
+/// What else can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum IoCommand {
+    /// Say in words what results tell, Kelvin's or fio's JSON; two or more side by side
+    Explain(ExplainArgs),
+    /// Run every combination of block sizes, depths, mixes and numbers of jobs, or a curve of rates
+    Sweep(Box<SweepArgs>),
+}
+
+/// `kelvin io explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Results as JSON, of `kelvin io` or fio
+    #[arg(required = true, value_name = "OUTPUT.json", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// What is Kelvin's in a run of I/O jobs. The load is described by the jobs: flags that describe another are hidden, and
+/// refused.
+#[derive(Debug, Clone, Args)]
+#[command(
+    mut_arg("users", |arg| arg.hide(true)),
+    mut_arg("ramp_up", |arg| arg.hide(true)),
+    mut_arg("duration", |arg| arg.hide(true)),
+    mut_arg("transactions", |arg| arg.hide(true)),
+    mut_arg("think_time", |arg| arg.hide(true)),
+    mut_arg("rate", |arg| arg.hide(true)),
+    mut_arg("arrivals", |arg| arg.hide(true)),
+    mut_arg("queue", |arg| arg.hide(true)),
+    mut_arg("slo", |arg| arg.hide(true)),
+    mut_arg("find_max", |arg| arg.hide(true)),
+    mut_arg("resolution", |arg| arg.hide(true)),
+    mut_arg("sweep", |arg| arg.hide(true)),
+    mut_arg("users_on", |arg| arg.hide(true)),
+    mut_arg("reset", |arg| arg.hide(true)),
+    mut_arg("snapshot", |arg| arg.hide(true)),
+    mut_arg("prewarm", |arg| arg.hide(true)),
+    mut_arg("reset_vacuum", |arg| arg.hide(true)),
+    mut_arg("reset_analyze", |arg| arg.hide(true)),
+    mut_arg("reset_checkpoint", |arg| arg.hide(true)),
+    mut_arg("rest", |arg| arg.hide(true)),
+    mut_arg("retries", |arg| arg.hide(true)),
+    mut_arg("timeout", |arg| arg.hide(true)),
+    mut_arg("no_build", |arg| arg.hide(true)),
+    mut_arg("check", |arg| arg.hide(true)),
+    mut_arg("looks", |arg| arg.hide(true)),
+    mut_arg("no_observe", |arg| arg.help("Do not watch the host beside the jobs")),
+    mut_arg("observe_interval", |arg| arg.help("Time between two readings of the host's counters [default: 1s]")),
+    mut_arg("seed", |arg| arg.help("Other random offsets than the jobs' own; a job that says randseed keeps it").help_heading(None)),
+    mut_arg("json", |arg| arg.visible_alias("json-events")),
+    mut_arg("repeat", |arg| arg.help("Run it so many times, and say whether the result is statistically correct: 2 to 1000")),
+)]
+pub(crate) struct IoFlags {
+    /// Allow jobs to write to this block device, although it is mounted, in use or holds data; give its name as the job
+    /// does. May be given several times
+    #[arg(long, value_name = "DEVICE", help_heading = "Targets")]
+    pub(crate) i_know_it_destroys: Vec<PathBuf>,
+    /// Lay out and fill first what the jobs read and nobody ever wrote
+    #[arg(long, help_heading = "Targets")]
+    prepare: bool,
+    /// Make one job of each file or device of a job that names several, each with the whole depth
+    #[arg(long, help_heading = "Targets")]
+    per_target: bool,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+}
+
+impl IoFlags {
+    /// Puts the flags on top of what a file or the words say.
+    pub(crate) fn apply(&self, spec: &mut Spec) {
+        self.load.apply(spec);
+        spec.io.prepare |= self.prepare;
+        spec.io.per_target |= self.per_target;
+    }
+
+    /// How often the run is repeated; none when it is made once.
+    pub(crate) fn repeat(&self, spec: &Spec) -> Result<Option<Plan>> {
+        self.load.repeat.plan(spec)
+    }
+
+    /// Where the run is kept in the history; none when it is not.
+    pub(crate) fn history(&self) -> Result<Option<HistoryPlace>> {
+        self.load.history.place()
+    }
+}
+
+/// `kelvin run io`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    override_usage = "kelvin run io --job JOB.fio [OPTIONS]",
+    after_help = "The same engine as `kelvin io`, with the output and the exit codes of `kelvin run`.\n\n\
+    Examples:\n  kelvin run io --job job.fio\n  kelvin run io --job job.fio --set iodepth=8 --repeat 6\n  \
+    kelvin run io --job job.fio --print-spec > io.toml && kelvin ab io.toml other.toml"
+)]
+pub(crate) struct RunArgs {
+    /// The job file, in fio's language
+    #[arg(long, value_name = "JOB.fio", value_hint = ValueHint::FilePath)]
+    job: Option<PathBuf>,
+    /// An option put on top of every job; may be given several times
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Run this section only; may be given several times
+    #[arg(long, value_name = "NAME")]
+    section: Vec<String>,
+    /// Refuse jobs that would write
+    #[arg(long)]
+    readonly: bool,
+    #[command(flatten)]
+    pub(super) flags: IoFlags,
+}
+
+impl Flags for RunArgs {
+    fn apply(&self, spec: &mut Spec) -> Result<()> {
+        if let Some(job) = &self.job {
+            spec.io.job = io::text::resolved(job).map_err(|why| anyhow!(why))?;
+            // With its place in the file, which the specification has lost.
+            kelvin_storage::jobfile::parse_file(job, &self.section)?;
+        }
+        if spec.io.job.is_empty() {
+            bail!("give the job file as --job JOB.fio");
+        }
+        for (name, value) in &self.set {
+            spec.io.set.insert(name.clone(), Setting::Text(value.clone()));
+        }
+        if !self.section.is_empty() {
+            spec.io.sections.clone_from(&self.section);
+        }
+        spec.io.read_only |= self.readonly;
+        self.flags.apply(spec);
+        Ok(())
+    }
+}
+
+/// `kelvin io sweep`.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("repeat", |arg| arg.hide(true)),
+    mut_arg("until", |arg| arg.hide(true)),
+    mut_arg("max_runs", |arg| arg.hide(true)),
+    mut_arg("replacements", |arg| arg.hide(true)),
+    mut_arg("measure", |arg| arg.hide(true)),
+    mut_arg("tui", |arg| arg.hide(true)),
+    override_usage = "kelvin io sweep [--bs 4k,64k] [--iodepth 1,8,32] [--rwmixread 100,70] [--numjobs 1,2]\n                       \
+        [OPTIONS] JOB.fio…\n       \
+        kelvin io sweep --rate-curve 10..100% [OPTIONS] JOB.fio…",
+    after_help = "Every combination is a run of its own, kept in one group; the table is printed again by kelvin groups. Each value \
+    is put on top of every job. A time-based job (runtime, time_based) makes the time that is left known.\n\n\
+    A rate curve first finds the highest throughput, then asks for parts of it with random gaps between the I/Os and shows \
+    how long they take from when they were to start.\n\n\
+    Examples:\n  kelvin io sweep --bs 4k,64k --iodepth 1,8,32 job.fio\n  \
+    kelvin io sweep --rate-curve 10..100% --name=a --rw=randread --filename=f --size=1g --runtime=10 --time_based"
+)]
+pub(crate) struct SweepArgs {
+    /// Block sizes
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', help_heading = "Sweep")]
+    pub(crate) bs: Vec<String>,
+    /// I/Os under way
+    #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Sweep")]
+    pub(crate) iodepth: Vec<String>,
+    /// Shares of reads in a mix, in percent; jobs must be mixes (rw, randrw)
+    #[arg(long, value_name = "PERCENT,…", value_delimiter = ',', help_heading = "Sweep")]
+    pub(crate) rwmixread: Vec<String>,
+    /// Clones of each job
+    #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Sweep")]
+    pub(crate) numjobs: Vec<String>,
+    /// Rates in percent of the highest throughput, which is found first: 10..100% for ten steps, 10..100%:5 for five,
+    /// or 10,50,90%
+    #[arg(long, value_name = "PERCENT", value_parser = percents, conflicts_with_all = ["bs", "iodepth", "rwmixread", "numjobs"],
+        help_heading = "Sweep")]
+    pub(crate) rate_curve: Option<Percents>,
+    #[command(flatten)]
+    pub(crate) flags: IoFlags,
+    /// Job files and fio's options
+    #[arg(value_name = "JOB.fio|FIO-OPTION", value_hint = ValueHint::FilePath)]
+    pub(crate) words: Vec<OsString>,
+}
+
+/// Percents of a rate curve, ascending.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Percents(pub(crate) Vec<f64>);
+
+fn percents(text: &str) -> Result<Percents, String> {
+    let form = || format!("\"{text}\" is no curve; write 10..100%, 10..100%:5 or 10,50,90%");
+    let number = |text: &str| -> Result<f64, String> {
+        let value: f64 = text.trim().trim_end_matches('%').parse().map_err(|_| form())?;
+        if (1.0..=200.0).contains(&value) {
+            Ok(value)
+        } else {
+            Err(format!("{value} %: rates lie between 1 and 200 %"))
+        }
+    };
+    let mut values = match text.split_once("..") {
+        Some((from, rest)) => {
+            let (to, steps) = match rest.split_once(':') {
+                Some((to, steps)) => (to, steps.trim().parse::<u32>().map_err(|_| form())?),
+                None => (rest, 10),
+            };
+            let (from, to) = (number(from)?, number(to)?);
+            if from >= to || !(2..=100).contains(&steps) {
+                return Err(form());
+            }
+            (0..steps).map(|step| from + (to - from) * f64::from(step) / f64::from(steps - 1)).collect()
+        }
+        None => text.split(',').map(number).collect::<Result<Vec<f64>, String>>()?,
+    };
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    Ok(Percents(values))
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("\"{text}\": write OPTION=VALUE"))?;
+    if name.trim().is_empty() || text.contains('\n') {
+        return Err(format!("{text:?}: write OPTION=VALUE"));
+    }
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// The words of fio as text.
+pub(crate) fn texts(words: &[OsString]) -> Result<Vec<String>> {
+    let text = |word: &OsString| {
+        word.to_str().map(ToOwned::to_owned).with_context(|| format!("{} is not UTF-8", word.display()))
+    };
+    words.iter().map(text).collect()
+}
+
+/// The workload's name.
+pub(crate) const WORKLOAD: WorkloadName = WorkloadName::Io;
+
+/// Words of the line after which fio's may come: where `io`, and perhaps `sweep`, stands.
+fn place(words: &[OsString]) -> Option<(usize, bool)> {
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        match word.to_str() {
+            Some("io") => {
+                let is_sweep = words.get(at + 1).is_some_and(|word| word == "sweep");
+                return Some((at + usize::from(is_sweep), is_sweep));
+            }
+            Some("--store") => at += 2,
+            Some(word) if word.starts_with('-') => at += 1,
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Whether the line asks for `kelvin io`, whose exit codes are fio's.
+pub(crate) fn is_asked(words: &[OsString]) -> bool {
+    place(words).is_some()
+}
+
+/// The line of `kelvin io` and `kelvin io sweep` with Kelvin's flags before `--` and fio's words behind it; any other line as
+/// it is.
+pub(super) fn arrange(words: Vec<OsString>) -> Vec<OsString> {
+    let Some((at, is_sweep)) = place(&words) else { return words };
+    if !is_sweep && words.get(at + 1).is_some_and(|word| word == "explain") {
+        return words;
+    }
+    let mut cli = Cli::command();
+    cli.build();
+    let mut command = cli.find_subcommand("io");
+    if is_sweep {
+        command = command.and_then(|io| io.find_subcommand("sweep"));
+    }
+    let Some(command) = command else { return words };
+    let mut own: Vec<OsString> = words[..=at].to_vec();
+    let mut theirs: Vec<OsString> = Vec::new();
+    let mut rest = words[at + 1..].iter();
+    while let Some(word) = rest.next() {
+        if word == "--" {
+            theirs.extend(rest.cloned());
+            break;
+        }
+        match own_flag(command, word) {
+            None => theirs.push(word.clone()),
+            Some(takes_next) => {
+                own.push(word.clone());
+                if takes_next {
+                    own.extend(rest.next().cloned());
+                }
+            }
+        }
+    }
+    if !theirs.is_empty() {
+        own.push("--".into());
+        own.extend(theirs);
+    }
+    own
+}
+
+/// Whether a word is a flag of Kelvin's, and if so whether its value is the next word. A hidden flag is none: fio may have
+/// one of the name.
+fn own_flag(command: &Command, word: &OsStr) -> Option<bool> {
+    let word = word.to_str()?;
+    let (name, has_value) = match word.split_once('=') {
+        Some((name, _)) => (name, true),
+        None => (word, false),
+    };
+    let is_it = |arg: &&clap::Arg| {
+        let long = name.strip_prefix("--").is_some_and(|name| {
+            arg.get_long() == Some(name) || arg.get_visible_aliases().unwrap_or_default().contains(&name)
+        });
+        let short = arg.get_short().is_some_and(|short| word == format!("-{short}"));
+        !arg.is_hide_set() && (long || short)
+    };
+    let arg = command.get_arguments().find(is_it)?;
+    Some(arg.get_action().takes_values() && !has_value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arranged(line: &str) -> String {
+        let words = std::iter::once("kelvin").chain(line.split(' ')).map(OsString::from).collect();
+        let words: Vec<String> =
+            arrange(words).iter().map(|word| word.to_str().unwrap().to_owned()).collect();
+        words[1..].join(" ")
+    }
+
+    #[test]
+    fn kelvins_flags_are_taken_out_wherever_they_stand() {
+        for (line, expected) in [
+            ("io job.fio", "io -- job.fio"),
+            (
+                "--store s.db io --name=a --label x --rate=1m --rw read --prepare b.fio --repeat=3 --timeout=5",
+                "--store s.db io --label x --prepare --repeat=3 -- --name=a --rate=1m --rw read b.fio --timeout=5",
+            ),
+            ("io --output-format json --store=s.db", "io --store=s.db -- --output-format json"),
+            ("io -- --label x", "io -- --label x"),
+            ("io sweep --bs 4k,8k j.fio --bs=1", "io sweep --bs 4k,8k --bs=1 -- j.fio"),
+            ("io explain a.json", "io explain a.json"),
+            ("io ./explain -q", "io -q -- ./explain"),
+            ("io --help", "io --help"),
+            ("run io --job x", "run io --job x"),
+            (
+                "io --i-know-it-destroys /dev/x --filename=/dev/x",
+                "io --i-know-it-destroys /dev/x -- --filename=/dev/x",
+            ),
+        ] {
+            assert_eq!(arranged(line), expected);
+        }
+        assert!(is_asked(&["kelvin", "-q", "io"].map(OsString::from)));
+        assert!(!is_asked(&["kelvin", "run", "io"].map(OsString::from)));
+    }
+
+    #[test]
+    fn a_curve_is_read_as_it_is_written() {
+        assert_eq!(
+            percents("10..100%").unwrap().0,
+            (1..=10).map(|n| f64::from(n) * 10.0).collect::<Vec<_>>()
+        );
+        assert_eq!(percents("20..60%:3").unwrap().0, [20.0, 40.0, 60.0]);
+        assert_eq!(percents("90,10%,50").unwrap().0, [10.0, 50.0, 90.0]);
+        for wrong in ["", "x", "100..10%", "0..10%", "10..20%:1", "10..20%:x", "nan"] {
+            assert!(percents(wrong).is_err(), "{wrong}");
+        }
+    }
+}

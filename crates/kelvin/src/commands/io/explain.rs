@@ -1,0 +1,24 @@
+//! `kelvin io explain`: results in words.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::io::ExplainArgs;
+use crate::commands::io_explain;
+use crate::out;
+
+/// Columns of the text where a terminal does not say.
+const WIDTH: usize = 100;
+
+/// Reads the results and says what they tell.
+pub(super) fn explain(args: &ExplainArgs) -> Result<ExitCode> {
+    out::write(&io_explain::explain(&args.files, width())?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Those of the terminal, within what reads well.
+fn width() -> usize {
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    asked.unwrap_or(WIDTH).clamp(60, WIDTH)
+}

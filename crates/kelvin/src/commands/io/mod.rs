@@ -1,0 +1,40 @@
+//! `kelvin io`: fio's language, outputs and exit codes, and everything that Kelvin adds to a run.
+
+mod explain;
+mod run;
+mod sweep;
+
+use std::process::ExitCode;
+
+pub(super) use sweep::{in_short as sweep_in_short, json as sweep_json, text as sweep_text};
+
+use crate::args::Global;
+use crate::args::io::{IoArgs, IoCommand};
+use crate::exit::{self, Stopped};
+
+/// fio's exit code for what cannot be run.
+pub(crate) const USAGE: u8 = 1;
+/// fio's exit code after a signal.
+const INTERRUPTED: u8 = 128;
+
+/// Runs what was asked for; errors are told here, since the codes are fio's.
+pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
+    let done = match &args.command {
+        None => run::run(args, global),
+        Some(IoCommand::Explain(args)) => explain::explain(args),
+        Some(IoCommand::Sweep(args)) => sweep::sweep(args, global),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("kelvin: {}", exit::describe(&error));
+        let interrupted = error.downcast_ref::<Stopped>().is_some();
+        ExitCode::from(if interrupted { INTERRUPTED } else { USAGE })
+    })
+}
+
+/// Runs that were interrupted are told by fio's code.
+fn code(code: exit::Code) -> ExitCode {
+    match code {
+        exit::Code::Interrupted => ExitCode::from(INTERRUPTED),
+        code => code.into(),
+    }
+}

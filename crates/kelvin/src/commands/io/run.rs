@@ -1,0 +1,265 @@
+//! One run of I/O jobs: fio's text first, the findings after it, the run in the store.
+
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use kelvin_diagnose::{Finding, Severity, io_findings};
+use kelvin_lab::io::{IoDone, IoRun, text};
+use kelvin_lab::{Sink, SinkError, Spec};
+use kelvin_measure::event::Status;
+use kelvin_measure::{Clock, Event, Stop};
+use kelvin_storage::control;
+use kelvin_storage::error::Place;
+use kelvin_storage::job::{Job, Jobs};
+use kelvin_storage::jobfile::{self, Asked, Eta, OutputFormat, Parsed, RunWords};
+use kelvin_storage::output::status::{Dumps, StatusLine, StatusOptions};
+use kelvin_storage::output::{self, Format, OutputOptions};
+use kelvin_store::{RunId, Store};
+
+use super::code;
+use crate::args::Global;
+use crate::args::io::{IoArgs, IoFlags, WORKLOAD, texts};
+use crate::commands::repeat::{self, Often};
+use crate::exit::Stopped;
+use crate::live::{self, Live, Tui};
+use crate::measure::{Metrics, StoreBench, io_run};
+use crate::{out, place, signal};
+
+/// Runs the jobs that the words name.
+pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
+    let words = texts(&args.words)?;
+    if words.is_empty() {
+        bail!("no job: give a job file, or --name=… --rw=… --filename=…; kelvin io --help has examples");
+    }
+    let parsed = jobfile::parse_words(&words)?;
+    if let Some(told) = only_told(&parsed) {
+        out::write(&told)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let spec = spec(&parsed, &args.flags)?;
+    if args.flags.load.print_spec {
+        out::write(&spec.to_toml())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    kelvin_lab::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
+    if let Some(plan) = args.flags.repeat(&spec)? {
+        let often = Often {
+            json: args.flags.load.json,
+            metrics: args.flags.load.metrics,
+            destroys: &args.flags.i_know_it_destroys,
+            history: args.flags.history()?,
+        };
+        return Ok(code(repeat::repeat(often, &spec, &plan, global)?));
+    }
+    once(args, &spec, &parsed.run, global)
+}
+
+/// What is asked for without a run: help, the version, the jobs as they were understood.
+fn only_told(parsed: &Parsed) -> Option<String> {
+    let run = &parsed.run;
+    let told = match &run.asked {
+        Some(Asked::Help) => jobfile::flags_help(),
+        Some(Asked::Version) => format!("{}\n", output::VERSION),
+        Some(Asked::CommandHelp(option)) => jobfile::command_help(option.as_deref()),
+        Some(Asked::EngineHelp(engine)) => jobfile::engine_help(engine.as_deref()),
+        None if run.show_command => jobfile::shown(&parsed.jobs) + "\n",
+        None if run.parse_only => String::new(),
+        None => return None,
+    };
+    Some(told)
+}
+
+/// The specification that repeats the run, with Kelvin's own flags.
+pub(super) fn spec(parsed: &Parsed, flags: &IoFlags) -> Result<Spec> {
+    let mut spec = Spec::new(WORKLOAD);
+    spec.io.sections.clone_from(&parsed.run.sections);
+    spec.io.read_only = parsed.run.read_only;
+    // A file stays as its author wrote it, where it alone says everything.
+    let mut texts = Vec::new();
+    if let [file] = parsed.run.files.as_slice()
+        && file.as_os_str() != "-"
+    {
+        texts.push((text::resolved(file).map_err(anyhow::Error::msg)?, spec.io.sections.clone()));
+    }
+    texts.push((text::of(&parsed.jobs), Vec::new()));
+    let wanted = unplaced(&parsed.jobs);
+    let found = texts.into_iter().find(|(text, sections)| {
+        jobfile::parse_text(text, None, sections).is_ok_and(|jobs| unplaced(&jobs) == wanted)
+    });
+    let Some((job, sections)) = found else {
+        bail!(
+            "these jobs cannot be written as one job file, which the run is to be kept as: they have several [global] \
+             sections apart; put them into one file"
+        );
+    };
+    (spec.io.job, spec.io.sections) = (job, sections);
+    flags.apply(&mut spec);
+    spec.validate()?;
+    Ok(spec)
+}
+
+/// Jobs without what says how they were written and not what they do.
+fn unplaced(jobs: &Jobs) -> Vec<Job> {
+    let plain = |job: &Job| Job { place: Place::default(), given: Vec::new(), ..job.clone() };
+    jobs.jobs.iter().map(plain).collect()
+}
+
+/// Makes the run once.
+fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result<ExitCode> {
+    let flags = &args.flags;
+    let run = io_run(spec, &flags.i_know_it_destroys)?;
+    let formats = formats(words);
+    let machines = flags.load.json || formats.iter().any(|format| format.is_for_machines());
+    before(&run, global.quiet);
+
+    let stop = signal::listen()?;
+    let mut file = match &words.output {
+        Some(path) => Some(created(path)?),
+        None => None,
+    };
+    let normal = formats.contains(&Format::Normal) && !flags.load.json;
+    if normal {
+        write(file.as_mut(), &(output::banner(run.jobs()) + &output::starting(run.jobs())))?;
+    }
+    let clock = Clock::real();
+    let mut live: Box<dyn Live> = if flags.load.tui {
+        Box::new(Tui::new(spec, global.quiet, &stop)?)
+    } else {
+        live::for_run(!flags.load.json, flags.load.json)
+    };
+    let line = shows(words.eta) && !global.quiet && !flags.load.tui && !flags.load.json;
+    let mut view = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
+    let metrics = flags.load.metrics.map(Metrics::start).transpose()?;
+
+    let (id, done) = if args.no_store {
+        (None, unkept(spec, run, &mut *live, &stop, &clock, &mut view)?)
+    } else {
+        let store = Store::open(place::store(global.store.as_deref())?)?;
+        let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics).in_history(flags.history()?);
+        let (id, done) = bench.run_io(spec, run, None, &clock, &mut view)?;
+        (Some(id), done)
+    };
+    view.end();
+    live.end();
+
+    let Some(outcome) = &done.result else {
+        if done.status == Status::Interrupted {
+            return Err(Stopped("interrupted before the jobs began".into()).into());
+        }
+        bail!("{}", done.error.unwrap_or_else(|| "the jobs ended without a result".into()));
+    };
+    if !flags.load.json || file.is_some() {
+        let options = OutputOptions { terse_version: words.terse_version, ..OutputOptions::new() };
+        write(file.as_mut(), &output::written(outcome, &formats, &options)?)?;
+    }
+    after(&done, id, machines || file.is_some(), global.quiet)?;
+    Ok(ExitCode::from(control::exit_code(outcome)))
+}
+
+/// The forms of the result: fio's normal text when nothing is said.
+fn formats(words: &RunWords) -> Vec<Format> {
+    let form = |format: &OutputFormat| match format {
+        OutputFormat::Normal => Format::Normal,
+        OutputFormat::Terse => Format::Terse,
+        OutputFormat::Json => Format::Json,
+        OutputFormat::JsonPlus => Format::JsonPlus,
+    };
+    if words.formats.is_empty() { vec![Format::Normal] } else { words.formats.iter().map(form).collect() }
+}
+
+/// Whether there is a status line.
+fn shows(eta: Eta) -> bool {
+    match eta {
+        Eta::Auto => std::io::stderr().is_terminal(),
+        Eta::Always => true,
+        Eta::Never => false,
+    }
+}
+
+/// What should be known before anything is done.
+fn before(run: &IoRun, quiet: bool) {
+    let findings: Vec<Finding> =
+        io_findings(run.facts()).into_iter().filter(|finding| finding.severity != Severity::Note).collect();
+    if !quiet && !findings.is_empty() {
+        eprint!("before the run:\n{}", kelvin_report::text::findings(&findings));
+    }
+}
+
+/// The findings, and where the run is kept. `apart` keeps them off standard output.
+fn after(done: &IoDone, id: Option<RunId>, apart: bool, quiet: bool) -> Result<()> {
+    let findings = io_findings(&done.facts);
+    let mut told = String::new();
+    if !findings.is_empty() {
+        told.push_str("\nfindings\n");
+        told.push_str(&kelvin_report::text::findings(&findings));
+    }
+    if let Some(error) = &done.error {
+        eprintln!("kelvin: {error}");
+    }
+    if !done.holds {
+        eprintln!("kelvin: counts that must agree do not: kelvin show says which; please report this");
+    }
+    if let Some(id) = id.filter(|_| !quiet) {
+        told.push_str(&format!("\nkept as run {id}: kelvin show {id}\n"));
+    }
+    if apart {
+        eprint!("{told}");
+        return Ok(());
+    }
+    out::write(&told)
+}
+
+fn created(path: &Path) -> Result<File> {
+    File::create(path).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// To the file of `--output`, else to standard output.
+fn write(file: Option<&mut File>, text: &str) -> Result<()> {
+    match file {
+        Some(file) => file.write_all(text.as_bytes()).context("cannot write the output file"),
+        None => out::write(text),
+    }
+}
+
+/// The status line on standard error, with the result so far at intervals where that is asked for.
+fn view(
+    jobs: &Jobs,
+    words: &RunWords,
+    formats: &[Format],
+    line: bool,
+    clock: &Clock,
+    file: Option<&File>,
+) -> Result<StatusLine> {
+    let options = StatusOptions { line, interval: words.eta_interval, newline: words.eta_newline };
+    let view = StatusLine::new(jobs, options, clock.clone(), Box::new(std::io::stderr()));
+    let Some(interval) = words.status_interval else { return Ok(view) };
+    let out: Box<dyn Write + Send> = match file {
+        Some(file) => Box::new(file.try_clone().context("cannot write the output file twice")?),
+        None => Box::new(std::io::stdout()),
+    };
+    let now = clock.now();
+    let started = jiff::Timestamp::now().as_millisecond();
+    Ok(view.with_dumps(Dumps::new(jobs, interval, now, started, formats.to_vec(), out)))
+}
+
+/// The same without the store.
+fn unkept(
+    spec: &Spec,
+    run: IoRun,
+    live: &mut dyn Live,
+    stop: &Stop,
+    clock: &Clock,
+    view: &mut StatusLine,
+) -> Result<IoDone> {
+    struct Shown<'a>(&'a mut dyn Live);
+    impl Sink for Shown<'_> {
+        fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+            self.0.event(event);
+            Ok(())
+        }
+    }
+    Ok(run.execute(&spec.observe, clock, stop, &mut Shown(live), view)?)
+}

@@ -1,0 +1,261 @@
+//! `kelvin io` as fio's users type it, on small files.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Place, text, wait_until};
+
+/// Read by the page cache: what is tested is the way of the figures, not a disk.
+const JOB: &str =
+    "[global]\nfilename=data\nsize=1m\nbs=4k\nioengine=psync\n[reader]\nrw=randread\nnumber_ios=100\n";
+
+/// Open-ended, with as little load as does.
+const LONG: &str =
+    "[long]\nfilename=data\nsize=1m\nrw=randread\nioengine=psync\nrate_iops=200\ntime_based\nruntime=60\n";
+
+fn place(job: &str) -> Place {
+    let place = Place::new();
+    place.write("job.fio", job);
+    place.write("data", vec![7_u8; 1 << 20]);
+    place
+}
+
+#[test]
+fn each_format_says_the_same_and_machines_get_nothing_else() {
+    let place = place(JOB);
+    let normal = place.expect(0, &["io", "job.fio", "--no-observe"]);
+    for part in ["reader: (g=0): rw=randread", "read: IOPS=", "kept as run 1: kelvin show 1"] {
+        assert!(normal.contains(part), "no {part} in\n{normal}");
+    }
+    let json = place.expect(0, &["io", "job.fio", "--no-observe", "--output-format=json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let job = &json["jobs"][0];
+    assert_eq!((job["jobname"].as_str(), job["read"]["total_ios"].as_u64()), (Some("reader"), Some(100)));
+    let terse = place.expect(0, &["io", "--minimal", "job.fio", "--no-observe"]);
+    assert!(terse.starts_with("3;") && terse.lines().count() == 1, "{terse}");
+    // In a file, and standard output says nothing of the result.
+    let told =
+        place.expect(0, &["io", "job.fio", "--no-observe", "--output=out.json", "--output-format=json+"]);
+    assert!(!told.contains("IOPS"), "{told}");
+    let written: Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("out.json")).unwrap()).unwrap();
+    assert!(written["jobs"][0]["read"]["clat_ns"]["bins"].as_object().is_some_and(|bins| !bins.is_empty()));
+    let explained = place.expect(0, &["io", "explain", "out.json"]);
+    assert!(explained.contains("reader"), "{explained}");
+}
+
+#[test]
+fn a_run_is_kept_and_known_to_every_command() {
+    let place = place(JOB);
+    place.expect(0, &["io", "job.fio", "--no-observe", "--label", "one", "--branch", "main"]);
+    place.expect(0, &["run", "io", "--job", "job.fio", "--set", "bs=8k", "--no-observe", "--label", "two"]);
+    let report = place.report("one");
+    let point = &report["points"][0];
+    assert_eq!((report["workload"].as_str(), report["valid"].as_bool()), (Some("io"), Some(true)));
+    assert_eq!((report["headline"].as_str(), point["headline_count"].as_u64()), (Some("IOPS"), Some(100)));
+    let target = &report["jobs"][0]["targets"][0];
+    assert_eq!((target["ios"].as_u64(), target["bytes"].as_u64()), (Some(100), Some(100 * 4096)));
+    assert_eq!(place.report("two")["jobs"][0]["targets"][0]["bytes"], 100 * 8192);
+    assert!(report["spec_toml"].as_str().unwrap().contains("number_ios=100"));
+    let shown = place.expect(0, &["show", "one"]);
+    for part in ["IOPS", "job reader: random reads of 4 KiB, through the page cache", "closed loop", "valid"]
+    {
+        assert!(shown.contains(part), "no {part} in\n{shown}");
+    }
+    let compared = place.expect(0, &["compare", "one", "two"]);
+    assert!(
+        compared.contains("IOPS") && compared.contains("reader") | compared.contains("read"),
+        "{compared}"
+    );
+    assert!(place.expect(0, &["runs"]).contains("one"));
+    assert!(place.expect(0, &["history", "main"]).contains("IOPS"));
+    place.expect(0, &["report", "one", "--html", "--output", "page.html"]);
+    // What stands in the specification alone makes the same run again.
+    let spec = place.expect(0, &["io", "job.fio", "--print-spec"]);
+    place.write("run.toml", spec);
+    std::fs::remove_file(place.path("job.fio")).unwrap();
+    place.expect(0, &["run", "run.toml", "--no-observe"]);
+    assert_eq!(place.report("last")["points"][0]["headline_count"], 100);
+    place.expect(
+        0,
+        &["io", "--no-store", "--name=a", "--filename=data", "--rw=read", "--size=64k", "--no-observe"],
+    );
+    assert_eq!(place.report("last")["run"], 3, "that one was not kept");
+}
+
+#[test]
+fn fios_words_make_the_same_run_as_its_file() {
+    let place = place(JOB);
+    let words = "io --no-observe --filename=data --size=1m --bs=4k --ioengine=psync --name=reader --rw=randread --number_ios=100";
+    place.expect(0, &words.split(' ').collect::<Vec<_>>());
+    let report = place.report("last");
+    assert_eq!(report["points"][0]["headline_count"], 100);
+    let shown = place.expect(0, &["io", "--showcmd", "job.fio"]);
+    assert!(shown.starts_with("kelvin io ") && shown.contains("--name=reader"), "{shown}");
+    assert_eq!(place.expect(0, &["io", "--parse-only", "job.fio"]), "");
+    assert!(place.expect(0, &["io", "--cmdhelp=bs"]).contains("bs"));
+    assert!(place.expect(0, &["io", "--enghelp"]).contains("io_uring"));
+}
+
+#[test]
+fn bad_input_ends_with_fios_code_and_says_where() {
+    let place = place("[a]\nfilename=data\nrw=sideways\n");
+    let output = place.run(&["io", "job.fio"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("job.fio:3") && told.contains("sideways"), "{told}");
+    for words in [
+        &["io"][..],
+        &["io", "none.fio"],
+        &["io", "--name=a", "--no_such_option=1"],
+        &["io", "--label"],
+        &["io", "--readonly", "--name=a", "--filename=data", "--rw=write", "--size=4k"],
+        &["io", "sweep", "--name=a", "--filename=data", "--size=4k"],
+        &["io", "sweep", "--iodepth", "1,x", "--name=a", "--filename=data", "--size=4k"],
+        &["io", "explain", "none.json"],
+    ] {
+        let output = place.run(words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}\n{}", text(&output.stderr));
+        assert!(!output.stderr.is_empty() && output.stdout.is_empty(), "{words:?}");
+    }
+    // Elsewhere Kelvin's own codes hold.
+    assert_eq!(place.run(&["run", "io", "--job", "job.fio"]).status.code(), Some(2));
+    place.write("load.toml", "workload = \"io\"\n[load]\nusers = 3\n[io]\njob = \"[a]\\nsize=4k\"\n");
+    let output = place.run(&["run", "load.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("[load] says nothing"), "{}", text(&output.stderr));
+    assert_eq!(place.run(&["build", "load.toml"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_job_that_fails_counts_in_the_exit_code() {
+    let place = place(
+        "[global]\nsize=64k\nbs=4k\nioengine=psync\n[full]\nfilename=/dev/full\nrw=write\n[good]\nfilename=data\nrw=read\n",
+    );
+    let output = place.run(&["io", "job.fio", "--no-observe"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{}\n{told}", text(&output.stdout));
+    assert!(told.contains("full"), "{told}");
+    let report = place.report("last");
+    assert_eq!(report["status"], "failed");
+}
+
+#[test]
+fn a_signal_ends_the_run_and_keeps_its_results() {
+    let place = place(LONG);
+    let mut child = place
+        .command(&["io", "job.fio", "--no-observe", "--output-format=json", "--eta=always"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It runs once its first second is in the store.
+    let store = place.store();
+    wait_until("the first second is kept", Duration::from_secs(30), || {
+        rusqlite::Connection::open(&store)
+            .and_then(|store| store.query_row("SELECT count(*) FROM second", [], |row| row.get::<_, i64>(0)))
+            .is_ok_and(|seconds| seconds > 0)
+    });
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let ended = child.wait().unwrap();
+    assert_eq!(ended.code(), Some(128));
+    let mut out = String::new();
+    std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut out).unwrap();
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert!(json["jobs"][0]["read"]["total_ios"].as_u64().unwrap() > 50, "{out}");
+    let report = place.report("last");
+    assert_eq!(report["status"], "interrupted");
+    assert_eq!(report["open_loop"], true);
+    assert_eq!(report["points"][0]["schedule"]["asked_per_second"], 200.0);
+}
+
+#[test]
+fn holes_are_found_before_the_run_and_after_it() {
+    let place = place("[hole]\nfilename=sparse\nsize=4m\nrw=randread\nnumber_ios=200\nioengine=psync\n");
+    let file = std::fs::File::create(place.path("sparse")).unwrap();
+    file.set_len(4 << 20).unwrap();
+    let output = place.run(&["io", "job.fio", "--no-observe"]);
+    let (out, told) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("before the run") && told.contains("hole"), "{told}");
+    assert!(out.contains("findings") && out.contains("hole"), "{out}");
+    let report = place.report("last");
+    let ids: Vec<&str> =
+        report["findings"].as_array().unwrap().iter().filter_map(|f| f["id"].as_str()).collect();
+    assert!(ids.iter().any(|id| id.starts_with("io-")), "{ids:?}");
+}
+
+#[test]
+fn runs_repeat_and_compare() {
+    let place = place(JOB);
+    let shown = place.expect(0, &["io", "job.fio", "--no-observe", "--repeat", "2", "--label", "twice"]);
+    assert!(shown.contains("group 1 \"twice\"") && shown.contains("IOPS"), "{shown}");
+    // Each block has other offsets.
+    assert_eq!(
+        (place.report("1")["seed"].clone(), place.report("2")["seed"].clone()),
+        ("1".into(), "2".into())
+    );
+    place.write("a.toml", place.expect(0, &["io", "job.fio", "--print-spec", "--no-observe"]));
+    place.write(
+        "b.toml",
+        place
+            .expect(0, &["run", "io", "--job", "job.fio", "--set", "bs=16k", "--print-spec", "--no-observe"]),
+    );
+    let shown = place.expect(0, &["ab", "a.toml", "b.toml", "--blocks", "2", "--no-control"]);
+    assert!(shown.contains("IOPS"), "{shown}");
+}
+
+#[test]
+fn stonewalls_are_phases_of_their_own() {
+    let place = place(
+        "[global]\nfilename=data\nsize=1m\nbs=4k\nioengine=psync\nnumber_ios=100\n[a]\nrw=randread\nnumjobs=2\n[b]\nstonewall\nrw=randrw\n",
+    );
+    place.expect(0, &["io", "job.fio", "--no-observe"]);
+    let report = place.report("last");
+    let points = report["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2);
+    assert_eq!(points[0]["headline_count"], 200);
+    assert_eq!(points[1]["headline_count"], 100);
+    let shown = place.expect(0, &["show", "last"]);
+    assert!(shown.contains("phase 2 (1 worker)"), "{shown}");
+}
+
+#[test]
+fn a_sweep_is_one_table_and_a_group() {
+    let place = place(JOB);
+    let shown = place.expect(
+        0,
+        &["io", "sweep", "--bs", "4k,8k", "--numjobs", "1,2", "job.fio", "--no-observe", "--label", "s"],
+    );
+    for part in ["bs  numjobs", "4k        1", "8k        2", "IOPS"] {
+        assert!(shown.contains(part), "no {part} in\n{shown}");
+    }
+    let again = place.expect(0, &["groups", "1"]);
+    assert!(shown.starts_with(&again), "{again}\n{shown}");
+    assert!(place.expect(0, &["groups"]).contains("highest: "));
+    let json: Value = serde_json::from_str(&place.expect(0, &["groups", "1", "--json"])).unwrap();
+    let cells = json["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    assert_eq!((&cells[3]["set"]["bs"], &cells[3]["set"]["numjobs"]), (&"8k".into(), &"2".into()));
+    assert_eq!(place.report("4")["points"][0]["headline_count"], 200);
+}
+
+#[test]
+fn a_rate_curve_asks_for_parts_of_the_highest() {
+    let place = place(
+        "[c]\nfilename=data\nsize=1m\nrw=randread\nioengine=psync\nthinktime=1ms\ntime_based\nruntime=1\n",
+    );
+    let shown = place.expect(0, &["io", "sweep", "--rate-curve", "20,50%", "job.fio", "--no-observe"]);
+    for part in ["maximum", "20%", "50%", "asked/s", "response times"] {
+        assert!(shown.contains(part), "no {part} in\n{shown}");
+    }
+    let report = place.report("2");
+    assert_eq!(report["open_loop"], true);
+    assert!(report["points"][0]["response_all"]["p50_us"].as_f64().is_some());
+}

@@ -1,0 +1,13 @@
+//! I/O jobs as a workload like any other: their text stands in the specification, what they do comes out as the events of
+//! a run, and so they are stored, shown, repeated, compared and studied as every run is.
+//!
+//! Jobs between two stonewalls run together and are one point of the run. Each direction is a series, for each device apart
+//! when there are several; its times are completion times, and with a rate there are response times beside them.
+
+pub(crate) mod plan;
+mod run;
+mod seconds;
+pub mod text;
+mod words;
+
+pub use run::{IoDone, IoRun};

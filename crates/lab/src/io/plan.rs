@@ -1,0 +1,190 @@
+//! What jobs say about a run before it begins: how long it takes, what its points are, which series it has.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use kelvin_measure::event::{Role, Series};
+use kelvin_storage::job::{Job, Jobs};
+use kelvin_storage::{Direction, PerDirection, Target, TargetKind};
+
+/// Devices above which series are by direction only.
+const MOST_PLACES: usize = 32;
+
+/// Makes one job of each file or device of a job that names several, so that each has the whole depth.
+pub(crate) fn split_targets(jobs: &mut Jobs) {
+    let split = |job: Job| -> Vec<Job> {
+        if job.targets.filenames.len() < 2 {
+            return vec![job];
+        }
+        let each = job.targets.filenames.iter().enumerate().map(|(index, file)| {
+            let mut one = job.clone();
+            let last = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+            one.name = format!("{}.{last}", job.name);
+            one.targets.filenames = vec![file.clone()];
+            one.targets.files = 1;
+            // The jobs begin together, whatever the one that they came from waited for.
+            one.course.stonewall &= index == 0;
+            one.course.new_group &= index == 0;
+            one
+        });
+        each.collect()
+    };
+    jobs.jobs = std::mem::take(&mut jobs.jobs).into_iter().flat_map(split).collect();
+}
+
+/// Gives jobs other random values than fio's own; 1 leaves them, and so does a job that says its own.
+pub(crate) fn seed(jobs: &mut Jobs, seed: u64) {
+    for job in jobs.jobs.iter_mut().filter(|job| seed != 1 && job.pattern.seed.is_none()) {
+        job.pattern.seed = Some(seed);
+    }
+}
+
+/// The point of each job: jobs between two stonewalls run together and are one point.
+pub(crate) fn points(jobs: &Jobs) -> Vec<u32> {
+    let mut point = 0;
+    let each = jobs.jobs.iter().enumerate().map(|(index, job)| {
+        point += u32::from(index > 0 && job.course.stonewall);
+        point
+    });
+    each.collect()
+}
+
+/// The longest time that the jobs of a point may take by the clock; none where the amount decides.
+pub(crate) fn planned_measure(jobs: &Jobs, point: u32) -> Option<Duration> {
+    let of_point = jobs.jobs.iter().zip(points(jobs)).filter(|(_, of)| *of == point);
+    let each = of_point.map(|(job, _)| job.course.runtime.map(Duration::from_nanos));
+    each.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+/// How long the jobs take by the clock, at most; none where the amount decides.
+pub(crate) fn planned(jobs: &Jobs) -> Option<Duration> {
+    let points = points(jobs);
+    let last = points.last().copied()?;
+    let one = |point: u32| -> Option<Duration> {
+        let of_point = jobs.jobs.iter().zip(&points).filter(|(_, of)| **of == point);
+        let each = of_point.map(|(job, _)| {
+            let before = job.course.start_delay.1.saturating_add(job.course.ramp);
+            job.course.runtime.map(|runtime| Duration::from_nanos(before.saturating_add(runtime)))
+        });
+        each.collect::<Option<Vec<_>>>()?.into_iter().max()
+    };
+    (0..=last).map(one).sum()
+}
+
+/// Whether a rate decides when I/Os begin.
+pub(crate) fn is_open_loop(jobs: &Jobs) -> bool {
+    jobs.jobs.iter().any(|job| job.rate.limits())
+}
+
+/// I/Os a second that a job asks for in each direction, all its clones together; none where nothing is asked, or the
+/// length of an I/O is not one.
+fn asked(job: &Job) -> PerDirection<Option<f64>> {
+    let clones = f64::from(job.clones);
+    let of = |direction: Direction| {
+        if !job.pattern.has(direction) {
+            return None;
+        }
+        let sizes = &job.blocks.sizes[direction];
+        let by_bytes = job.rate.bytes[direction]
+            .filter(|_| sizes.smallest() == sizes.largest() && sizes.smallest() > 0)
+            .map(|bytes| bytes as f64 / f64::from(sizes.smallest()));
+        let by_ios = job.rate.iops[direction].map(|ios| ios as f64);
+        by_ios.or(by_bytes).map(|each| each * clones)
+    };
+    PerDirection(Direction::ALL.map(of))
+}
+
+/// I/Os a second that the jobs of a point ask for; none where one of them asks for nothing that can be counted.
+pub(crate) fn asked_of(jobs: &Jobs, point: u32) -> Option<f64> {
+    let of_point = jobs.jobs.iter().zip(points(jobs)).filter(|(_, of)| *of == point);
+    let mut sum = 0.0;
+    for (job, _) in of_point {
+        let asked = asked(job);
+        for direction in Direction::ALL.into_iter().filter(|direction| job.pattern.has(*direction)) {
+            sum += asked[direction]?;
+        }
+    }
+    Some(sum)
+}
+
+/// The word by which a target's series are told: its device, or the file where there is none.
+fn place(target: &Target) -> String {
+    let of_path =
+        || target.path.file_name().unwrap_or(target.path.as_os_str()).to_string_lossy().into_owned();
+    match target.kind {
+        TargetKind::Block => of_path(),
+        TargetKind::None => "null".into(),
+        TargetKind::File | TargetKind::Character => target.device.clone().unwrap_or_else(of_path),
+    }
+}
+
+/// The series of a run, and to which of them each target of each worker belongs.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// The series, transactions first.
+    pub(crate) series: Vec<Series>,
+    /// How many of them are of transactions.
+    pub(crate) kinds: usize,
+    /// By worker and target: the transactions' series of each direction.
+    of: Vec<Vec<PerDirection<Option<u16>>>>,
+    /// By transactions' series: the series of its response times.
+    response: Vec<Option<u16>>,
+}
+
+impl Layout {
+    /// Of workers, each with its job and its targets.
+    pub(crate) fn new(workers: &[(&Job, &[Target])]) -> Self {
+        let places: BTreeSet<String> =
+            workers.iter().flat_map(|(_, targets)| targets.iter().map(place)).collect();
+        let apart = (2..=MOST_PLACES).contains(&places.len());
+        let name = |direction: Direction, target: &Target| {
+            if apart {
+                format!("{} {}", direction.word(), place(target))
+            } else {
+                direction.word().to_owned()
+            }
+        };
+        // Reads of all devices come first, then writes.
+        let mut names: BTreeSet<(Direction, String)> = BTreeSet::new();
+        for (job, targets) in workers {
+            for direction in Direction::ALL.into_iter().filter(|direction| job.pattern.has(*direction)) {
+                names.extend(targets.iter().map(|target| (direction, name(direction, target))));
+            }
+        }
+        if names.is_empty() {
+            names.insert((Direction::Read, "read".into()));
+        }
+        let names: Vec<(Direction, String)> = names.into_iter().collect();
+        let index = |direction: Direction, wanted: &str| {
+            names.iter().position(|(of, name)| *of == direction && name == wanted).map(|at| at as u16)
+        };
+        let of = workers.iter().map(|(_, targets)| {
+            let each = targets.iter().map(|target| {
+                PerDirection(Direction::ALL.map(|direction| index(direction, &name(direction, target))))
+            });
+            each.collect()
+        });
+        let of = of.collect();
+        let mut series: Vec<Series> = names.iter().map(|(_, name)| Series::transaction(name, true)).collect();
+        let kinds = series.len();
+        let mut response = vec![None; kinds];
+        if workers.iter().any(|(job, _)| job.rate.limits()) {
+            for (kind, (_, name)) in names.iter().enumerate() {
+                response[kind] = Some(series.len() as u16);
+                let role = Role::Response { of: kind as u16 };
+                series.push(Series { name: format!("{name}, response"), headline: false, role });
+            }
+        }
+        Self { series, kinds, of, response }
+    }
+
+    /// The series of the transactions of a worker on a target.
+    pub(crate) fn kind(&self, worker: u32, target: usize, direction: Direction) -> Option<u16> {
+        self.of.get(worker as usize)?.get(target)?[direction]
+    }
+
+    /// The series of the response times of a series of transactions.
+    pub(crate) fn response(&self, kind: u16) -> Option<u16> {
+        *self.response.get(usize::from(kind))?
+    }
+}

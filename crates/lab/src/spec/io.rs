@@ -1,0 +1,116 @@
+//! The table of a run of I/O jobs: the job text itself, in fio's language, so that the file alone repeats the run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kelvin_storage::job::Jobs;
+use serde::{Deserialize, Serialize};
+
+use crate::io::{plan, text};
+
+/// I/O jobs, and what is done to them before they run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct IoOptions {
+    /// The job file's text. Files that it includes and variables of the environment are in it already.
+    pub job: String,
+    /// A job file whose text becomes `job` when the specification is read; never printed.
+    #[serde(skip_serializing)]
+    pub file: Option<PathBuf>,
+    /// Options put on top of every job, by fio's names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, Setting>,
+    /// The sections that are run; all when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<String>,
+    /// Each job over several files or devices becomes one job for each of them, with the whole depth for each.
+    #[serde(skip_serializing_if = "is_false")]
+    pub per_target: bool,
+    /// Lay out and fill what is missing or was never written before the run.
+    #[serde(skip_serializing_if = "is_false")]
+    pub prepare: bool,
+    /// Refuse jobs that would write.
+    #[serde(skip_serializing_if = "is_false")]
+    pub read_only: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// The value of an option, as a file may write it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Setting {
+    /// `true` is fio's 1.
+    Switch(bool),
+    /// A number.
+    Integer(i64),
+    /// A number with a fraction.
+    Number(f64),
+    /// Anything else.
+    Text(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(value) => u8::from(*value).fmt(f),
+            Self::Integer(value) => value.fmt(f),
+            Self::Number(value) => value.fmt(f),
+            Self::Text(value) => value.fmt(f),
+        }
+    }
+}
+
+impl IoOptions {
+    /// Puts the text of `file` into its place. A relative name is looked for in `directory`.
+    pub(super) fn resolve(&mut self, directory: &Path) -> Result<(), String> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        if !self.job.is_empty() {
+            return Err("[io] has a job and a file; give one of them".into());
+        }
+        self.job = text::resolved(&directory.join(file))?;
+        Ok(())
+    }
+
+    /// The jobs with everything that is to be done to them, as `seed` decides their random values: 1 leaves them as fio's
+    /// users know them, the same offsets every time.
+    ///
+    /// # Errors
+    /// When the text is not what fio's language allows; with its place.
+    pub fn jobs(&self, seed: u64) -> kelvin_storage::Result<Jobs> {
+        let set: Vec<(&str, String)> =
+            self.set.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect();
+        let mut jobs =
+            kelvin_storage::jobfile::parse_text(&text::with(&self.job, &set), None, &self.sections)?;
+        if self.per_target {
+            plan::split_targets(&mut jobs);
+        }
+        plan::seed(&mut jobs, seed);
+        Ok(jobs)
+    }
+
+    /// How long the jobs take by what they say, at most; none where the amount decides.
+    pub fn planned(&self) -> Option<Duration> {
+        plan::planned(&self.jobs(1).ok()?)
+    }
+
+    /// Whether a rate decides when I/Os begin.
+    pub fn is_open_loop(&self) -> bool {
+        self.jobs(1).is_ok_and(|jobs| plan::is_open_loop(&jobs))
+    }
+
+    pub(super) fn validate(&self) -> Result<(), String> {
+        if let Some(file) = &self.file {
+            return Err(format!("[io] file {} was not read", file.display()));
+        }
+        if self.job.trim().is_empty() {
+            return Err("[io] says no job: give its text as job, or its file as file".into());
+        }
+        self.jobs(1).map(drop).map_err(|error| format!("[io] job: {error}"))
+    }
+}

@@ -1,0 +1,227 @@
+//! Whether storage is fast enough for a column store, by the figure that their users know: MB/s for each physical core.
+//!
+//! Four tests of equal length, as vioperf has them: Write, ReWrite, Read, SkipRead; one thread a core, each with a file of
+//! its own. What vioperf does badly is done otherwise: files stop growing long before the filesystem is full, writes that
+//! extend a file are told apart from writes over what is there, and the CPU time of the checksums from the rest.
+
+mod block;
+mod cores;
+mod counters;
+mod cpu;
+mod plan;
+mod report;
+mod table;
+mod verdict;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kelvin_measure::Stop;
+
+use crate::error::Result;
+use counters::{Counters, Counts};
+use cpu::Machine;
+use worker::{Order, Worker};
+
+pub use cores::Cores;
+pub use plan::{DirectoryPlan, LARGEST_BUFFER, Plan};
+pub use report::{Cost, Rate, Report, Row, Split, Test};
+pub use table::{header, plan as plan_text, row as row_text, summary};
+pub use verdict::{MINIMUM, RECOMMENDED, Verdict};
+
+/// One MB: vioperf's rule is in units of ten.
+pub const MB: f64 = 1e6;
+
+/// How often the runner looks whether somebody asked to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Directories that are there, at least one.
+    pub directories: Vec<PathBuf>,
+    /// Of all four tests together.
+    pub duration: Duration,
+    /// Between two rows of a test.
+    pub interval: Duration,
+    /// Threads in all; one for each core when none.
+    pub threads: Option<u32>,
+    /// Whether blocks hold a checksum and reads look at it.
+    pub crc: bool,
+    /// Whether I/O goes past the page cache.
+    pub direct: bool,
+    /// Bytes of an I/O; a multiple of 4096.
+    pub buffer: usize,
+    /// Bytes of all files together at most; chosen from the free space when none.
+    pub working_set: Option<u64>,
+    /// Whether the files stay.
+    pub preserve: bool,
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// What will be done. Nothing was written yet.
+    Plan(&'a Plan),
+    /// A row of the table.
+    Row(&'a Row),
+    /// Something the reader should know at once.
+    Note(&'a str),
+}
+
+/// Measures. Errors are of what came before the first I/O; what happens later is in the report, with what was measured
+/// until then.
+pub fn run(options: &Options, stop: &Stop, tell: &mut dyn FnMut(&Event<'_>)) -> Result<Report> {
+    let mut plan = plan::make(options)?;
+    let mut workers = worker::open(options, &mut plan)?;
+    tell(&Event::Plan(&plan));
+    for note in &plan.notes {
+        tell(&Event::Note(note));
+    }
+    let mut report = Report::new(plan);
+    for test in Test::ALL {
+        if stop.requested() {
+            report.interrupted = true;
+            break;
+        }
+        if let Err(problem) = one(test, options, &mut workers, stop, &mut report, tell) {
+            report.failure = Some(problem);
+            break;
+        }
+    }
+    report.interrupted |= stop.requested();
+    report.finish();
+    for mut worker in workers {
+        if let Err(problem) = worker.end(options.preserve) {
+            report.notes.push(problem);
+        } else if options.preserve {
+            report.kept.push(worker.path().to_owned());
+        }
+    }
+    Ok(report)
+}
+
+/// One of the tests; what ended it before its time.
+fn one(
+    test: Test,
+    options: &Options,
+    workers: &mut [Worker],
+    stop: &Stop,
+    report: &mut Report,
+    tell: &mut dyn FnMut(&Event<'_>),
+) -> std::result::Result<(), String> {
+    let length = options.duration / 4;
+    let over = Arc::new(AtomicBool::new(false));
+    let counters: Vec<Counters> = workers.iter().map(|_| Counters::default()).collect();
+    let directories: Vec<usize> = workers.iter().map(Worker::directory).collect();
+    let (begin, machine) = (Instant::now(), Machine::read());
+    let mut watch = Watch {
+        test,
+        begin,
+        length,
+        directories: &directories,
+        counters: &counters,
+        before: Counts::of(&counters, &directories, report.plan.directories.len()),
+        before_at: begin,
+        machine,
+        whole: machine,
+    };
+    let ends: Vec<std::result::Result<Option<String>, String>> = thread::scope(|scope| {
+        let running: Vec<_> = workers
+            .iter_mut()
+            .zip(&counters)
+            .map(|(worker, counters)| {
+                let order = Order { test, begin, length, over: over.clone(), crc: options.crc };
+                scope.spawn(move || worker.run(&order, counters))
+            })
+            .collect();
+        let mut next = begin + options.interval;
+        while begin.elapsed() < length
+            && !stop.requested()
+            && !running.iter().any(thread::ScopedJoinHandle::is_finished)
+        {
+            thread::sleep(LOOK.min(length.saturating_sub(begin.elapsed())));
+            // The last row of a test is made when its threads have ended.
+            if Instant::now() >= next && begin.elapsed() + options.interval / 2 < length {
+                for row in watch.rows(&report.plan) {
+                    tell(&Event::Row(&row));
+                    report.rows.push(row);
+                }
+                next += options.interval;
+            }
+        }
+        over.store(true, Ordering::Release);
+        running
+            .into_iter()
+            .map(|end| end.join().unwrap_or_else(|_| Err("a thread ended with a defect of Kelvin's".into())))
+            .collect()
+    });
+    let elapsed = begin.elapsed();
+    let last = watch.last(&report.plan);
+    for row in &last {
+        tell(&Event::Row(row));
+    }
+    report.rows.extend(last);
+    let whole = watch.whole(&report.plan);
+    report.add(test, whole, &counters, elapsed);
+    let mut failed = Ok(());
+    for end in ends {
+        match end {
+            Ok(None) => {}
+            Ok(Some(note)) => {
+                tell(&Event::Note(&note));
+                report.notes.push(note);
+            }
+            Err(problem) => failed = Err(problem),
+        }
+    }
+    failed
+}
+
+/// Makes rows of what the threads count.
+struct Watch<'a> {
+    test: Test,
+    begin: Instant,
+    length: Duration,
+    directories: &'a [usize],
+    counters: &'a [Counters],
+    before: Vec<Counts>,
+    before_at: Instant,
+    machine: Machine,
+    whole: Machine,
+}
+
+impl Watch<'_> {
+    /// A row for each directory, and one for all when there are several.
+    fn rows(&mut self, plan: &Plan) -> Vec<Row> {
+        let (now, machine) = (Instant::now(), Machine::read());
+        let counts = Counts::of(self.counters, self.directories, plan.directories.len());
+        let recent: Vec<Counts> =
+            counts.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
+        let spans = (now - self.begin, now - self.before_at);
+        let use_of_cpu = machine.since(&self.machine);
+        let rows = report::rows(self.test, plan, &counts, &recent, spans, use_of_cpu, self.length);
+        (self.before, self.before_at, self.machine) = (counts, now, machine);
+        rows
+    }
+
+    /// The last of a test.
+    fn last(&mut self, plan: &Plan) -> Vec<Row> {
+        self.rows(plan)
+    }
+
+    /// The whole test in a row, whose processor use is that of all of it.
+    fn whole(&self, plan: &Plan) -> Option<Row> {
+        let counts = Counts::of(self.counters, self.directories, plan.directories.len());
+        let span = self.before_at - self.begin;
+        let use_of_cpu = self.machine.since(&self.whole);
+        report::rows(self.test, plan, &counts, &counts, (span, span), use_of_cpu, self.length).pop()
+    }
+}

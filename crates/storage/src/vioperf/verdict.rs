@@ -1,0 +1,80 @@
+//! Whether it is enough: 20 MB/s for each physical core, better 40.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::report::{Rate, Test};
+
+/// MB/s for each core that a column store needs.
+pub const MINIMUM: f64 = 20.0;
+/// MB/s for each core that it should have.
+pub const RECOMMENDED: f64 = 40.0;
+
+/// What the figures amount to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Less than the minimum.
+    Fail,
+    /// At least the minimum.
+    Minimum,
+    /// At least what is recommended.
+    Recommended,
+}
+
+impl Verdict {
+    /// Of a rate in MB/s for each core.
+    pub fn of(rate: f64) -> Self {
+        if rate >= RECOMMENDED {
+            Self::Recommended
+        } else if rate >= MINIMUM {
+            Self::Minimum
+        } else {
+            Self::Fail
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fail => "FAIL",
+            Self::Minimum => "PASS: MINIMUM",
+            Self::Recommended => "PASS: RECOMMENDED",
+        })
+    }
+}
+
+/// The rate that decides, and of which test: the lowest of Write, ReWrite and Read, and of ReWrite the slower of its two
+/// directions, since the rule asks for both at once. None unless all three were done.
+pub(super) fn deciding(per_core: &[(Test, Rate)]) -> Option<(Test, f64)> {
+    [Test::Write, Test::ReWrite, Test::Read]
+        .into_iter()
+        .map(|test| {
+            let rate = per_core.iter().find(|(done, _)| *done == test)?.1;
+            Some((test, rate.read.unwrap_or(f64::INFINITY).min(rate.write.unwrap_or(f64::INFINITY))))
+        })
+        .collect::<Option<Vec<_>>>()?
+        .into_iter()
+        .min_by(|one, other| one.1.total_cmp(&other.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_direction_of_the_slowest_test_decides() {
+        let write = (Test::Write, Rate { write: Some(50.0), ..Rate::default() });
+        let rewrite = (Test::ReWrite, Rate { read: Some(45.0), write: Some(39.9), ..Rate::default() });
+        let read = (Test::Read, Rate { read: Some(90.0), ..Rate::default() });
+        assert_eq!(deciding(&[write, rewrite, read]), Some((Test::ReWrite, 39.9)));
+        assert_eq!(deciding(&[write, rewrite]), None);
+        assert_eq!(Verdict::of(39.9), Verdict::Minimum);
+        assert_eq!(Verdict::of(40.0), Verdict::Recommended);
+        assert_eq!(Verdict::of(20.0), Verdict::Minimum);
+        assert_eq!(Verdict::of(19.99), Verdict::Fail);
+        assert!(Verdict::Fail < Verdict::Minimum);
+    }
+}

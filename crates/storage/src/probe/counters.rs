@@ -45,6 +45,11 @@ impl Reading {
         }
     }
 
+    /// Adds those of other processes, which are worth no wait.
+    pub(crate) fn add_others(&mut self, tree: &Tree) {
+        self.others = others(tree);
+    }
+
     /// What this process read and wrote since an earlier reading.
     pub(crate) fn own_since(&self, earlier: &Self) -> Option<(u64, u64)> {
         let (now, then) = (self.own?, earlier.own?);

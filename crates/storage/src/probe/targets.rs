@@ -164,22 +164,25 @@ fn filesystem(mounts: &[Mount], target: &TargetFacts) -> Option<Filesystem> {
     })
 }
 
-/// Looks again at files when the first job begins, which were made or filled meanwhile. Writes nothing back: the run has
-/// begun.
-pub(crate) fn look_again(targets: &mut [TargetFacts], laid_out: bool) {
+/// Looks again at what is stored of files, after they were made or filled. Writes nothing back: the run is about to begin.
+pub(crate) fn stored_again(targets: &mut [TargetFacts]) {
     let until = Instant::now() + AGAIN;
     for target in targets.iter_mut().filter(|target| target.kind == Kind::File) {
-        if Instant::now() > until {
-            break;
-        }
-        let Ok(file) = File::open(&target.path) else { continue };
+        let Some(file) = File::open(&target.path).ok().filter(|_| Instant::now() <= until) else { continue };
+        target.size = file.metadata().ok().map(|metadata| metadata.len());
+        target.cached = cache::cached(&file, target.region);
+        let found = extents::coverage(&file, target.region, false, until).ok();
+        target.coverage = found.map(|found| with_dirty(found, target.cached));
+        let attributes = cache::attributes(&file);
+        target.alignment = target.alignment.take().or(attributes.alignment);
+    }
+}
+
+/// Looks again at what the page cache holds of files.
+pub(crate) fn cached_again(targets: &mut [TargetFacts]) {
+    let until = Instant::now() + AGAIN;
+    for target in targets.iter_mut().filter(|target| target.kind == Kind::File) {
+        let Some(file) = File::open(&target.path).ok().filter(|_| Instant::now() <= until) else { continue };
         target.cached = cache::cached(&file, target.region).or(target.cached);
-        if laid_out || target.coverage.is_none() {
-            target.size = file.metadata().ok().map(|metadata| metadata.len());
-            let found = extents::coverage(&file, target.region, false, until).ok();
-            target.coverage = found.map(|found| with_dirty(found, target.cached));
-            let attributes = cache::attributes(&file);
-            target.alignment = target.alignment.take().or(attributes.alignment);
-        }
     }
 }

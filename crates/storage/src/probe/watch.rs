@@ -27,7 +27,8 @@ const KEPT: usize = 1000;
 pub struct Watched {
     /// The counters when the jobs began; until then those before layout.
     pub(crate) begun: Option<Reading>,
-    /// Whether a job has begun.
+    /// Whether a worker has been started, and whether one does I/O.
+    pub(crate) created: bool,
     pub(crate) running: bool,
     /// Files were laid out in this run.
     pub(crate) laid_out: bool,
@@ -122,6 +123,7 @@ impl Facts {
     /// Takes what the run tells. [`Facts::watching`] does so for each event that passes by.
     pub fn event(&mut self, event: &IoEvent<'_>) {
         match event {
+            IoEvent::State { state: State::Created, .. } => self.created(),
             IoEvent::State { state: State::RampUp | State::Running, .. } => self.begin(),
             IoEvent::Layout { .. } => self.watched.laid_out = true,
             IoEvent::Tick(tick) => self.watched.take(tick),
@@ -135,14 +137,30 @@ impl Facts {
         Watching { facts: self, inner }
     }
 
-    /// The first job begins: what came before was layout.
+    /// The first worker is about to begin: what came before was layout. Nothing here may take long, since it waits.
+    fn created(&mut self) {
+        if self.watched.created {
+            return;
+        }
+        self.watched.created = true;
+        if self.watched.laid_out {
+            targets::stored_again(&mut self.targets);
+        }
+        self.watched.begun = Some(Reading::without_others(&Tree::default()));
+    }
+
+    /// The first worker does I/O.
     fn begin(&mut self) {
         if self.watched.running {
             return;
         }
+        self.created();
         self.watched.running = true;
-        targets::look_again(&mut self.targets, self.watched.laid_out);
-        self.watched.begun = Some(Reading::take(&Tree::default()));
+        // The worker has dropped what the page cache held of its files.
+        targets::cached_again(&mut self.targets);
+        if let Some(begun) = &mut self.watched.begun {
+            begun.add_others(&Tree::default());
+        }
     }
 }
 

@@ -23,8 +23,8 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         return None;
     }
     if run.series.len() < FEWEST {
-        // Where no second was told, nothing is known.
-        return (!run.series.is_empty()).then(|| too_short(job, run));
+        // Where nobody counted the seconds, nothing is known of them.
+        return (run.step > 0.0).then(|| too_short(job, run));
     }
     let found = judge(&run.series, run.step)?;
     let mut evidence = found.evidence("MB/s", |round| words::number(round / 1e6));
@@ -105,7 +105,10 @@ mod tests {
     fn a_level_that_holds_is_nothing_and_few_seconds_are_a_note() {
         assert_eq!(severities(&ABOUT, &after()), []);
         assert_eq!(severities(&ABOUT, &with(vec![1e8; 4])), [Severity::Note]);
-        assert_eq!(severities(&ABOUT, &with(vec![])), []);
+        let mut uncounted = with(vec![]);
+        assert_eq!(severities(&ABOUT, &uncounted), [Severity::Note]);
+        run(&mut uncounted).jobs[0].step = 0.0;
+        assert_eq!(severities(&ABOUT, &uncounted), []);
     }
 
     #[test]

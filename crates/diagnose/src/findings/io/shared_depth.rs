@@ -35,9 +35,9 @@ fn of(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
         severity: if each < 1.0 { Severity::Amber } else { Severity::Note },
         point: None,
         title: format!(
-            "Job {} has {} I/Os at a time for {devices} devices: {} for each, as long as they are equally fast",
+            "Job {} has {} at a time for {devices} devices: {} for each, as long as they are equally fast",
             job.name,
-            depth,
+            words::count(depth as usize, "I/O"),
             words::number(each)
         ),
         evidence,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use kelvin_lab::repeat::{Row, Steady};
-use kelvin_lab::spec::Beginning;
+use kelvin_lab::spec::{Beginning, WorkloadName};
 use kelvin_lab::{Spec, ab, repeat};
 use kelvin_measure::event::Status;
 use kelvin_store::{GroupId, GroupKind, RunId, RunSummary, Store, StoredGroup};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::RunOptions;
-use crate::job::{Job, Jobs, LockFile, ReplaySkip};
+use crate::job::{Job, Jobs, ReplaySkip};
 use crate::probe::safety;
 use crate::probe::tree::Tree;
 use crate::{Error, Result, Target, TargetKind};
@@ -34,11 +34,6 @@ pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
         {
             return refused(
                 "its trace may hold writes, which --readonly forbids: add replay_skip=write,trim".into(),
-            );
-        }
-        if job.targets.lock != LockFile::None {
-            return refused(
-                "lockfile= is not supported: workers on one file do not wait for each other".into(),
             );
         }
         if job.targets.unlink_each_loop && (job.course.loops > 1 || job.course.time_based) {

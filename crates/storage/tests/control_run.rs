@@ -10,7 +10,7 @@ use kelvin_measure::Stop;
 use kelvin_storage::Direction;
 use kelvin_storage::control::{RunOptions, Work, exit_code, prepare, run_with};
 use kelvin_storage::event::State;
-use kelvin_storage::job::{ExitWhat, SteadyFigure, SteadyState};
+use kelvin_storage::job::{EngineName, ExitWhat, Flow, SteadyFigure, SteadyState};
 use kelvin_storage::message::WorkerEnd;
 use kelvin_storage::result::Outcome;
 use kelvin_storage::worker::{Shared, WorkerPlan};
@@ -155,6 +155,61 @@ fn a_steady_state_ends_the_whole_group() {
         let mean = steady.iops.iter().sum::<f64>() / 4.0;
         assert!((100.0..=1100.0).contains(&mean), "of both together: {mean}");
     }
+}
+
+#[test]
+fn flows_keep_their_weights() {
+    let part = |name: &str, weight: i64| {
+        let mut job = lasting(reader(name, std::path::Path::new("/tmp"), 64 * MIB), 800 * MILLI);
+        job.flow = Some(Flow { id: 1, weight, sleep: 0 });
+        by(EngineName::Null, job)
+    };
+    let all = [part("three", 3), part("two", 2), part("one", 1)];
+    let (outcome, _) = run(&jobs(all), &RunOptions::default()).unwrap();
+    let ios = [0, 1, 2].map(|worker| outcome.workers[worker].targets[0].directions[Direction::Read].ios);
+    // Whoever begins first is alone for a moment, which is long when others have the CPUs; without a flow all three would
+    // do as much.
+    assert!(ios[0] > ios[1] && ios[1] > ios[2], "{ios:?}");
+}
+
+#[test]
+fn logs_and_iologs_are_written_and_fio_replays_what_was_issued() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let mut job = reader("job", directory.path(), MIB);
+    (job.clones, job.pattern.random) = (2, true);
+    (job.logs.iops, job.logs.iolog) = (Some("kept".into()), Some("trace".into()));
+    let options = RunOptions { log_directory: Some(directory.path().into()), ..RunOptions::default() };
+    let (outcome, _) = run(&jobs([job]), &options).unwrap();
+    assert_eq!(exit_code(&outcome), 0);
+    for (log, trace) in [("kept_iops.1.log", "trace"), ("kept_iops.2.log", "trace.1")] {
+        assert_eq!(fs::read_to_string(at(log)).unwrap().lines().count(), 256);
+        let text = fs::read_to_string(at(trace)).unwrap();
+        assert_eq!(text.lines().next(), Some("fio version 3 iolog"));
+        assert_eq!(text.lines().filter(|line| line.contains(" read ")).count(), 256);
+        let replayed = std::process::Command::new("fio")
+            .args(["--name=replay", "--output-format=json", "--ioengine=psync"])
+            .arg(format!("--read_iolog={}", at(trace).display()))
+            .output();
+        // Where there is no fio, the reader of the stream's own tests has to do.
+        let Ok(replayed) = replayed else { continue };
+        let text = String::from_utf8(replayed.stdout).unwrap();
+        assert!(text.contains("\"total_ios\" : 256"), "{text}");
+    }
+    // And so does Kelvin, which takes the trace's files and lays them out.
+    let traced = fs::read_to_string(at("trace")).unwrap();
+    let name = at("job.0.0").display().to_string();
+    fs::write(at("moved"), traced.replace(&name, &at("elsewhere").display().to_string())).unwrap();
+    let parsed = kelvin_storage::jobfile::parse_text(
+        &format!("[replay]\nread_iolog={}\n", at("moved").display()),
+        None,
+        &[],
+    )
+    .unwrap();
+    let (outcome, _) = run(&parsed, &RunOptions::default()).unwrap();
+    assert_eq!(exit_code(&outcome), 0, "{:?}", outcome.workers[0].error);
+    assert_eq!(sums(&outcome)[Direction::Read], (256, MIB));
+    assert_eq!(paths(&outcome), [[at("elsewhere")]]);
 }
 
 #[test]

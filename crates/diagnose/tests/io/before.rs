@@ -4,7 +4,8 @@ use kelvin_diagnose::Severity;
 
 use crate::support::{SIZE, found, prepare, reserved, sparse, written};
 
-const JOB: &str = "[read]\nrw=randread\nbs=4k\ndirect=1\nioengine=io_uring\niodepth=8\nruntime=1\ntime_based=1\n";
+const JOB: &str =
+    "[read]\nrw=randread\nbs=4k\ndirect=1\nioengine=io_uring\niodepth=8\nruntime=1\ntime_based=1\n";
 
 #[test]
 fn written_sparse_and_reserved_files_are_told_apart() {
@@ -26,4 +27,48 @@ fn written_sparse_and_reserved_files_are_told_apart() {
     if coverage.by == "fiemap" {
         assert_eq!((findings, coverage.unwritten), (vec![("io-unwritten", Severity::Red)], SIZE));
     }
+}
+
+#[test]
+fn what_a_job_asks_for_is_told_before_it_begins() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    written(&path);
+    let told = |options: &str| {
+        let text = format!("[job]\nfilename={}\nsize={SIZE}\n{options}", path.display());
+        found(&prepare(&text).1)
+    };
+    assert_eq!(told("rw=read\nbs=64k\ndirect=1\n"), []);
+    assert_eq!(
+        told("rw=randread\nioengine=psync\niodepth=32\ndirect=1\n"),
+        [("io-depth-not-reached", Severity::Amber)]
+    );
+    assert_eq!(told("rw=read\nbs=64k\ndirect=1\nnumjobs=4\n"), [("io-same-bytes", Severity::Amber)]);
+    assert_eq!(told("rw=read\nbs=64k\ndirect=1\nnumjobs=4\noffset_increment=25%\nsize=25%\n"), []);
+    let cached = told("rw=randread\nruntime=1\ntime_based=1\n");
+    assert_eq!(cached, [("io-page-cache", Severity::Amber)]);
+    assert_eq!(told("rw=randwrite\nbs=4k\ndirect=1\nrefill_buffers=1\n"), []);
+    let zeros =
+        prepare(&format!("[job]\nfilename={}\nsize={SIZE}\nrw=write\nzero_buffers=1\n", path.display()));
+    let zeros = zeros.1.jobs[0].buffers.clone().unwrap();
+    assert_eq!(zeros.zero, zeros.blocks);
+}
+
+#[test]
+fn blocks_of_zeros_that_were_written_are_found_by_their_sample() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("zeros");
+    std::fs::write(&path, vec![0; SIZE as usize]).unwrap();
+    let text = format!("{JOB}filename={}\nsize={SIZE}\n", path.display());
+    assert_eq!(found(&prepare(&text).1), [("io-zero-blocks", Severity::Amber)]);
+}
+
+#[test]
+fn memory_is_told_from_storage() {
+    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
+    let path = directory.path().join("file");
+    written(&path);
+    let text =
+        format!("[job]\nfilename={}\nsize={SIZE}\nrw=randread\nruntime=1\ntime_based=1\n", path.display());
+    assert_eq!(found(&prepare(&text).1), [("io-layers", Severity::Red)]);
 }

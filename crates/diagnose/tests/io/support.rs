@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use kelvin_diagnose::{Severity, io_findings};
-use kelvin_measure::Random;
-use kelvin_storage::Target;
+use kelvin_measure::{Random, Stop};
 use kelvin_storage::control::{self, Prepared, RunOptions};
+use kelvin_storage::event::{IoEvent, Watcher};
 use kelvin_storage::job::Jobs;
 use kelvin_storage::probe::{self, Facts};
+use kelvin_storage::result::Outcome;
 
 pub(crate) const SIZE: u64 = 8 << 20;
 
@@ -40,13 +42,34 @@ pub(crate) fn jobs(text: &str) -> Jobs {
 pub(crate) fn prepare(text: &str) -> (Prepared, Facts) {
     let jobs = jobs(text);
     let prepared = control::prepare(&jobs, &RunOptions::default()).unwrap();
-    let plan: Vec<(String, Vec<Target>)> = prepared
-        .workers()
-        .iter()
-        .map(|worker| (jobs.jobs[worker.job].name.clone(), worker.targets.clone()))
-        .collect();
-    let facts = probe::before(&plan, &jobs);
+    let facts = probe::before(&prepared.targets(), &jobs);
     (prepared, facts)
+}
+
+/// Who hears nothing.
+struct Deaf;
+
+impl Watcher for Deaf {
+    fn event(&mut self, _: &IoEvent<'_>) {}
+}
+
+/// Jobs that are run, with what was seen before and after. One run at a time: the kernel counts for the whole process.
+pub(crate) fn run(text: &str) -> (Facts, Outcome) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (prepared, mut facts) = prepare(text);
+    let options = RunOptions::default();
+    let outcome = control::run(prepared, &options, &Stop::new(), &mut facts.watching(&mut Deaf)).unwrap();
+    for worker in &outcome.workers {
+        assert_eq!(worker.error, None, "{text}");
+    }
+    facts.after(&outcome);
+    (facts, outcome)
+}
+
+/// The same text as it comes back from where facts are kept.
+pub(crate) fn kept(facts: &Facts) -> Facts {
+    serde_json::from_str(&serde_json::to_string(facts).unwrap()).unwrap()
 }
 
 /// What is found, by name and severity; notes are left out.

@@ -166,7 +166,11 @@ impl<'a> Run<'a> {
 
     fn begin(&mut self, worker: usize) {
         let Some(planned) = self.prepared.workers.get(worker) else { return };
-        let job = Arc::clone(self.prepared.job(planned));
+        let mut job = Arc::clone(self.prepared.job(planned));
+        if job.targets.fill_device && !job.pattern.changes_data() {
+            // Its files were filled before: what there was room for is what it reads.
+            Arc::make_mut(&mut job).targets.fill_device = false;
+        }
         if job.targets.create_only {
             // Its files are there: that was all.
             self.stage(worker, Stage::Over);

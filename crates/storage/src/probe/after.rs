@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 
-use super::cache;
 use super::counters::Reading;
 use super::facts::{Facts, JobRun, Kind, RunFacts, TargetAfter, Times};
 use super::tree::Tree;
 use super::watch::Watched;
+use super::{cache, targets};
 use crate::result::{DirectionOutcome, Outcome, WorkerOutcome};
 use crate::{BinSums, Direction, Moments, PerDirection};
 
@@ -57,13 +57,17 @@ impl Facts {
                     moved[direction] += done.bytes;
                 }
             }
+            let mut after = TargetAfter { moved, ..TargetAfter::default() };
             // A file may be deleted at the end.
-            let file = File::open(&target.path).ok();
-            let size =
-                file.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |metadata| metadata.len());
-            let cached = file.filter(|_| target.kind == Kind::File);
-            let cached = cached.and_then(|file| cache::cached(&file, target.region));
-            target.after = Some(TargetAfter { size, cached, moved });
+            if let Ok(file) = File::open(&target.path) {
+                after.size = file.metadata().map_or(0, |metadata| metadata.len());
+                if target.kind == Kind::File {
+                    after.cached = cache::cached(&file, target.region);
+                    after.coverage =
+                        target.written.then(|| targets::stored(&file, target.region, after.cached)).flatten();
+                }
+            }
+            target.after = Some(after);
         }
     }
 }

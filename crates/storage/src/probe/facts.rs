@@ -182,7 +182,9 @@ pub struct TargetAfter {
     pub size: u64,
     /// What of it the page cache held.
     pub cached: Option<Cached>,
-    /// Bytes that the jobs moved, ramp-up included.
+    /// What of the region was stored then, where a job wrote it.
+    pub coverage: Option<Coverage>,
+    /// Bytes that the jobs moved in the measured part.
     pub moved: PerDirection<u64>,
 }
 

@@ -123,6 +123,13 @@ fn one(tree: &Tree, mounts: &[Mount], target: &mut TargetFacts, until: Instant, 
     }
 }
 
+/// What of a file's region is stored after the run, as far as a moment shows.
+pub(crate) fn stored(file: &File, region: (u64, u64), cached: Option<Cached>) -> Option<Coverage> {
+    let sync = cached.is_none_or(|cached| cached.dirty <= DIRTY);
+    let found = extents::coverage(file, region, sync, Instant::now() + AGAIN).ok()?;
+    Some(with_dirty(found, cached))
+}
+
 /// What is dirty in memory is not unwritten, though its place on the device still is.
 fn with_dirty(mut coverage: Coverage, cached: Option<Cached>) -> Coverage {
     if !coverage.synced {

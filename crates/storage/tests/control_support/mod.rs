@@ -208,6 +208,13 @@ pub fn lasting(mut job: Job, time: Nanos) -> Job {
     job
 }
 
+/// The job's I/O is done by this engine, eight at a time where it can.
+pub fn by(engine: EngineName, mut job: Job) -> Job {
+    (job.engine.name, job.engine.given) = (engine, engine.word().into());
+    job.depth.depth = if engine.is_asynchronous() { 8 } else { 1 };
+    job
+}
+
 /// The job reads its target and not what memory holds of it.
 pub fn forgetful(mut job: Job) -> Job {
     job.sync.direct = true;
@@ -271,7 +278,7 @@ pub fn run_prepared(
     stop: &Stop,
     heard: &mut Heard,
 ) -> Result<Outcome> {
-    control::run_with(Arc::new(Plain), prepared, options, stop, heard)
+    control::run(prepared, options, stop, heard)
 }
 
 /// A worker that does one read or write after another.

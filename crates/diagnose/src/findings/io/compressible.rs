@@ -3,7 +3,7 @@
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{Content, Facts, JobFacts, LayerKind, TargetFacts};
 
-use super::{IoAbout, device_of, doing, share, words};
+use super::{IoAbout, device_of, doing, filled_first, share, words};
 use crate::{Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
@@ -19,7 +19,12 @@ const DISTINCT: f64 = 0.9;
 const FEWEST: u32 = 8;
 
 fn look(facts: &Facts) -> Vec<Finding> {
-    let read = facts.targets.iter().filter(|target| target.read).filter_map(|target| {
+    let read = facts
+        .targets
+        .iter()
+        .enumerate()
+        .filter(|(place, target)| target.read && !filled_first(facts, *place));
+    let read = read.filter_map(|(_, target)| {
         let shown = small(target.sample.as_ref()?);
         let encoded =
             target.coverage.as_ref().is_some_and(|coverage| share(coverage.encoded, coverage.bytes) > 0.05);

@@ -35,7 +35,9 @@ fn look(facts: &Facts) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::staged::{before, severities, writing};
+    use kelvin_storage::probe::Coverage;
+
+    use super::super::staged::{after, before, severities, writing};
     use super::*;
 
     fn with(hole: u64) -> Facts {
@@ -51,5 +53,23 @@ mod tests {
         assert_eq!(severities(&ABOUT, &with(64 << 20)), [Severity::Amber]);
         assert_eq!(severities(&ABOUT, &with(8 << 30)), [Severity::Red]);
         assert_eq!(severities(&ABOUT, &writing(with(8 << 30))), [], "nobody reads");
+    }
+
+    #[test]
+    fn what_an_earlier_job_fills_is_no_hole_of_a_later_one() {
+        let mut facts = with(8 << 30);
+        let mut writer = facts.jobs[0].clone();
+        writer.does.0[0] = false;
+        facts.jobs.insert(0, writer);
+        assert_eq!(severities(&ABOUT, &facts), [], "not yet known");
+        let filled = |hole| {
+            let mut facts = after();
+            facts.targets[0].coverage.as_mut().unwrap().hole = 8 << 30;
+            let coverage = Coverage { bytes: 8 << 30, hole, ..Coverage::default() };
+            facts.targets[0].after.as_mut().unwrap().coverage = Some(coverage);
+            severities(&ABOUT, &facts)
+        };
+        assert_eq!(filled(0), []);
+        assert_eq!(filled(7 << 30), [Severity::Red]);
     }
 }

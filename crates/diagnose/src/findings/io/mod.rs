@@ -156,10 +156,14 @@ fn stored(
     let mut found: Vec<(u64, u64, &TargetFacts)> = facts
         .targets
         .iter()
-        .filter(|target| target.read)
-        .filter_map(|target| {
+        .enumerate()
+        .filter(|(place, target)| target.read && (facts.run.is_some() || !filled_first(facts, *place)))
+        .filter_map(|(_, target)| {
             let coverage = target.coverage.as_ref()?;
-            Some((of(coverage), coverage.bytes, target))
+            // What the jobs filled meanwhile is not there only in part of the reads, or in none.
+            let after = target.after.as_ref().and_then(|after| after.coverage.as_ref());
+            let missing = after.map_or(u64::MAX, &of).min(of(coverage));
+            Some((missing, coverage.bytes, target))
         })
         .collect();
     let whole = share(found.iter().map(|one| one.0).sum(), found.iter().map(|one| one.1).sum());
@@ -170,6 +174,14 @@ fn stored(
         Fact::new(target.path.display().to_string(), found)
     };
     (whole, found.iter().take(3).map(line).collect())
+}
+
+/// Whether a target is written by a job that stands before those that read it: what was there before is not what is read.
+fn filled_first(facts: &Facts, place: usize) -> bool {
+    let of_target = || facts.jobs.iter().enumerate().filter(|(_, job)| job.targets.contains(&place));
+    let reads = of_target().find(|(_, job)| job.does[Direction::Read]).map(|(number, _)| number);
+    let writes = of_target().find(|(_, job)| job.does[Direction::Write]).map(|(number, _)| number);
+    writes.zip(reads).is_some_and(|(writes, reads)| writes < reads)
 }
 
 /// Names, the first three of them.

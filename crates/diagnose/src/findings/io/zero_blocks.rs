@@ -2,7 +2,7 @@
 
 use kelvin_storage::probe::{Content, Facts, Kind, TargetFacts};
 
-use super::{IoAbout, device_of, nanos, share, words};
+use super::{IoAbout, device_of, filled_first, nanos, share, words};
 use crate::{Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
@@ -20,7 +20,12 @@ const OF_FILE: f64 = 0.25;
 const FEWEST: u32 = 16;
 
 fn look(facts: &Facts) -> Vec<Finding> {
-    facts.targets.iter().filter(|target| target.read).filter_map(|target| of(facts, target)).collect()
+    let read = facts
+        .targets
+        .iter()
+        .enumerate()
+        .filter(|(place, target)| target.read && !filled_first(facts, *place));
+    read.filter_map(|(_, target)| of(facts, target)).collect()
 }
 
 fn of(facts: &Facts, target: &TargetFacts) -> Option<Finding> {

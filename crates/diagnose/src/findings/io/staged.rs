@@ -116,6 +116,7 @@ pub(super) fn after() -> Facts {
             ios: per(ios),
             bytes: per(bytes),
             depth: Some(7.9),
+            latency: Some(80_000.0),
             issued_depth: Some(7.8),
             cpu: 0.4,
             cpu_per_io: Some(4000.0),

@@ -28,17 +28,10 @@ pub(super) fn scaled(value: f64, digits: usize, binary: bool, unit: Unit) -> Str
         scaled /= step;
         power += 1;
     }
-    let mut text = String::new();
-    let room = digits.saturating_sub(whole_digits(scaled) + 1);
-    let decimals = if power == 0 { 0 } else { room };
-    text.push_str(&format!("{scaled:.decimals$}"));
-    // Rounding up may have added a digit: 9.999 is 10.00, which is one character too long.
-    if decimals > 0 && text.len() > digits {
-        text = format!("{scaled:.*}", decimals - 1);
-    } else if decimals == 0 && text.len() > digits && power + 1 < prefixes.len() {
-        scaled /= step;
+    let mut text = fitted(scaled, digits, power > 0);
+    if text.len() > digits && power + 1 < prefixes.len() {
         power += 1;
-        text = format!("{scaled:.*}", digits.saturating_sub(whole_digits(scaled) + 1));
+        text = fitted(scaled / step, digits, true);
     }
     text.push_str(prefixes.get(power).copied().unwrap_or(""));
     text.push_str(match unit {
@@ -48,6 +41,15 @@ pub(super) fn scaled(value: f64, digits: usize, binary: bool, unit: Unit) -> Str
         Unit::BitsPerSecond => "bit/s",
     });
     text
+}
+
+/// A number with the decimals that there is room for, if there may be any.
+fn fitted(value: f64, digits: usize, decimals: bool) -> String {
+    let whole = format!("{:.0}", value.floor()).len();
+    let room = if decimals { digits.saturating_sub(whole + 1) } else { 0 };
+    let text = format!("{value:.room$}");
+    // Rounding up may have added a digit: 9.999 is 10.00, which is one character too long.
+    if room > 0 && text.len() > digits { format!("{value:.*}", room - 1) } else { text }
 }
 
 /// A count such as I/Os a second: 46.8k.

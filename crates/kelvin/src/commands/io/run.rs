@@ -7,16 +7,18 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use kelvin_diagnose::{Finding, Severity, io_findings};
-use kelvin_lab::io::{IoDone, IoRun, text};
+use kelvin_lab::io::{IoDone, IoRun, View, text};
 use kelvin_lab::{Sink, SinkError, Spec};
 use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Event, Stop};
 use kelvin_storage::control;
 use kelvin_storage::error::Place;
+use kelvin_storage::event::{IoEvent, Watcher};
 use kelvin_storage::job::{Job, Jobs};
 use kelvin_storage::jobfile::{self, Asked, Eta, OutputFormat, Parsed, RunWords};
 use kelvin_storage::output::status::{Dumps, StatusLine, StatusOptions};
 use kelvin_storage::output::{self, Format, OutputOptions};
+use kelvin_storage::probe::Facts;
 use kelvin_store::{RunId, Store};
 
 use super::code;
@@ -113,8 +115,6 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
     let run = io_run(spec, &flags.i_know_it_destroys)?;
     let formats = formats(words);
     let machines = flags.load.json || formats.iter().any(|format| format.is_for_machines());
-    before(&run, global.quiet);
-
     let stop = signal::listen()?;
     let mut file = match &words.output {
         Some(path) => Some(created(path)?),
@@ -131,7 +131,9 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
         live::for_run(!flags.load.json, flags.load.json)
     };
     let line = shows(words.eta) && !global.quiet && !flags.load.tui && !flags.load.json;
-    let mut view = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
+    let line = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
+    // On the screen of --tui there is no place for sentences; they come with those after the run.
+    let mut view = Seen { line, tell: !global.quiet && !flags.load.tui };
     let metrics = flags.load.metrics.map(Metrics::start).transpose()?;
 
     let (id, done) = if args.no_store {
@@ -142,7 +144,7 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
         let (id, done) = bench.run_io(spec, run, None, &clock, &mut view)?;
         (Some(id), done)
     };
-    view.end();
+    view.line.end();
     live.end();
 
     let Some(outcome) = &done.result else {
@@ -179,12 +181,30 @@ fn shows(eta: Eta) -> bool {
     }
 }
 
-/// What should be known before anything is done.
-fn before(run: &IoRun, quiet: bool) {
-    let findings: Vec<Finding> =
-        io_findings(run.facts()).into_iter().filter(|finding| finding.severity != Severity::Note).collect();
-    if !quiet && !findings.is_empty() {
-        eprint!("before the run:\n{}", kelvin_report::text::findings(&findings));
+/// The status line, and what should be known before the first I/O.
+struct Seen {
+    line: StatusLine,
+    tell: bool,
+}
+
+impl Watcher for Seen {
+    fn event(&mut self, event: &IoEvent<'_>) {
+        self.line.event(event);
+    }
+
+    fn idle(&mut self) {
+        self.line.idle();
+    }
+}
+
+impl View for Seen {
+    fn looked(&mut self, facts: &Facts) {
+        let findings: Vec<Finding> =
+            io_findings(facts).into_iter().filter(|finding| finding.severity != Severity::Note).collect();
+        if self.tell && !findings.is_empty() {
+            self.line.clear();
+            eprint!("before the run:\n{}", kelvin_report::text::findings(&findings));
+        }
     }
 }
 
@@ -252,7 +272,7 @@ fn unkept(
     live: &mut dyn Live,
     stop: &Stop,
     clock: &Clock,
-    view: &mut StatusLine,
+    view: &mut Seen,
 ) -> Result<IoDone> {
     struct Shown<'a>(&'a mut dyn Live);
     impl Sink for Shown<'_> {

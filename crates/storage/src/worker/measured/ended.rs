@@ -78,7 +78,11 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             Direction::Read => {
                 if let Err(problem) = check.check(&io, self.pool.bytes(slot, io.length as usize)) {
                     let problem = format!("{problem} ({})", self.files.name(io.target));
-                    return self.failed(&io, libc::EILSEQ, problem, self.job.errors.go_on_verify, 2);
+                    // verify_fatal= goes before every rule that says to go on, as with fio.
+                    let fatal = self.job.verify.as_ref().is_some_and(|verify| verify.fatal);
+                    let go_on = self.job.errors.go_on_verify && !fatal;
+                    let kind = if fatal { usize::MAX } else { 2 };
+                    return self.failed(&io, libc::EILSEQ, problem, go_on, kind);
                 }
             }
         }

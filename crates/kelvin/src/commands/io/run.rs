@@ -37,7 +37,7 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
         bail!("no job: give a job file, or --name=… --rw=… --filename=…; kelvin io --help has examples");
     }
     let parsed = jobfile::parse_words(&words)?;
-    if let Some(told) = only_told(&parsed) {
+    if let Some(told) = only_told(&parsed)? {
         out::write(&told)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -60,18 +60,32 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
 }
 
 /// What is asked for without a run: help, the version, the jobs as they were understood.
-fn only_told(parsed: &Parsed) -> Option<String> {
+fn only_told(parsed: &Parsed) -> Result<Option<String>> {
     let run = &parsed.run;
     let told = match &run.asked {
         Some(Asked::Help) => jobfile::flags_help(),
         Some(Asked::Version) => format!("{}\n", output::VERSION),
         Some(Asked::CommandHelp(option)) => jobfile::command_help(option.as_deref()),
         Some(Asked::EngineHelp(engine)) => jobfile::engine_help(engine.as_deref()),
+        Some(Asked::InflateLog(path)) => inflated(path)?,
         None if run.show_command => jobfile::shown(&parsed.jobs) + "\n",
         None if run.parse_only => String::new(),
-        None => return None,
+        None => return Ok(None),
     };
-    Some(told)
+    Ok(Some(told))
+}
+
+/// The text of a compressed log.
+fn inflated(path: &Path) -> Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let (text, whole) = kelvin_storage::log::inflate(&bytes);
+    if !whole && text.is_empty() {
+        bail!("{} is no compressed log", path.display());
+    }
+    if !whole {
+        eprintln!("kelvin: {} was cut off or is damaged: this is what there is of it", path.display());
+    }
+    Ok(text)
 }
 
 /// The specification that repeats the run, with Kelvin's own flags.

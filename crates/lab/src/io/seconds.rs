@@ -400,7 +400,7 @@ mod tests {
         ) {
             let mut latency = Histogram::new();
             for time in times {
-                latency.record(*time);
+                latency.record(time);
             }
             let counts = KindCounts { committed: times.len() as u64, failed, latency, ..KindCounts::default() };
             let (first, rest) = (Share::First(part).of(&counts), Share::Rest(part).of(&counts));

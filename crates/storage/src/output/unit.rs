@@ -54,19 +54,32 @@ fn fitted(value: f64, digits: usize, decimals: bool) -> String {
 
 /// A count such as I/Os a second: 46.8k.
 pub(super) fn count(value: f64) -> String {
-    scaled(value, 4, false, Unit::None)
+    Units::default().count(value)
 }
 
-/// How amounts of data are written: `kb_base` and `unit_base`.
-#[derive(Debug, Clone, Copy, Default)]
+/// How amounts of data are written: `kb_base`, `unit_base` and `significant_figures`.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Units {
     pub(super) thousand: bool,
     pub(super) bits: bool,
+    pub(super) digits: usize,
+}
+
+impl Default for Units {
+    fn default() -> Self {
+        Self { thousand: false, bits: false, digits: 4 }
+    }
 }
 
 impl Units {
     pub(super) fn of(report: &crate::job::ReportOptions) -> Self {
-        Self { thousand: report.thousand, bits: report.bits }
+        let digits = usize::from(report.significant_figures);
+        Self { thousand: report.thousand, bits: report.bits, digits }
+    }
+
+    /// A count such as I/Os a second: 46.8k.
+    pub(super) fn count(self, value: f64) -> String {
+        scaled(value, self.digits, false, Unit::None)
     }
 
     fn rate_unit(self) -> Unit {
@@ -75,22 +88,22 @@ impl Units {
 
     /// Bytes a second in the units asked for: 183MiB/s.
     pub(super) fn rate(self, bytes: f64) -> String {
-        scaled(bytes, 4, !self.thousand, self.rate_unit())
+        scaled(bytes, self.digits, !self.thousand, self.rate_unit())
     }
 
     /// The same in the other base: 192MB/s.
     pub(super) fn other_rate(self, bytes: f64) -> String {
-        scaled(bytes, 4, self.thousand, self.rate_unit())
+        scaled(bytes, self.digits, self.thousand, self.rate_unit())
     }
 
     /// Bytes: 4096KiB.
     pub(super) fn amount(self, bytes: u64) -> String {
-        scaled(bytes as f64, 4, !self.thousand, Unit::Bytes)
+        scaled(bytes as f64, self.digits, !self.thousand, Unit::Bytes)
     }
 
     /// Bytes in the other base.
     pub(super) fn other_amount(self, bytes: u64) -> String {
-        scaled(bytes as f64, 4, self.thousand, Unit::Bytes)
+        scaled(bytes as f64, self.digits, self.thousand, Unit::Bytes)
     }
 }
 
@@ -170,6 +183,8 @@ mod tests {
         // Each of these stands in an output of fio 3.33.
         assert_eq!(count(46_761.9), "46.8k");
         assert_eq!(count(999.47), "999");
+        let fine = Units { digits: 7, ..Units::default() };
+        assert_eq!((fine.count(1_365_333.0), fine.amount(1 << 20)), ("1365333".into(), "1048576B".into()));
         assert_eq!(count(1_365_333.0), "1365k");
         assert_eq!(count(4_592_246.0), "4592k");
         let units = Units::default();
@@ -184,10 +199,10 @@ mod tests {
         assert_eq!(units.amount(64 << 10), "64.0KiB");
         assert_eq!(units.rate(4_093_838.0), "3998KiB/s");
         assert_eq!(units.other_rate(4_093_838.0), "4094kB/s");
-        let bits = Units { bits: true, thousand: false };
+        let bits = Units { bits: true, ..Units::default() };
         assert_eq!(bits.rate(58_254_222.0), "444Mibit/s");
         assert_eq!(bits.other_rate(58_254_222.0), "466Mbit/s");
-        let thousand = Units { bits: false, thousand: true };
+        let thousand = Units { thousand: true, ..Units::default() };
         assert_eq!(thousand.rate(59_074_704.0), "59.1MB/s");
         assert_eq!(thousand.other_rate(59_074_704.0), "56.3MiB/s");
         assert_eq!(scaled(2_118_100.0, 6, false, Unit::None), "2118.1k");

@@ -4,6 +4,7 @@
 
 mod bench;
 mod packages;
+mod suite;
 mod test;
 
 use std::process::ExitCode;

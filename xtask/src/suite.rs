@@ -1,0 +1,201 @@
+//! The workspace's tests, two executables at a time.
+//!
+//! `cargo test` runs one executable after the other, and most of ours wait for a server for most of their time. What
+//! looks at the machine itself has it to itself, after the others.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// How many executables run at once: as many as CI has cores.
+const AT_ONCE: usize = 2;
+
+/// Tests that judge what they see of the machine: package and test; no test is all of the package.
+const ALONE: &[(&str, Option<&str>)] = &[
+    ("kelvin-bench", Some("planted_faults")),
+    ("kelvin-bench", Some("squeeze")),
+    ("kelvin-lab", Some("open_loop")),
+    ("kelvin-observe", None),
+];
+
+/// An executable with tests.
+#[derive(Debug)]
+struct Suite {
+    package: String,
+    name: String,
+    executable: PathBuf,
+    /// Where cargo would run it: tests name their files from there.
+    directory: PathBuf,
+}
+
+impl Suite {
+    /// From a line of cargo's JSON, where it tells of an executable with tests.
+    fn of(message: &Value) -> Option<Self> {
+        if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+            return None;
+        }
+        let directory = Path::new(message["manifest_path"].as_str()?).parent()?;
+        Some(Self {
+            package: package(message["package_id"].as_str()?, directory)?,
+            name: message["target"]["name"].as_str()?.to_owned(),
+            executable: message["executable"].as_str()?.into(),
+            directory: directory.to_owned(),
+        })
+    }
+
+    fn is_alone(&self) -> bool {
+        ALONE
+            .iter()
+            .any(|(package, name)| self.package == *package && name.is_none_or(|name| self.name == name))
+    }
+}
+
+/// `path+file:///…/crates/lab#kelvin-lab@0.1.0`, or `…/xtask#0.1.0` where package and directory have one name.
+fn package(id: &str, directory: &Path) -> Option<String> {
+    let end = id.rsplit_once('#')?.1;
+    match end.split_once('@') {
+        Some((name, _version)) => Some(name.to_owned()),
+        None => Some(directory.file_name()?.to_string_lossy().into_owned()),
+    }
+}
+
+/// How it ended.
+struct Run {
+    suite: Suite,
+    passed: bool,
+    time: Duration,
+}
+
+/// Builds every test of the workspace at `top` and runs them. Whether all passed.
+pub(crate) fn run(top: &Path) -> Result<bool> {
+    let suites = build(top)?;
+    let (alone, others): (Vec<_>, Vec<_>) = suites.into_iter().partition(Suite::is_alone);
+    let mut runs = run_some(others, AT_ONCE)?;
+    runs.extend(run_some(alone, 1)?);
+    let documented =
+        cargo(top).args(["test", "--workspace", "-j2", "--doc", "--no-fail-fast"]).status()?.success();
+    runs.sort_by_key(|run| std::cmp::Reverse(run.time));
+    println!("\nThe longest of {} test executables:", runs.len());
+    for run in runs.iter().take(12) {
+        println!("{:>8.1} s  {} {}", run.time.as_secs_f64(), run.suite.package, run.suite.name);
+    }
+    for run in runs.iter().filter(|run| !run.passed) {
+        println!("FAILED: {} {}", run.suite.package, run.suite.name);
+    }
+    if !documented {
+        println!("FAILED: the documentation's examples");
+    }
+    Ok(documented && runs.iter().all(|run| run.passed))
+}
+
+fn cargo(top: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(top);
+    command
+}
+
+fn build(top: &Path) -> Result<Vec<Suite>> {
+    let output = cargo(top)
+        .args(["test", "--workspace", "-j2", "--no-run", "--message-format=json-render-diagnostics"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("failed to run cargo test --no-run")?;
+    if !output.status.success() {
+        bail!("the tests could not be built");
+    }
+    let text = String::from_utf8(output.stdout).context("what cargo printed is not text")?;
+    let mut suites = Vec::new();
+    for line in text.lines() {
+        let message = serde_json::from_str(line).with_context(|| format!("cargo printed {line:?}"))?;
+        suites.extend(Suite::of(&message));
+    }
+    if suites.is_empty() {
+        bail!("cargo told of no executable with tests");
+    }
+    Ok(suites)
+}
+
+/// Runs them, so many at once; each one's output is printed whole when it ends.
+fn run_some(suites: Vec<Suite>, at_once: usize) -> Result<Vec<Run>> {
+    let left = Mutex::new(VecDeque::from(suites));
+    std::thread::scope(|scope| {
+        let worker = || -> Result<Vec<Run>> {
+            let mut runs = Vec::new();
+            loop {
+                let next = left.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop_front();
+                let Some(suite) = next else { return Ok(runs) };
+                runs.push(run_one(suite)?);
+            }
+        };
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(worker)).collect();
+        let mut runs = Vec::new();
+        for worker in workers {
+            let Ok(ran) = worker.join() else { bail!("a thread that ran tests panicked") };
+            runs.extend(ran?);
+        }
+        Ok(runs)
+    })
+}
+
+fn run_one(suite: Suite) -> Result<Run> {
+    // Said at once, too: of one that hangs nothing else would be seen.
+    println!("starting {} {}", suite.package, suite.name);
+    let began = Instant::now();
+    let Output { status, stdout, stderr } = Command::new(&suite.executable)
+        .current_dir(&suite.directory)
+        .env("CARGO_MANIFEST_DIR", &suite.directory)
+        // A test that skips itself for want of a server would look like one that passed.
+        .env("KELVIN_REQUIRE_SERVERS", "1")
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("failed to run {}", suite.executable.display()))?;
+    let text = [stdout, stderr].concat();
+    println!(
+        "\n     Running {} {} ({})\n{}",
+        suite.package,
+        suite.name,
+        suite.executable.display(),
+        String::from_utf8_lossy(&text).trim_end()
+    );
+    if !status.success() {
+        println!("error: test failed: {} {}: {status}", suite.package, suite.name);
+    }
+    Ok(Run { passed: status.success(), suite, time: began.elapsed() })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    fn artifact(id: &str, test: bool) -> Value {
+        serde_json::json!({
+            "reason": "compiler-artifact", "package_id": id, "manifest_path": "/top/crates/observe/Cargo.toml",
+            "target": {"name": "scrape"}, "profile": {"test": test}, "executable": "/top/target/debug/deps/scrape-1",
+        })
+    }
+
+    #[test]
+    fn executables_with_tests_are_read_from_what_cargo_tells() {
+        let suite =
+            Suite::of(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", true)).unwrap();
+        assert_eq!((suite.package.as_str(), suite.name.as_str()), ("kelvin-observe", "scrape"));
+        assert_eq!(suite.directory, Path::new("/top/crates/observe"));
+        assert!(suite.is_alone());
+        assert!(
+            Suite::of(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", false)).is_none()
+        );
+    }
+
+    #[test]
+    fn a_package_called_like_its_directory_has_no_name_in_cargos_identifier() {
+        let suite = Suite::of(&artifact("path+file:///top/crates/observe#0.1.0", true)).unwrap();
+        assert_eq!(suite.package, "observe");
+    }
+}

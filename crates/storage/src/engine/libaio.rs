@@ -67,7 +67,9 @@ pub(crate) struct Libaio {
     queued: Vec<*mut Block>,
     events: Vec<Event>,
     under_way: u32,
-    /// Completions are read from the ring in memory, where it is as expected.
+    /// The ring in memory is as expected.
+    readable_ring: bool,
+    /// Completions are read from it.
     userspace_reap: bool,
     flags: i32,
     priority: Option<([u64; 2], u16)>,
@@ -95,6 +97,7 @@ impl Libaio {
             queued: Vec::with_capacity(depth as usize),
             events: vec![Event::default(); depth as usize],
             under_way: 0,
+            readable_ring: false,
             userspace_reap: false,
             flags,
             priority: job.engine.command_priority.map(|(percent, class, level)| {
@@ -102,7 +105,8 @@ impl Libaio {
             }),
             random: kelvin_measure::Random::part(seed, 0x0061_696f, 0),
         };
-        this.userspace_reap = job.engine.userspace_reap && this.has_readable_ring();
+        this.readable_ring = this.has_readable_ring();
+        this.userspace_reap = job.engine.userspace_reap && this.readable_ring;
         Ok(this)
     }
 

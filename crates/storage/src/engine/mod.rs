@@ -92,6 +92,12 @@ pub(crate) trait Engine {
     /// Takes at most `most` that have ended, and waits until it is at least `least`.
     fn reap(&mut self, least: u32, most: u32, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()>;
 
+    /// Whether all that is under way has ended already and can be taken without waiting, as far as that is seen without
+    /// a call.
+    fn have_all_ended(&mut self) -> bool {
+        false
+    }
+
     /// Brings to the medium what an engine keeps to itself; the file's own sync follows. Only maps do.
     fn flush(&mut self, _target: u32, _how: SyncCall) -> io::Result<()> {
         Ok(())

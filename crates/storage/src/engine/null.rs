@@ -37,6 +37,11 @@ impl Engine for Null {
     }
 
     #[inline]
+    fn have_all_ended(&mut self) -> bool {
+        true
+    }
+
+    #[inline]
     fn reap(&mut self, _least: u32, most: u32, _wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
         if self.waiting.len() <= most as usize {
             ended.append(&mut self.waiting);

@@ -324,6 +324,11 @@ impl Engine for Uring {
     }
 
     #[inline]
+    fn have_all_ended(&mut self) -> bool {
+        self.ring.completion().len() == self.under_way as usize
+    }
+
+    #[inline]
     fn reap(&mut self, least: u32, most: u32, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
         let taken = self.take(most, ended);
         if wait == Wait::No {

@@ -5,13 +5,15 @@
 //! share the third, since the worker learns of all of them at that moment (fio does the same). Nothing else is
 //! shared: a worker at depth 1 reads the clock three times for each I/O, twice where the call is the I/O.
 
+mod batch;
 mod between;
 mod ended;
 mod finish;
+mod flight;
 mod house;
 mod next;
 
-use super::counter::{Counter, Times};
+use super::counter::Counter;
 use super::flow::Share;
 use super::goal::Search;
 use super::halt::Halt;
@@ -31,41 +33,15 @@ use kelvin_measure::Nanos;
 use kelvin_measure::event::Part;
 use std::sync::Arc;
 
+use batch::Batch;
+use flight::{ANY_TIME, Flight, NO_FLIGHT, is_whole, times};
+
 /// How often flags of others are looked at.
 const GLANCE: Nanos = 20_000_000;
 /// How long I/Os may be under way at the end before somebody is told.
 const PATIENCE: Nanos = 10_000_000_000;
-/// No time: of I/Os that may start at any.
-const ANY_TIME: Nanos = Nanos::MAX;
 /// How often an I/O that the kernel wants to have asked again is.
 const TRIES: u32 = 1_000_000;
-
-/// An I/O under way.
-#[derive(Debug, Clone, Copy)]
-struct Flight {
-    io: Io,
-    /// When handing over began and when it ended.
-    begin: Nanos,
-    handed: Nanos,
-    /// When it should have started.
-    intended: Nanos,
-    /// Bytes moved by earlier parts.
-    moved: u32,
-    /// The verifier's number of a write.
-    number: u64,
-    /// It is read to be looked at, and in no figure.
-    apart: bool,
-}
-
-const NO_FLIGHT: Flight = Flight {
-    io: Io { direction: Direction::Read, target: 0, offset: 0, length: 0 },
-    begin: 0,
-    handed: 0,
-    intended: ANY_TIME,
-    moved: 0,
-    number: 0,
-    apart: false,
-};
 
 /// Why nothing more is issued at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,15 +76,6 @@ enum Source {
     Backlog,
     /// The verifier, at the end.
     Verify,
-}
-
-/// How many are handed over and taken back at a time.
-#[derive(Debug, Clone, Copy)]
-struct Batch {
-    submit: u32,
-    least: u32,
-    most: u32,
-    low: u32,
 }
 
 /// Which of the things that most jobs do not want is wanted: the hot path asks for two flags and no more.
@@ -250,14 +217,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
                 || locks.is_some()
                 || job.latency.maximum.0.iter().any(Option::is_some),
         };
-        // Not given: everything that is free is handed over in one call, and one that has ended is enough to go on.
-        // The queue stays as full as with batches of one, and calls are as few as the device lets them be.
-        let batch = Batch {
-            submit: if synchronous { 1 } else { job.depth.submit.unwrap_or(depth).clamp(1, depth) },
-            least: job.depth.complete_min.unwrap_or(1).min(depth),
-            most: job.depth.complete_max.filter(|most| *most > 0).unwrap_or(depth).clamp(1, depth),
-            low: job.depth.low.unwrap_or(depth).min(depth.saturating_sub(1)),
-        };
+        let batch = Batch::new(&job.depth, depth, synchronous);
         let (ramp, apart) = (job.course.ramp > 0, search.as_ref().is_some_and(Search::is_apart));
         let part = if ramp || apart { Part::RampUp } else { Part::Measured };
         let counter = Counter::new(plan.number, files.len(), &job.report, response, synchronous, now);
@@ -519,6 +479,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             self.shared.under_way[self.plan.number as usize].leave();
         }
         self.counter.submitted(self.fresh.len());
+        self.batch.adapt(self.engine.have_all_ended(), self.depth);
         for slot in self.fresh.drain(..) {
             let flight = &mut self.flights[slot as usize];
             // What is asked again, and the rest of what moved less than asked, was handed over before.
@@ -620,24 +581,5 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         }
         self.free.push(slot);
         self.under_way -= 1;
-    }
-}
-
-/// Whether an I/O moved all that was asked of it.
-#[inline]
-fn is_whole(flight: &Flight, result: i64) -> bool {
-    i64::from(flight.moved) + result == i64::from(flight.io.length) && result >= 0
-}
-
-#[inline]
-fn times(flight: &Flight, at: Nanos, synchronous: bool) -> Times {
-    let total = at.saturating_sub(flight.begin);
-    if synchronous {
-        return Times { submission: 0, completion: total, total };
-    }
-    Times {
-        submission: flight.handed.saturating_sub(flight.begin),
-        completion: at.saturating_sub(flight.handed),
-        total,
     }
 }

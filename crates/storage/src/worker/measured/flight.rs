@@ -1,0 +1,56 @@
+//! An I/O between being drawn and being counted.
+
+use kelvin_measure::Nanos;
+
+use super::super::counter::Times;
+use crate::{Direction, Io};
+
+/// No time: of I/Os that may start at any.
+pub(super) const ANY_TIME: Nanos = Nanos::MAX;
+
+/// An I/O under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flight {
+    pub(super) io: Io,
+    /// When handing over began and when it ended.
+    pub(super) begin: Nanos,
+    pub(super) handed: Nanos,
+    /// When it should have started.
+    pub(super) intended: Nanos,
+    /// Bytes moved by earlier parts.
+    pub(super) moved: u32,
+    /// The verifier's number of a write.
+    pub(super) number: u64,
+    /// It is read to be looked at, and in no figure.
+    pub(super) apart: bool,
+}
+
+pub(super) const NO_FLIGHT: Flight = Flight {
+    io: Io { direction: Direction::Read, target: 0, offset: 0, length: 0 },
+    begin: 0,
+    handed: 0,
+    intended: ANY_TIME,
+    moved: 0,
+    number: 0,
+    apart: false,
+};
+
+/// Whether an I/O moved all that was asked of it.
+#[inline]
+pub(super) fn is_whole(flight: &Flight, result: i64) -> bool {
+    i64::from(flight.moved) + result == i64::from(flight.io.length) && result >= 0
+}
+
+/// Its times, when it was taken back at `at`.
+#[inline]
+pub(super) fn times(flight: &Flight, at: Nanos, synchronous: bool) -> Times {
+    let total = at.saturating_sub(flight.begin);
+    if synchronous {
+        return Times { submission: 0, completion: total, total };
+    }
+    Times {
+        submission: flight.handed.saturating_sub(flight.begin),
+        completion: at.saturating_sub(flight.handed),
+        total,
+    }
+}

@@ -92,6 +92,12 @@ pub(crate) trait Engine {
     /// Takes at most `most` that have ended, and waits until it is at least `least`.
     fn reap(&mut self, least: u32, most: u32, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()>;
 
+    /// Takes a sync as an I/O of its own, which ends in its slot, with the range that was written since the last one.
+    /// Whether it can: where not, the worker makes the call itself.
+    fn queue_sync(&mut self, _slot: u32, _target: u32, _how: SyncCall, _range: (u64, u64)) -> bool {
+        false
+    }
+
     /// Brings to the medium what an engine keeps to itself; the file's own sync follows. Only maps do.
     fn flush(&mut self, _target: u32, _how: SyncCall) -> io::Result<()> {
         Ok(())

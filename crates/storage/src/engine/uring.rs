@@ -9,9 +9,9 @@ use io_uring::{IoUring, opcode, squeue, types};
 
 use super::blocking::{call_flags, chance};
 use super::{BufferPool, Ended, Engine, Files, Request, Wait};
-use crate::Direction;
 use crate::error::{Error, Result};
 use crate::job::Job;
+use crate::{Direction, SyncCall};
 
 // io_uring_enter's and io_uring_register's numbers (linux/io_uring.h).
 const ENTER_GETEVENTS: u32 = 1;
@@ -35,6 +35,8 @@ pub(crate) struct Uring {
     fixed_files: bool,
     fixed_buffers: bool,
     sq_poll: bool,
+    /// Completions are polled for.
+    polls: bool,
     vectors: Option<Box<[libc::iovec]>>,
     flags: i32,
     force_async: (u32, u32),
@@ -81,6 +83,7 @@ impl Uring {
             fixed_files: false,
             fixed_buffers: false,
             sq_poll: options.sq_poll,
+            polls: options.high_priority,
             vectors: None,
             flags: call_flags(job),
             force_async: (options.force_async, 0),
@@ -295,6 +298,35 @@ impl Engine for Uring {
         debug_assert!(pushed.is_ok());
         self.queued += 1;
         self.under_way += 1;
+    }
+
+    #[cold]
+    #[allow(unsafe_code, reason = "gives an entry to the kernel")]
+    fn queue_sync(&mut self, slot: u32, target: u32, how: SyncCall, range: (u64, u64)) -> bool {
+        // A ring that polls for completions has no syncs; a range that nothing was written to needs none.
+        if self.polls || matches!(how, SyncCall::Range(_)) && range.0 >= range.1 {
+            return false;
+        }
+        let number = if self.fixed_files { target as RawFd } else { self.files.descriptor(target) };
+        let file = types::Fd(number);
+        let entry = match how {
+            SyncCall::Fsync => opcode::Fsync::new(file).build(),
+            SyncCall::Fdatasync => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+            SyncCall::Range(flags) => {
+                let Ok(length) = u32::try_from(range.1 - range.0) else { return false };
+                opcode::SyncFileRange::new(file, length).offset(range.0).flags(flags).build()
+            }
+        };
+        let flags = if self.fixed_files { squeue::Flags::FIXED_FILE } else { squeue::Flags::empty() };
+        let entry = entry.flags(flags).user_data(u64::from(slot));
+        // SAFETY: no memory is passed.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        if pushed.is_err() {
+            return false;
+        }
+        self.queued += 1;
+        self.under_way += 1;
+        true
     }
 
     #[inline]

@@ -94,6 +94,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
     pub(super) fn odd(&mut self, slot: u32, result: i64, at: Nanos) -> Result<(), Halt> {
         let flight = self.flights[slot as usize];
         let io = flight.io;
+        if flight.apart && io.length == 0 {
+            return self.sync_ended(slot, result, at);
+        }
         let rest = io.length - flight.moved;
         if flight.apart && is_whole(&flight, result) {
             self.apart += 1;

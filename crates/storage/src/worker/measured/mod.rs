@@ -10,6 +10,7 @@ mod ended;
 mod finish;
 mod house;
 mod next;
+mod sync;
 
 use super::counter::{Counter, Times};
 use super::flow::Share;
@@ -53,8 +54,17 @@ struct Flight {
     moved: u32,
     /// The verifier's number of a write.
     number: u64,
-    /// It is read to be looked at, and in no figure.
+    /// It is in no figure of reads and writes: it is read to be looked at, or it is a sync, which has no length.
     apart: bool,
+}
+
+/// What is done by a call of its own when the batch before it has gone: what is under way goes on meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    /// A trim, and when it should have started.
+    Trim(Io, Nanos),
+    /// A sync of a target. Engines that can carry it along take it with the batch.
+    Sync(u32, SyncCall),
 }
 
 const NO_FLIGHT: Flight = Flight {
@@ -84,7 +94,6 @@ enum Blocked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     GoOn,
-    Sync(u32, SyncCall),
     Think,
     NextPass,
     Verify,
@@ -170,8 +179,8 @@ pub(super) struct Loop<'a, E, S> {
     source: Source,
     blocked: Blocked,
     held: Option<Io>,
-    /// A trim that waits for the batch before it to go.
-    trim: Option<(Io, Nanos)>,
+    /// Waits for the batch before it to go.
+    call: Option<Call>,
     not_before: Nanos,
     left_bytes: u64,
     left_ios: u64,
@@ -297,7 +306,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             source: Source::Work,
             blocked: Blocked::No,
             held: None,
-            trim: None,
+            call: None,
             not_before: 0,
             left_bytes: u64::MAX,
             left_ios: u64::MAX,
@@ -436,18 +445,26 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             let Some(slot) = self.resumed.pop() else { break };
             self.queue(slot);
         }
-        if let Some((io, intended)) = self.trim.take() {
-            self.trim(io, intended)?;
+        if let Some(call) = self.call.take() {
+            match call {
+                Call::Trim(io, intended) => self.trim(io, intended)?,
+                Call::Sync(target, how) => self.sync(target, how)?,
+            }
             return Ok(true);
         }
         while (self.fresh.len() as u32) < self.batch.submit
             && self.under_way < self.depth
             && self.blocked == Blocked::No
         {
-            let Some((io, intended)) = self.pull(begin) else { break };
+            let Some((io, intended)) = self.pull(begin) else {
+                if self.call.is_some() && self.carry_sync(begin) {
+                    continue;
+                }
+                break;
+            };
             if io.direction == Direction::Trim {
                 // A trim has a call of its own: what was queued before goes first.
-                self.trim = Some((io, intended));
+                self.call = Some(Call::Trim(io, intended));
                 return Ok(true);
             }
             let Some(slot) = self.free.pop() else { break };
@@ -471,7 +488,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             }
             self.queue(slot);
         }
-        Ok(false)
+        Ok(self.call.is_some())
     }
 
     /// Gives an I/O, or the rest of one, to the engine.

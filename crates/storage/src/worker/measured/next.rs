@@ -2,7 +2,7 @@
 
 use super::super::flow::Share;
 use super::super::parts::Stream;
-use super::{ANY_TIME, Blocked, Loop, Source, Then, Thinker};
+use super::{ANY_TIME, Blocked, Call, Loop, Source, Then, Thinker};
 use crate::engine::Engine;
 use crate::{Direction, Io, Next};
 use kelvin_measure::Nanos;
@@ -44,11 +44,15 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
     #[cold]
     pub(super) fn not_an_io(&mut self, next: Next) {
         self.blocked = match next {
+            // As with fio, what is under way goes on: the sync is one more beside it.
+            Next::Sync { target, how } => {
+                self.call = Some(Call::Sync(target, how));
+                Blocked::No
+            }
             Next::NotBefore(time) => {
                 self.not_before = self.begun + time;
                 Blocked::Until(self.not_before)
             }
-            Next::Sync { target, how } => Blocked::Drain(Then::Sync(target, how)),
             Next::Drain => Blocked::Drain(Then::GoOn),
             Next::End | Next::Io(_) => Blocked::Drain(Then::NextPass),
         };

@@ -131,7 +131,9 @@ impl<'a> Run<'a> {
                 self.interrupted = true;
                 self.schedule.cancel_all();
             }
-            for worker in self.schedule.ready(self.time()) {
+            let ready: Vec<usize> = self.schedule.ready(self.time());
+            self.shared.flow.expect(&ready);
+            for worker in ready {
                 self.begin(worker);
             }
             if self.schedule.is_over() {
@@ -175,6 +177,7 @@ impl<'a> Run<'a> {
         }
         if job.targets.create_only {
             // Its files are there: that was all.
+            self.shared.flow.absent(worker as u32);
             self.stage(worker, Stage::Over);
             return self.tell(worker, State::Ended);
         }
@@ -198,6 +201,7 @@ impl<'a> Run<'a> {
                 }
             }
             Err(cause) => {
+                self.shared.flow.absent(worker as u32);
                 let number = cause.raw_os_error().unwrap_or(libc::EAGAIN);
                 if let Some(collected) = self.collected.get_mut(worker) {
                     collected.fail(number, format!("cannot start its thread: {cause}"));

@@ -27,6 +27,8 @@ pub(super) fn start(
     std::thread::Builder::new().name(name).spawn(move || {
         let number = plan.number;
         let lived = catch_unwind(AssertUnwindSafe(|| whole(&*work, plan, &shared, &directory)));
+        // Others may wait for it to begin.
+        shared.flow.absent(number);
         let (failed, problem) = match lived {
             Ok(Ok(failed)) => (failed, None),
             Ok(Err(error)) => (true, Some(error_number(&error))),

@@ -357,6 +357,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         if self.job.verify.as_ref().is_some_and(|verify| verify.only) {
             self.source = Source::Verify;
         }
+        self.wait_for_flow();
         self.begun = self.ticker.now();
         self.start_again(self.begun);
         let state = match (self.source, self.part) {

@@ -43,12 +43,6 @@ pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
                 }
             }
         }
-        if job.targets.unlink_each_loop && (job.course.loops > 1 || job.course.time_based) {
-            return refused(
-                "unlink_each_loop= with more than one loop is not supported: take unlink=1 and numjobs="
-                    .into(),
-            );
-        }
         if let Some(flow) = job.flow
             && flow.weight <= 0
         {

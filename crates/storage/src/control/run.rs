@@ -317,11 +317,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `unlink=`, and `unlink_each_loop=` of the only loop: deletes a worker's files when nobody else has them or will have them.
+    /// `unlink=`: deletes a worker's files when nobody else has them or will have them.
     fn delete(&mut self, worker: usize) -> Result<()> {
         let Some(planned) = self.prepared.workers.get(worker) else { return Ok(()) };
         let targets = &self.prepared.job(planned).targets;
-        if !targets.unlink && !targets.unlink_each_loop {
+        if !targets.unlink {
             return Ok(());
         }
         let others = self.prepared.workers.iter().zip(&self.schedule.0);

@@ -126,7 +126,7 @@ impl Uring {
     }
 
     fn register_files(&mut self, wanted: Option<bool>, notes: &mut Vec<String>) -> Result<()> {
-        if wanted == Some(false) {
+        if wanted == Some(false) || !self.files.stays_open() {
             return Ok(());
         }
         let all: Vec<RawFd> =
@@ -308,6 +308,9 @@ impl Engine for Uring {
             return false;
         }
         let number = if self.fixed_files { target as RawFd } else { self.files.descriptor(target) };
+        if number < 0 {
+            return false;
+        }
         let file = types::Fd(number);
         let entry = match how {
             SyncCall::Fsync => opcode::Fsync::new(file).build(),

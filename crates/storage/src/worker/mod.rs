@@ -22,7 +22,7 @@ use crate::engine::{Blocking, BufferPool, Files, Libaio, Mapped, Null, Offload, 
 use crate::event::State;
 use crate::job::EngineName;
 use crate::message::{Message, WorkerEnd};
-use crate::{Direction, Error, Result, TargetKind};
+use crate::{Direction, Result};
 use halt::Halt;
 use measured::{Course, Loop, Made};
 use parts::{Parts, Stream};
@@ -76,14 +76,6 @@ fn attempt<S: Stream>(
         let _ = shared.messages.send(Message::State(plan.number, State::PreReading));
         files.read_all(|| !shared.stop.requested())?;
     }
-    if job.targets.unlink_each_loop && (job.course.loops > 1 || job.course.time_based) {
-        let problem = "unlink_each_loop=1 with more than one pass is not supported: files are laid out once, before \
-                       the first; take unlink=1";
-        return Err(Error::refused(&job.name, problem).into());
-    }
-    if job.targets.open_files.is_some_and(|open| (open as usize) < plan.targets.len()) {
-        notes.push(format!("openfiles has no effect: all {} files are open", plan.targets.len()));
-    }
     if job.verify.as_ref().is_some_and(|verify| verify.threads > 0) {
         notes.push("verify_async has no effect: the worker itself looks at what it reads".into());
     }
@@ -114,7 +106,7 @@ fn attempt<S: Stream>(
             Ok(Loop::new(shared, plan, engine, made).run())
         }};
     }
-    let course = match name {
+    match name {
         EngineName::Null => run!(Null::new(depth)),
         EngineName::IoUring => run!(Uring::new(job, own, &pool, depth, seed, &mut notes)?),
         EngineName::Libaio => run!(Libaio::new(job, own, depth, seed)?),
@@ -129,19 +121,7 @@ fn attempt<S: Stream>(
                 run!(Blocking::new(job, own, seed))
             }
         }
-    };
-    if job.targets.unlink_each_loop {
-        for target in plan.targets.iter().filter(|target| target.kind == TargetKind::File) {
-            let removed = std::fs::remove_file(&target.path);
-            // Another worker may have had it too.
-            if let Err(error) = removed.as_ref()
-                && error.kind() != std::io::ErrorKind::NotFound
-            {
-                return Err(Halt::call(&format!("deleting {}", target.path.display()), error));
-            }
-        }
     }
-    course
 }
 
 #[cfg(test)]

@@ -64,6 +64,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             || self.passes < self.job.course.loops
             || self.job.targets.io_size.is_some() && self.job.replay.is_none();
         if more && again && some {
+            if self.job.targets.unlink_each_loop {
+                self.files.renew(&self.job)?;
+            }
             self.stream.restart();
             return Ok(true);
         }

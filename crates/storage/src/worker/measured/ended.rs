@@ -6,10 +6,14 @@ use super::super::parts::Stream;
 use super::{ANY_TIME, Flight, Loop, TRIES, is_whole, times};
 use crate::engine::{Ended, Engine, discard};
 use crate::log::Done;
+use crate::message::Message;
 use crate::tick::Failures;
 use crate::{Bins, Direction, Io};
 use kelvin_measure::Nanos;
 use kelvin_measure::event::Part;
+
+/// How many errors that end nothing are told one by one (`error_dump=`): a dead device has millions.
+const MOST_DUMPED: u32 = 1000;
 
 impl<E: Engine, S: Stream> Loop<'_, E, S> {
     /// What some jobs want to be done for an I/O that has ended.
@@ -201,6 +205,12 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             message: message.clone(),
         });
         if go_on || ignored {
+            if self.job.errors.dump && self.dumped < MOST_DUMPED {
+                self.dumped += 1;
+                let rest = if self.dumped == MOST_DUMPED { " (further errors are counted and not told)" } else { "" };
+                let note = format!("error_dump: {message}{rest}");
+                let _ = self.shared.messages.send(Message::Note(self.plan.number, note));
+            }
             return Ok(());
         }
         Err(Halt { number, message })

@@ -206,6 +206,8 @@ pub(super) struct Loop<'a, E, S> {
     notes: Vec<String>,
     issued: u64,
     dropped_as_error: u64,
+    /// Errors that were told and ended nothing.
+    dumped: u32,
     apart: u64,
 }
 
@@ -249,6 +251,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
                 || thinker.is_some()
                 || share.is_some()
                 || job.depth.serialize_overlap
+                || files.is_limited()
                 || locks.is_some(),
             fill: check.is_some() || !fill.is_static() || recorder.is_some() || job.sync.range.is_some(),
             extras: check.is_some()
@@ -327,6 +330,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             notes,
             issued: 0,
             dropped_as_error: 0,
+            dumped: 0,
             apart: 0,
         };
         this.set_limits();

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use io_uring::{IoUring, opcode, squeue, types};
 
-use super::blocking::{call_flags, chance};
+use super::blocking::call_flags;
+use super::priority::Priorities;
 use super::{BufferPool, Ended, Engine, Files, Request, Wait};
 use crate::error::{Error, Result};
 use crate::job::Job;
@@ -40,9 +41,7 @@ pub(crate) struct Uring {
     vectors: Option<Box<[libc::iovec]>>,
     flags: i32,
     force_async: (u32, u32),
-    /// Chances of reads and writes in 2³², and the priority that they are given.
-    priority: Option<([u64; 2], u16)>,
-    random: kelvin_measure::Random,
+    priorities: Priorities,
     queued: u32,
     under_way: u32,
 }
@@ -87,10 +86,7 @@ impl Uring {
             vectors: None,
             flags: call_flags(job),
             force_async: (options.force_async, 0),
-            priority: options.command_priority.map(|(percent, class, level)| {
-                (percent.map(chance), (u16::from(class) << 13) | u16::from(level))
-            }),
-            random: kelvin_measure::Random::part(seed, 0x0075_7269_6e67, 0),
+            priorities: Priorities::new(job, depth, seed, 0x0075_7269_6e67),
             queued: 0,
             under_way: 0,
             files,
@@ -126,7 +122,15 @@ impl Uring {
     }
 
     fn register_files(&mut self, wanted: Option<bool>, notes: &mut Vec<String>) -> Result<()> {
-        if wanted == Some(false) || !self.files.stays_open() {
+        if wanted == Some(false) {
+            return Ok(());
+        }
+        if !self.files.stays_open() {
+            if wanted == Some(true) {
+                notes.push(
+                    "registerfiles has no effect: files are closed and opened (openfiles, unlink_each_loop)".into(),
+                );
+            }
             return Ok(());
         }
         let all: Vec<RawFd> =
@@ -171,9 +175,7 @@ impl Uring {
         let file = types::Fd(number);
         let (address, length, offset) = (request.address, request.length, request.offset);
         let writes = request.direction == Direction::Write;
-        let priority = self.priority.map_or(0, |(chances, priority)| {
-            if self.random.bits() as u32 as u64 >= chances[usize::from(writes)] { 0 } else { priority }
-        });
+        let priority = self.priorities.draw(request).unwrap_or(0);
         let buffer = request.slot as u16;
         // The builders differ in type and share their setters' names only.
         macro_rules! built {
@@ -298,6 +300,10 @@ impl Engine for Uring {
         debug_assert!(pushed.is_ok());
         self.queued += 1;
         self.under_way += 1;
+    }
+
+    fn priority(&self, slot: u32) -> Option<u16> {
+        self.priorities.of(slot)
     }
 
     #[cold]

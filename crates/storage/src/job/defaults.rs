@@ -158,7 +158,7 @@ impl Job {
                 force_async: 0,
                 no_wait: false,
                 uncached: false,
-                command_priority: None,
+                command_priorities: Vec::new(),
                 userspace_reap: false,
             },
             verify: None,

@@ -302,6 +302,9 @@ fn rest(draft: &Draft) -> Result<()> {
     if job.engine.sq_poll_cpu.is_some() && job.engine.register_files == Some(false) && job.engine.sq_poll {
         return refuse(draft, "sqthread_poll", "contradicts registerfiles=0");
     }
+    if draft.command_percentage.is_some() && draft.command_split.iter().any(|split| !split.is_empty()) {
+        return refuse(draft, "cmdprio_bssplit", "contradicts cmdprio_percentage: write one of them");
+    }
     if job.trims.percentage > 0.0 && !job.pattern.writes {
         return refuse(draft, "trim_percentage", "trims what was written, and this job writes nothing");
     }

@@ -37,11 +37,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         if self.part == Part::Measured
             && let Some(recorder) = &mut self.recorder
         {
-            let priority = self
-                .job
-                .process
-                .io_priority
-                .map_or(0, |(class, level)| (u16::from(class) << 13) | u16::from(level));
+            let own = self.job.process.io_priority;
+            let own = own.map(|(class, level)| (u16::from(class) << 13) | u16::from(level));
+            let priority = self.engine.priority(slot).or(own).unwrap_or(0);
             recorder.record(&Done {
                 at,
                 issued: flight.begin,

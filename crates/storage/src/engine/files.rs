@@ -300,3 +300,45 @@ fn more_descriptors(files: usize) {
         let _ = setrlimit(Resource::Nofile, limit);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::{file, job, writing};
+
+    #[test]
+    fn no_more_are_open_than_asked_for_but_those_that_are_busy() {
+        let directory = tempfile::tempdir().unwrap();
+        let targets: Vec<Target> =
+            (0..4).map(|number| file(&directory.path().join(number.to_string()), 4096)).collect();
+        let mut job = writing(job(EngineName::Psync, 1));
+        job.targets.open_files = Some(2);
+        let files = Files::open(&job, &targets).unwrap();
+        let open = || (0..4).filter(|target| files.descriptor(*target) != CLOSED).collect::<Vec<u32>>();
+        assert_eq!((files.is_limited(), files.stays_open(), open()), (true, false, vec![]));
+        let need = |target: u32, busy: [bool; 4]| files.need(&job, target, || busy.to_vec()).unwrap();
+        need(0, [false; 4]);
+        need(1, [false; 4]);
+        need(0, [false; 4]);
+        need(2, [false; 4]);
+        assert_eq!(open(), [0, 2], "1 was not used for longest");
+        need(3, [true, false, true, false]);
+        assert_eq!(open(), [0, 2, 3], "none could be closed");
+        need(1, [false; 4]);
+        // What is closed can be synced all the same.
+        assert_eq!(files.descriptor(0), CLOSED);
+        files.sync(0, SyncCall::Fsync, (0, 1)).unwrap();
+        drop(std::fs::remove_file(&targets[0].path));
+        assert!(files.sync(0, SyncCall::Fsync, (0, 1)).is_err());
+    }
+
+    #[test]
+    fn all_are_open_where_nothing_else_is_asked() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        let job = writing(job(EngineName::Psync, 1));
+        let files = Files::open(&job, &[file(&path, 4096)]).unwrap();
+        assert!(files.stays_open() && !files.is_limited() && files.descriptor(0) >= 0);
+        assert_eq!(files.descriptor(1), CLOSED);
+    }
+}

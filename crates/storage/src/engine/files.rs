@@ -115,8 +115,8 @@ impl Files {
             let idle = (0..self.open.len())
                 .filter(|other| self.open.get(*other).is_some_and(is_open))
                 .filter(|other| !busy.get(*other).copied().unwrap_or(false));
-            let oldest =
-                idle.min_by_key(|other| limit.used.get(*other).map_or(0, |used| used.load(Ordering::Relaxed)));
+            let oldest = idle
+                .min_by_key(|other| limit.used.get(*other).map_or(0, |used| used.load(Ordering::Relaxed)));
             if let Some(oldest) = oldest {
                 self.close(job, oldest)?;
             }

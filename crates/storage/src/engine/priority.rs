@@ -79,7 +79,13 @@ mod tests {
     #[test]
     fn lengths_and_directions_have_their_shares() {
         let mut job = Job::named("a");
-        let rule = |direction, length, percent, level| CommandPriority { direction, length, percent, class: 1, level };
+        let rule = |direction, length, percent, level| CommandPriority {
+            direction,
+            length,
+            percent,
+            class: 1,
+            level,
+        };
         job.engine.command_priorities = vec![
             rule(Direction::Read, Some(4096), 20.0, 1),
             rule(Direction::Read, Some(4096), 30.0, 2),
@@ -105,7 +111,10 @@ mod tests {
         // Five deviations of a share of 20,000.
         for (count, share) in [(counts[1], 0.2), (counts[2], 0.3), (none, 0.5)] {
             let expected = 20_000.0 * share;
-            assert!((f64::from(count) - expected).abs() < 5.0 * (expected * (1.0 - share)).sqrt(), "{counts:?}");
+            assert!(
+                (f64::from(count) - expected).abs() < 5.0 * (expected * (1.0 - share)).sqrt(),
+                "{counts:?}"
+            );
         }
         assert_eq!(priorities.draw(&request(Direction::Read, 8192)), None);
         assert_eq!(priorities.draw(&request(Direction::Write, 8192)), Some((1 << 13) | 3));

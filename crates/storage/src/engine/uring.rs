@@ -128,7 +128,8 @@ impl Uring {
         if !self.files.stays_open() {
             if wanted == Some(true) {
                 notes.push(
-                    "registerfiles has no effect: files are closed and opened (openfiles, unlink_each_loop)".into(),
+                    "registerfiles has no effect: files are closed and opened (openfiles, unlink_each_loop)"
+                        .into(),
                 );
             }
             return Ok(());

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::facts::{CpuRun, DeviceRun, Other};
 use super::diskstats;
+use super::facts::{CpuRun, DeviceRun, Other};
 use super::limits;
 use super::tree::Tree;
 use crate::PerDirection;

@@ -32,7 +32,11 @@ impl Counters {
         let rise = |at: usize| now[at].saturating_sub(then[at]);
         // The kernel's times are 32 bits of milliseconds on their way around.
         let time = |at: usize| {
-            if now[at] >= then[at] { rise(at) } else { u64::from((now[at] as u32).wrapping_sub(then[at] as u32)) }
+            if now[at] >= then[at] {
+                rise(at)
+            } else {
+                u64::from((now[at] as u32).wrapping_sub(then[at] as u32))
+            }
         };
         Done {
             ios: PerDirection([rise(0), rise(4), rise(11)]),

@@ -54,7 +54,10 @@ pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<Part>, String> {
     for part in &parts {
         let sum = given(&parts, part.length);
         if sum > 100.0 {
-            return Err(format!("the percentages of {} bytes add up to {sum} %, which is over 100 %", part.length));
+            return Err(format!(
+                "the percentages of {} bytes add up to {sum} %, which is over 100 %",
+                part.length
+            ));
         }
     }
     Ok(parts)

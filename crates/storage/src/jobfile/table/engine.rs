@@ -124,9 +124,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
         "cmdprio_class",
         Kind::Number,
         "class of that priority: 1 realtime, 2 best effort, 3 idle",
-        |draft, value| {
-            both(value, &mut draft.command_class, 1, 3)
-        },
+        |draft, value| both(value, &mut draft.command_class, 1, 3),
     )
     .engines(PRIORITY)
     .default("1"),

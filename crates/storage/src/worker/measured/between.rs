@@ -3,9 +3,9 @@
 use super::super::halt::Halt;
 use super::super::parts::Stream;
 use super::{Blocked, Loop, Source, Then};
+use crate::SyncCall;
 use crate::engine::Engine;
 use crate::event::State;
-use crate::SyncCall;
 
 impl<E: Engine, S: Stream> Loop<'_, E, S> {
     /// Nothing is under way: what was waited for is done.

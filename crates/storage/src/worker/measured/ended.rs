@@ -205,7 +205,11 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         if go_on || ignored {
             if self.job.errors.dump && self.dumped < MOST_DUMPED {
                 self.dumped += 1;
-                let rest = if self.dumped == MOST_DUMPED { " (further errors are counted and not told)" } else { "" };
+                let rest = if self.dumped == MOST_DUMPED {
+                    " (further errors are counted and not told)"
+                } else {
+                    ""
+                };
                 let note = format!("error_dump: {message}{rest}");
                 let _ = self.shared.messages.send(Message::Note(self.plan.number, note));
             }

@@ -89,8 +89,8 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         let failure =
             Failures { target, direction: None, number, count: 1, first: (0, 0), message: message.clone() };
         self.counter.fail(failure);
-        let goes_on = self.job.errors.go_on_write && number == libc::EIO
-            || self.job.errors.ignore[1].contains(&number);
+        let goes_on =
+            self.job.errors.go_on_write && number == libc::EIO || self.job.errors.ignore[1].contains(&number);
         if goes_on { Ok(()) } else { Err(Halt { number, message }) }
     }
 }

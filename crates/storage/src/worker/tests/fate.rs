@@ -28,7 +28,16 @@ struct Fate<F> {
 
 impl<F: FnMut(u64, &Request) -> Option<i64>> Fate<F> {
     fn new(decide: F) -> Self {
-        Self { decide, asked: 0, waiting: Vec::new(), seen: Vec::new(), syncs: None, carried: Vec::new(), holds: None, held: None }
+        Self {
+            decide,
+            asked: 0,
+            waiting: Vec::new(),
+            seen: Vec::new(),
+            syncs: None,
+            carried: Vec::new(),
+            holds: None,
+            held: None,
+        }
     }
 }
 

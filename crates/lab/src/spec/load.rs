@@ -7,7 +7,7 @@ use crate::arrivals::Process;
 use crate::find_max::Search;
 
 /// A connection and a stack each, in a thread or on a loop: more than this is a mistake in the number, not a wish.
-const MOST_USERS: u32 = 100_000;
+pub(super) const MOST_USERS: u32 = 100_000;
 
 /// How the load is put on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

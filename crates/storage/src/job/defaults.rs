@@ -198,6 +198,7 @@ impl Verify {
             fatal: false,
             dump: false,
             threads: 0,
+            thread_cpus: Vec::new(),
             backlog: None,
             backlog_batch: None,
             state_save: true,

@@ -196,6 +196,7 @@ fn depth(draft: &mut Draft, notes: &mut Vec<String>) {
     kept.complete_min = within(asked.complete_min);
     kept.complete_max = within(asked.complete_max);
     kept.low = within(asked.low);
+    // With threads that look at what was read, the depth is how many blocks they may have.
     if depth > 1
         && !draft.job.engine.name.is_asynchronous()
         && !asked.offload
@@ -285,6 +286,11 @@ fn remarks(draft: &Draft, notes: &mut Vec<String>) {
     without("percentage_random", job.pattern.random, "has no effect on a sequential pattern");
     without("rate_process", job.rate.limits(), "has no effect without a rate");
     without("flow_sleep", job.flow.is_some(), "has no effect without flow");
+    without(
+        "verify_async_cpus",
+        job.verify.as_ref().is_some_and(|verify| verify.threads > 0),
+        "has no effect without verify_async",
+    );
     without("latency_run", job.latency.target.is_some(), "has no effect without latency_target");
     without(
         "dedupe_mode",

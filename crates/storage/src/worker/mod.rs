@@ -1,5 +1,6 @@
 //! The measured path: a worker asks what comes next, hands it to an engine, takes back what ended, and counts.
 
+mod checkers;
 mod counter;
 mod flow;
 mod goal;
@@ -76,13 +77,12 @@ fn attempt<S: Stream>(
         let _ = shared.messages.send(Message::State(plan.number, State::PreReading));
         files.read_all(|| !shared.stop.requested())?;
     }
-    if job.verify.as_ref().is_some_and(|verify| verify.threads > 0) {
-        notes.push("verify_async has no effect: the worker itself looks at what it reads".into());
-    }
     let name = job.engine.name;
     let several = name.is_asynchronous() || job.depth.offload;
     let wanted = job.depth.depth.max(1);
-    let depth = if several { wanted.min(DEEPEST) } else { 1 };
+    // Others may look at what was read while the next block is: each has a buffer of its own then.
+    let looked_at = job.verify.as_ref().is_some_and(|verify| verify.threads > 0);
+    let depth = if several || looked_at { wanted.min(DEEPEST) } else { 1 };
     if depth < wanted {
         notes.push(format!("iodepth={wanted}, but {} has {depth} under way at a time", name.word()));
     }

@@ -43,6 +43,11 @@ fn set_timer_slack() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
 }
 
+/// Puts the calling thread on these CPUs, if any are named.
+pub(super) fn pin_if_any(cpus: &[u32]) -> Result<()> {
+    if cpus.is_empty() { Ok(()) } else { pin(cpus) }
+}
+
 fn pin(cpus: &[u32]) -> Result<()> {
     let mut set = rustix::thread::CpuSet::new();
     for cpu in cpus {

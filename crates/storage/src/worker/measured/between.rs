@@ -10,6 +10,11 @@ use crate::event::State;
 impl<E: Engine, S: Stream> Loop<'_, E, S> {
     /// Nothing is under way: what was waited for is done.
     pub(super) fn idle(&mut self) -> Result<bool, Halt> {
+        // What others look at is not over, though nothing is under way.
+        if self.looked_at > 0 && (self.free.is_empty() || matches!(self.blocked, Blocked::Drain(_))) {
+            self.collect(true)?;
+            return Ok(true);
+        }
         match self.blocked {
             Blocked::No | Blocked::One => {
                 (self.filling, self.blocked) = (true, Blocked::No);

@@ -16,8 +16,8 @@ use kelvin_measure::event::Part;
 const MOST_DUMPED: u32 = 1000;
 
 impl<E: Engine, S: Stream> Loop<'_, E, S> {
-    /// What some jobs want to be done for an I/O that has ended.
-    pub(super) fn extras(&mut self, slot: u32, at: Nanos) -> Result<(), Halt> {
+    /// What some jobs want to be done for an I/O that has ended. `kept` is set where its place is not free yet.
+    pub(super) fn extras(&mut self, slot: u32, at: Nanos, kept: &mut bool) -> Result<(), Halt> {
         let flight = self.flights[slot as usize];
         let io = flight.io;
         let Times { submission, completion, total } = times(&flight, at, self.synchronous);
@@ -52,7 +52,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
                 direction: io.direction,
             });
         }
-        self.look(slot)?;
+        self.look(slot, kept)?;
         let most = self.job.latency.maximum[io.direction];
         if let Some(most) = most.filter(|most| total > *most) {
             let message = format!(
@@ -65,28 +65,6 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
                 most / 1000
             );
             return Err(Halt { number: libc::ETIME, message });
-        }
-        Ok(())
-    }
-
-    /// Tells the verifier of an I/O that has ended.
-    pub(super) fn look(&mut self, slot: u32) -> Result<(), Halt> {
-        let flight = self.flights[slot as usize];
-        let io = flight.io;
-        let Some(check) = &mut self.check else { return Ok(()) };
-        match io.direction {
-            Direction::Write => check.written(&io, flight.number),
-            Direction::Trim => check.trimmed(&io),
-            Direction::Read => {
-                if let Err(problem) = check.check(&io, self.pool.bytes(slot, io.length as usize)) {
-                    let problem = format!("{problem} ({})", self.files.name(io.target));
-                    // verify_fatal= goes before every rule that says to go on, as with fio.
-                    let fatal = self.job.verify.as_ref().is_some_and(|verify| verify.fatal);
-                    let go_on = self.job.errors.go_on_verify && !fatal;
-                    let kind = if fatal { usize::MAX } else { 2 };
-                    return self.failed(&io, libc::EILSEQ, problem, go_on, kind);
-                }
-            }
         }
         Ok(())
     }
@@ -114,8 +92,11 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             let mut bins = Bins::default();
             bins.record(completion);
             outcome.completion_bins.add(&bins);
-            let looked = self.look(slot);
-            self.free.push(slot);
+            let mut kept = false;
+            let looked = self.look(slot, &mut kept);
+            if !kept {
+                self.free.push(slot);
+            }
             self.under_way -= 1;
             return looked;
         }

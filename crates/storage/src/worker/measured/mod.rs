@@ -9,6 +9,7 @@ mod between;
 mod ended;
 mod finish;
 mod house;
+mod look;
 mod next;
 mod sync;
 
@@ -148,10 +149,11 @@ pub(super) struct Loop<'a, E, S> {
     engine: E,
     synchronous: bool,
     files: Arc<Files>,
+    /// Before the buffers: its threads may be looking at one.
+    check: Option<Box<dyn Check>>,
     pool: BufferPool,
     stream: S,
     data: Box<dyn Fill>,
-    check: Option<Box<dyn Check>>,
     recorder: Option<Recorder>,
 
     ticker: Ticker,
@@ -209,6 +211,8 @@ pub(super) struct Loop<'a, E, S> {
     /// Errors that were told and ended nothing.
     dumped: u32,
     apart: u64,
+    /// Reads that other threads look at: they have ended, and their places are not free yet.
+    looked_at: u32,
 }
 
 /// What was made for a worker before its first I/O.
@@ -332,6 +336,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             dropped_as_error: 0,
             dumped: 0,
             apart: 0,
+            looked_at: 0,
         };
         this.set_limits();
         this
@@ -444,6 +449,9 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
     /// Fills the queue up to a batch. Whether something was done that is not in the batch.
     #[inline]
     fn fill(&mut self) -> Result<bool, Halt> {
+        if self.looked_at > 0 {
+            self.collect(false)?;
+        }
         let begin = self.ticker.now();
         self.now = begin;
         while (self.fresh.len() as u32) < self.batch.submit {
@@ -460,6 +468,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         while (self.fresh.len() as u32) < self.batch.submit
             && self.under_way < self.depth
             && self.blocked == Blocked::No
+            && !self.free.is_empty()
         {
             let Some((io, intended)) = self.pull(begin) else {
                 if self.call.is_some() && self.carry_sync(begin) {
@@ -635,12 +644,15 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
     /// The place of an I/O that has ended is free again.
     #[inline]
     fn release(&mut self, slot: u32, at: Nanos, failure: &mut Option<Halt>) {
+        let mut kept = false;
         if self.wanted.extras
-            && let Err(halt) = self.extras(slot, at)
+            && let Err(halt) = self.extras(slot, at, &mut kept)
         {
             failure.get_or_insert(halt);
         }
-        self.free.push(slot);
+        if !kept {
+            self.free.push(slot);
+        }
         self.under_way -= 1;
     }
 }

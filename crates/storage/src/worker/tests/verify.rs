@@ -79,6 +79,7 @@ pub(super) fn crc() -> Verify {
         fatal: false,
         dump: false,
         threads: 0,
+        thread_cpus: Vec::new(),
         backlog: None,
         backlog_batch: None,
         state_save: false,
@@ -110,5 +111,49 @@ fn the_real_parts_write_and_verify() {
         assert_eq!(sent.written().ios, 256);
         assert_eq!(sent.end.verified.unwrap()[Direction::Read].ios, 256);
         assert_eq!(sent.ticks.iter().map(|tick| tick.syncs.count).sum::<u64>(), 2);
+    }
+}
+
+#[test]
+fn threads_look_at_what_was_read_and_find_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    fs::write(&path, vec![0; MIB as usize]).unwrap();
+    let real = |job: &Job| {
+        let (messages, received) = std::sync::mpsc::channel();
+        let shared = super::super::Shared::new(kelvin_measure::Clock::real(), Stop::new(), messages, &[None]);
+        super::super::run(plan(job, vec![file(&path, MIB)]), &shared);
+        Sent::of(&received)
+    };
+    for (name, depth) in [(EngineName::IoUring, 8), (EngineName::Psync, 4), (EngineName::Psync, 1)] {
+        let mut wanted = writing(in_order(job(name, depth)));
+        wanted.verify = Some(Verify { threads: 3, thread_cpus: vec![0], ..crc() });
+        let sent = real(&wanted);
+        assert_eq!(sent.end.error, None, "{name:?}");
+        assert_eq!(sent.end.verified.unwrap()[Direction::Read].ios, 256, "{name:?}");
+        // In between, too.
+        wanted.verify = Some(Verify { threads: 2, backlog: Some(50), backlog_batch: Some(50), ..crc() });
+        let sent = real(&wanted);
+        assert_eq!(sent.end.error, None, "{name:?}");
+        assert_eq!(sent.end.verified.unwrap()[Direction::Read].ios, 256, "{name:?}");
+        // Wrong bytes are found by those who only read, each once.
+        let good = fs::read(&path).unwrap();
+        let mut bad = good.clone();
+        let places = [0, 7, 100, 101, 255];
+        for block in places {
+            bad[block * 4096 + 1000] ^= 4;
+        }
+        fs::write(&path, &bad).unwrap();
+        let mut reads = in_order(job(name, depth));
+        reads.verify = Some(Verify { threads: 3, ..crc() });
+        reads.errors.go_on_verify = true;
+        let sent = real(&reads);
+        assert_eq!(sent.end.error, None, "{name:?}");
+        let failures = || sent.ticks.iter().flat_map(|tick| &tick.failures);
+        assert_eq!(failures().map(|one| one.count).sum::<u64>(), places.len() as u64, "{name:?}");
+        assert!(failures().all(|one| one.number == libc::EILSEQ && one.message.contains("verify:")));
+        assert_eq!(sent.read().ios, 256, "{name:?}");
+        reads.errors.go_on_verify = false;
+        assert_eq!(real(&reads).end.error.unwrap().0, libc::EILSEQ, "{name:?}");
     }
 }

@@ -47,6 +47,10 @@ pub enum ExitWhat {
 pub struct Process {
     /// `thread=`; without effect: workers are always threads.
     pub thread: bool,
+    /// `uid=`: the user whose rights the worker has.
+    pub user: Option<u32>,
+    /// `gid=`: the group.
+    pub group: Option<u32>,
     /// `nice=`.
     pub nice: Option<i32>,
     /// `prioclass=` and `prio=`, as `ioprio_set` takes them.

@@ -17,6 +17,8 @@ mod usage;
 use std::sync::Arc;
 
 pub use flow::FlowGroups;
+pub(crate) use surroundings::take_rights;
+
 pub use shared::{Shared, Spare, UnderWay, WorkerPlan};
 
 use crate::engine::{Blocking, BufferPool, Files, Libaio, Mapped, Null, Offload, Uring};

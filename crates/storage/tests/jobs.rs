@@ -182,7 +182,7 @@ fn unplaced(mut jobs: Jobs) -> Jobs {
 #[test]
 fn help_looks_as_it_should() {
     let mut out = jobfile::command_help(None);
-    for option in ["rw", "bs", "hipri", "thread", "uid", "log_sum", "iodepth_batch_submit", "bsz"] {
+    for option in ["rw", "bs", "hipri", "thread", "cgroup", "log_sum", "iodepth_batch_submit", "bsz"] {
         out.push_str(&jobfile::command_help(Some(option)));
         out.push('\n');
     }

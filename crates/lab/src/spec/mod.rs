@@ -2,6 +2,7 @@
 //! what the other cannot.
 
 mod io;
+mod load;
 mod observe;
 mod rate;
 mod reset;
@@ -18,10 +19,8 @@ use std::path::Path;
 use kelvin_workload::{pgbench, tproc_c};
 use serde::{Deserialize, Serialize};
 
-use crate::arrivals::Process;
-use crate::find_max::Search;
-
 pub use io::{IoOptions, Setting};
+pub use load::Load;
 pub use observe::Observe;
 pub use rate::Rates;
 pub use reset::{Beginning, Reset, ResetHow, Step};
@@ -193,143 +192,6 @@ pub enum Ground {
     Threads,
     /// Fibers on a few event loops.
     Loops,
-}
-
-/// How the load is put on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Load {
-    /// Virtual users; several numbers are run in turn.
-    pub users: Users,
-    /// Load before the measured window, in no figure.
-    pub ramp_up: Span,
-    /// Length of the measured window.
-    pub duration: Span,
-    /// Waiting after each transaction, on top of what the workload itself asks for; a closed loop only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub think_time: Option<ThinkTime>,
-    /// Arrivals a second: an open loop, in which transactions start when they are to start, and not when the
-    /// last one has ended. Several rates are run in turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rates>,
-    /// In an open loop: how arrivals follow each other.
-    pub arrivals: Process,
-    /// In an open loop: the most arrivals that may wait for a free user; what comes on top is refused and told.
-    pub queue: u64,
-    /// What the users run on.
-    pub users_on: Ground,
-    /// What response times and errors are good enough.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slo: Option<Slo>,
-    /// Search the highest rate that meets the objective, from `rate` on.
-    pub find_max: bool,
-    /// How close, in percent, the search comes to that rate.
-    pub resolution: f64,
-    /// Numbers of users to which the Universal Scalability Law is fitted, instead of `users`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sweep: Option<Sweep>,
-    /// Transactions of each user, instead of a duration; there is no ramp-up then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub transactions: Option<std::num::NonZeroU64>,
-    /// Decides every random value of the run.
-    pub seed: u64,
-    /// How often a transaction is repeated after a serialization failure, a deadlock or a busy lock.
-    pub retries: u16,
-    /// No statement waits longer than this for the server.
-    pub timeout: Span,
-}
-
-impl Default for Load {
-    fn default() -> Self {
-        Self {
-            users: Users::default(),
-            ramp_up: Span::seconds(5),
-            duration: Span::seconds(20),
-            think_time: None,
-            rate: None,
-            arrivals: Process::default(),
-            queue: 10_000,
-            users_on: Ground::default(),
-            slo: None,
-            find_max: false,
-            resolution: Search::RESOLUTION,
-            sweep: None,
-            transactions: None,
-            seed: 1,
-            retries: 10,
-            timeout: Span::seconds(60),
-        }
-    }
-}
-
-impl Load {
-    /// Arrivals a second at which a search begins when nothing is said.
-    pub const FIRST_RATE: f64 = 100.0;
-
-    /// The points in the order in which they run: users, and arrivals a second in an open loop. A search makes
-    /// its own, from the first of these on.
-    pub fn points(&self) -> Vec<(u32, Option<f64>)> {
-        let swept = self.sweep.as_ref().map(Sweep::users);
-        let users = swept.as_deref().unwrap_or(self.users.numbers());
-        match &self.rate {
-            None => users.iter().map(|&users| (users, None)).collect(),
-            Some(rates) => {
-                let most = users.iter().max().copied().unwrap_or(1);
-                rates.points(self.seed).into_iter().map(|rate| (most, Some(rate))).collect()
-            }
-        }
-    }
-
-    /// Whether arrivals have their own schedule.
-    pub fn is_open_loop(&self) -> bool {
-        self.rate.is_some() || self.find_max
-    }
-
-    /// Refuses settings that contradict each other.
-    fn validate(&self) -> Result<(), String> {
-        let open = self.is_open_loop();
-        let several = self.rate.as_ref().is_some_and(|rates| rates.single().is_none());
-        let most_users = self.points().iter().map(|&(users, _)| users).max();
-        let refusals = [
-            (
-                self.transactions.is_none() && self.duration.is_zero(),
-                "a measured window of 0 s measures nothing; give a duration, or a number of transactions",
-            ),
-            (self.timeout.is_zero(), "a time-out of 0 s ends every statement"),
-            (
-                open && self.transactions.is_some(),
-                "an open loop (rate) ends by time, not by a number of transactions; give a duration",
-            ),
-            (
-                open && self.think_time.is_some(),
-                "an open loop (rate) has no think time: its transactions start when they are to start",
-            ),
-            (
-                open && (self.users.numbers().len() > 1 || self.sweep.is_some()),
-                "several numbers of users and a rate are two questions; give one number of users for an open \
-                 loop, which bounds how many transactions run at once",
-            ),
-            (
-                self.find_max && self.slo.is_none(),
-                "a search (find-max) needs an objective (slo), such as p99<20ms,errors<0.1%",
-            ),
-            (
-                self.find_max && several,
-                "a search (find-max) takes one rate to begin with; it chooses the others itself",
-            ),
-            (
-                !(0.1..=100.0).contains(&self.resolution),
-                "the resolution of a search lies between 0.1 and 100 percent",
-            ),
-        ];
-        if let Some((_, why)) = refusals.iter().find(|(refused, _)| *refused) {
-            return Err((*why).into());
-        }
-        if most_users.is_some_and(|most| most > MOST_USERS) {
-            return Err(format!("more than {MOST_USERS} users are not supported"));
-        }
-        Ok(())
-    }
 }
 
 /// Why a specification cannot be used.
@@ -520,9 +382,6 @@ impl Spec {
         toml::to_string(&shown).unwrap_or_default()
     }
 }
-
-/// A connection and a stack each, in a thread or on a loop: more than this is a mistake in the number, not a wish.
-const MOST_USERS: u32 = 100_000;
 
 #[cfg(test)]
 mod tests {

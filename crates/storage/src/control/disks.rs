@@ -1,25 +1,20 @@
 //! What the devices under the targets count of themselves (`/proc/diskstats`), before and after.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use crate::PerDirection;
 use crate::layout::device;
 use crate::probe::device::disk;
+use crate::probe::diskstats::{self, Counters};
 use crate::probe::tree::Tree;
 use crate::result::DiskUse;
 
-/// The counters of a line, in the order of `Documentation/admin-guide/iostats.rst`; those that an older kernel does not
-/// have are zero.
-type Counters = [u64; 17];
-
 /// The counters of all devices by name.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Disks(HashMap<String, Counters>);
+pub(super) struct Disks(BTreeMap<String, Counters>);
 
 impl Disks {
     pub(super) fn now(tree: &Tree) -> Self {
-        let text = tree.text("/proc/diskstats").unwrap_or_default();
-        Self(text.lines().filter_map(line).collect())
+        Self(diskstats::read(tree))
     }
 
     /// What the disks of these devices did from `self` until `after`, `elapsed` milliseconds later: each disk once, in
@@ -43,38 +38,23 @@ impl Disks {
     }
 
     fn one(&self, after: &Self, tree: &Tree, name: &str, elapsed: u64, depth: u32) -> Option<DiskUse> {
-        let (before, after_counters) = (self.0.get(name)?, after.0.get(name)?);
-        let rise = |at: usize| after_counters[at].saturating_sub(before[at]);
-        // The kernel's times are 32 bits of milliseconds on their way around.
-        let time = |at: usize| (after_counters[at] as u32).wrapping_sub(before[at] as u32);
-        let time = |at: usize| if after_counters[at] >= before[at] { rise(at) } else { u64::from(time(at)) };
+        let done = after.0.get(name)?.since(self.0.get(name)?);
         let below = device::below(tree, name);
         // Deeper than any stack of volumes: a cycle, which only a broken tree has.
         let below = below.iter().filter(|_| depth < 16);
         Some(DiskUse {
             name: name.to_owned(),
-            ios: PerDirection([rise(0), rise(4), rise(11)]),
-            merges: PerDirection([rise(1), rise(5), rise(12)]),
-            sectors: PerDirection([rise(2), rise(6), rise(13)]),
-            ticks: PerDirection([time(3), time(7), time(14)]),
-            flushes: rise(15),
-            in_queue: time(10),
-            busy: time(9),
+            ios: done.ios,
+            merges: done.merges,
+            sectors: done.sectors,
+            ticks: done.ticks,
+            flushes: done.flushes,
+            in_queue: done.in_queue,
+            busy: done.busy,
             elapsed,
             below: below.filter_map(|name| self.one(after, tree, name, elapsed, depth + 1)).collect(),
         })
     }
-}
-
-fn line(line: &str) -> Option<(String, Counters)> {
-    let mut words = line.split_whitespace().skip(2);
-    let name = words.next()?.to_owned();
-    let mut counters = [0; 17];
-    for (counter, word) in counters.iter_mut().zip(words) {
-        // The number in flight can be below zero.
-        *counter = word.parse().unwrap_or(0);
-    }
-    Some((name, counters))
 }
 
 #[cfg(test)]
@@ -83,6 +63,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::PerDirection;
 
     #[test]
     fn a_partition_stands_for_its_disk_and_a_mapped_device_has_its_parts_below_it() {

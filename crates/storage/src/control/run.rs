@@ -131,7 +131,9 @@ impl<'a> Run<'a> {
                 self.interrupted = true;
                 self.schedule.cancel_all();
             }
-            for worker in self.schedule.ready(self.time()) {
+            let ready: Vec<usize> = self.schedule.ready(self.time());
+            self.shared.flow.expect(&ready);
+            for worker in ready {
                 self.begin(worker);
             }
             if self.schedule.is_over() {
@@ -175,6 +177,7 @@ impl<'a> Run<'a> {
         }
         if job.targets.create_only {
             // Its files are there: that was all.
+            self.shared.flow.absent(worker as u32);
             self.stage(worker, Stage::Over);
             return self.tell(worker, State::Ended);
         }
@@ -198,6 +201,7 @@ impl<'a> Run<'a> {
                 }
             }
             Err(cause) => {
+                self.shared.flow.absent(worker as u32);
                 let number = cause.raw_os_error().unwrap_or(libc::EAGAIN);
                 if let Some(collected) = self.collected.get_mut(worker) {
                     collected.fail(number, format!("cannot start its thread: {cause}"));
@@ -313,11 +317,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `unlink=`, and `unlink_each_loop=` of the only loop: deletes a worker's files when nobody else has them or will have them.
+    /// `unlink=`: deletes a worker's files when nobody else has them or will have them.
     fn delete(&mut self, worker: usize) -> Result<()> {
         let Some(planned) = self.prepared.workers.get(worker) else { return Ok(()) };
         let targets = &self.prepared.job(planned).targets;
-        if !targets.unlink && !targets.unlink_each_loop {
+        if !targets.unlink {
             return Ok(());
         }
         let others = self.prepared.workers.iter().zip(&self.schedule.0);

@@ -13,7 +13,7 @@ use super::Work;
 use crate::event::State;
 use crate::layout;
 use crate::message::{Message, WorkerEnd};
-use crate::worker::{Shared, WorkerPlan};
+use crate::worker::{Shared, WorkerPlan, take_rights};
 use crate::{Error, Result};
 
 /// Starts a worker. Whatever becomes of it, its last message but states is `Message::End`, and its thread ends.
@@ -27,6 +27,8 @@ pub(super) fn start(
     std::thread::Builder::new().name(name).spawn(move || {
         let number = plan.number;
         let lived = catch_unwind(AssertUnwindSafe(|| whole(&*work, plan, &shared, &directory)));
+        // Others may wait for it to begin.
+        shared.flow.absent(number);
         let (failed, problem) = match lived {
             Ok(Ok(failed)) => (failed, None),
             Ok(Err(error)) => (true, Some(error_number(&error))),
@@ -51,6 +53,7 @@ fn whole(work: &dyn Work, plan: WorkerPlan, shared: &Shared, directory: &Path) -
         let _ = shared.messages.send(message);
     };
     tell(Message::State(number, State::SettingUp));
+    take_rights(&job.process)?;
     if let Some(command) = &job.process.before {
         execute(command, &job.name, "prerun", directory)?;
     }

@@ -24,3 +24,4 @@ pub use corruption::Corruption;
 pub use filler::Filler;
 pub use state::{check_state, state_name};
 pub use verifier::Verifier;
+pub(crate) use verifier::{Examiner, Question};

@@ -105,7 +105,9 @@ impl Blocking {
                     } else {
                         libc::read(file, address, length)
                     };
-                    if let Some(position) = self.positions.get_mut(request.target as usize) {
+                    if let Some(position) = self.positions.get_mut(request.target as usize)
+                        && self.files.stays_open()
+                    {
                         *position = u64::try_from(answer).ok().map(|moved| request.offset + moved);
                     }
                     answer

@@ -2,8 +2,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::job::{EngineName, Fadvise, Job, SyncOpen};
@@ -13,21 +14,55 @@ use crate::{SyncCall, Target, TargetKind};
 const SET_RW_HINT: i32 = 1024 + 12;
 /// How much is read at a time by `pre_read`.
 const PIECE: usize = 1 << 20;
+/// No descriptor.
+const CLOSED: RawFd = -1;
 
-/// The files and devices of a worker, open, in the order of its targets.
+/// The files and devices of a worker in the order of its targets: all open, or with `openfiles=` those that were used
+/// last. A descriptor is closed only by the worker, and only while none of the file's I/Os is under way.
 #[derive(Debug)]
 pub(crate) struct Files {
     targets: Vec<Target>,
-    /// None for the null engine, which opens nothing.
-    open: Vec<Option<File>>,
+    /// [`CLOSED`] where it is not open, and for the null engine, which opens nothing.
+    open: Vec<AtomicI32>,
+    limit: Option<Limit>,
+    /// `unlink_each_loop=`: what a path stands for changes from pass to pass.
+    renewed: bool,
+}
+
+/// `openfiles=`.
+#[derive(Debug)]
+struct Limit {
+    most: usize,
+    now: AtomicU64,
+    /// When each was used last, as `now` counts.
+    used: Vec<AtomicU64>,
 }
 
 impl Files {
     /// Opens what the job reads and writes, in the way that it wants.
     pub(crate) fn open(job: &Job, targets: &[Target]) -> Result<Self> {
-        more_descriptors(targets.len());
-        let open = targets.iter().map(|target| open(job, target)).collect::<Result<Vec<_>>>()?;
-        Ok(Self { targets: targets.to_vec(), open })
+        let most = job.targets.open_files.map(|most| most.max(1) as usize);
+        let most = most.filter(|most| *most < targets.len() && job.engine.name != EngineName::Null);
+        let limit = most.map(|most| Limit {
+            most,
+            now: AtomicU64::new(0),
+            used: targets.iter().map(|_| AtomicU64::new(0)).collect(),
+        });
+        more_descriptors(most.unwrap_or(targets.len()));
+        let this = Self {
+            targets: targets.to_vec(),
+            open: targets.iter().map(|_| AtomicI32::new(CLOSED)).collect(),
+            limit,
+            renewed: job.targets.unlink_each_loop && job.has_several_passes(),
+        };
+        if this.limit.is_none() {
+            for (target, place) in targets.iter().zip(&this.open) {
+                if let Some(file) = open(job, target)? {
+                    place.store(file.into_raw_fd(), Ordering::Release);
+                }
+            }
+        }
+        Ok(this)
     }
 
     /// How many there are.
@@ -38,7 +73,7 @@ impl Files {
     /// The number of an open file; −1 where there is none.
     #[inline]
     pub(crate) fn descriptor(&self, target: u32) -> RawFd {
-        self.open.get(target as usize).and_then(Option::as_ref).map_or(-1, AsRawFd::as_raw_fd)
+        self.open.get(target as usize).map_or(CLOSED, |place| place.load(Ordering::Relaxed))
     }
 
     /// What a target is.
@@ -52,18 +87,100 @@ impl Files {
             .map_or_else(|| format!("file {target}"), |target| target.path.display().to_string())
     }
 
+    /// Whether files have to be asked for before they are used ([`Files::need`]).
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// Whether a target's descriptor stands for the same open file all the time, so that it can be registered, mapped,
+    /// and its position remembered.
+    pub(crate) fn stays_open(&self) -> bool {
+        self.limit.is_none() && !self.renewed
+    }
+
+    /// Opens a file that is about to be used; where that is one too many, closes the one that was not used for
+    /// longest, `busy` ones excepted.
+    pub(crate) fn need(&self, job: &Job, target: u32, busy: impl FnOnce() -> Vec<bool>) -> Result<()> {
+        let (Some(limit), Some(place)) = (&self.limit, self.open.get(target as usize)) else { return Ok(()) };
+        let now = limit.now.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(used) = limit.used.get(target as usize) {
+            used.store(now, Ordering::Relaxed);
+        }
+        if place.load(Ordering::Relaxed) != CLOSED {
+            return Ok(());
+        }
+        let is_open = |place: &AtomicI32| place.load(Ordering::Relaxed) != CLOSED;
+        if self.open.iter().filter(|place| is_open(place)).count() >= limit.most {
+            let busy = busy();
+            let idle = (0..self.open.len())
+                .filter(|other| self.open.get(*other).is_some_and(is_open))
+                .filter(|other| !busy.get(*other).copied().unwrap_or(false));
+            let oldest = idle
+                .min_by_key(|other| limit.used.get(*other).map_or(0, |used| used.load(Ordering::Relaxed)));
+            if let Some(oldest) = oldest {
+                self.close(job, oldest)?;
+            }
+        }
+        if let Some(file) = self.targets.get(target as usize).map_or(Ok(None), |target| open(job, target))? {
+            place.store(file.into_raw_fd(), Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn close(&self, job: &Job, target: usize) -> Result<()> {
+        let closed = self.open.get(target).and_then(|place| owned(place.swap(CLOSED, Ordering::AcqRel)));
+        let Some(file) = closed else { return Ok(()) };
+        if job.sync.fsync_on_close && job.pattern.changes_data() {
+            let what = || format!("sync of {}", self.name(target as u32));
+            rustix::fs::fsync(&file).map_err(io::Error::from).map_err(Error::system(what()))?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the files, and makes them anew under the same descriptors (`unlink_each_loop=`). None of their I/Os is
+    /// under way.
+    pub(crate) fn renew(&self, job: &Job) -> Result<()> {
+        for (target, place) in self.targets.iter().zip(&self.open) {
+            if target.kind != TargetKind::File {
+                continue;
+            }
+            if let Err(error) = std::fs::remove_file(&target.path)
+                // Another worker may have had it too.
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Err(Error::system(format!("deleting {}", target.path.display()))(error));
+            }
+            drop(owned(place.swap(CLOSED, Ordering::AcqRel)));
+            if self.limit.is_none()
+                && let Some(file) = open(job, target)?
+            {
+                place.store(file.into_raw_fd(), Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+
     /// Brings a file to its medium; `range` is where it was written to since the last time, begin and end.
-    #[allow(unsafe_code, reason = "sync_file_range has no wrapper")]
+    #[allow(unsafe_code, reason = "sync_file_range has no wrapper; the number of an open file")]
     pub(crate) fn sync(&self, target: u32, how: SyncCall, range: (u64, u64)) -> io::Result<()> {
-        let Some(Some(file)) = self.open.get(target as usize) else { return Ok(()) };
+        let descriptor = self.descriptor(target);
+        if descriptor == CLOSED {
+            // Closed for want of room: what it has not on the medium yet is the file's and not the descriptor's.
+            return match self.targets.get(target as usize).filter(|_| self.is_limited()) {
+                Some(target) => File::open(&target.path)?.sync_all(),
+                None => Ok(()),
+            };
+        }
+        // SAFETY: it is open, and only this thread closes it.
+        let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
         match how {
-            SyncCall::Fsync => file.sync_all(),
-            SyncCall::Fdatasync => file.sync_data(),
+            SyncCall::Fsync => Ok(rustix::fs::fsync(file)?),
+            SyncCall::Fdatasync => Ok(rustix::fs::fdatasync(file)?),
             SyncCall::Range(_) if range.0 >= range.1 => Ok(()),
             SyncCall::Range(flags) => {
                 let (begin, length) = (range.0 as i64, (range.1 - range.0) as i64);
                 // SAFETY: a call on an open descriptor, without memory.
-                match unsafe { libc::sync_file_range(file.as_raw_fd(), begin, length, flags) } {
+                match unsafe { libc::sync_file_range(descriptor, begin, length, flags) } {
                     0 => Ok(()),
                     _ => Err(io::Error::last_os_error()),
                 }
@@ -94,6 +211,21 @@ impl Files {
         }
         Ok(())
     }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        for place in &self.open {
+            drop(owned(place.swap(CLOSED, Ordering::AcqRel)));
+        }
+    }
+}
+
+/// What is behind a number that nobody else has any more.
+#[allow(unsafe_code, reason = "takes a descriptor back")]
+fn owned(descriptor: RawFd) -> Option<OwnedFd> {
+    // SAFETY: the number is of a file that was opened here, and was taken out of its only place.
+    (descriptor != CLOSED).then(|| unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 fn open(job: &Job, target: &Target) -> Result<Option<File>> {
@@ -171,5 +303,47 @@ fn more_descriptors(files: usize) {
         limit.current = limit.maximum;
         // If not, opening fails with the kernel's own words.
         let _ = setrlimit(Resource::Nofile, limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::{file, job, writing};
+
+    #[test]
+    fn no_more_are_open_than_asked_for_but_those_that_are_busy() {
+        let directory = tempfile::tempdir().unwrap();
+        let targets: Vec<Target> =
+            (0..4).map(|number| file(&directory.path().join(number.to_string()), 4096)).collect();
+        let mut job = writing(job(EngineName::Psync, 1));
+        job.targets.open_files = Some(2);
+        let files = Files::open(&job, &targets).unwrap();
+        let open = || (0..4).filter(|target| files.descriptor(*target) != CLOSED).collect::<Vec<u32>>();
+        assert_eq!((files.is_limited(), files.stays_open(), open()), (true, false, vec![]));
+        let need = |target: u32, busy: [bool; 4]| files.need(&job, target, || busy.to_vec()).unwrap();
+        need(0, [false; 4]);
+        need(1, [false; 4]);
+        need(0, [false; 4]);
+        need(2, [false; 4]);
+        assert_eq!(open(), [0, 2], "1 was not used for longest");
+        need(3, [true, false, true, false]);
+        assert_eq!(open(), [0, 2, 3], "none could be closed");
+        need(1, [false; 4]);
+        // What is closed can be synced all the same.
+        assert_eq!(files.descriptor(0), CLOSED);
+        files.sync(0, SyncCall::Fsync, (0, 1)).unwrap();
+        drop(std::fs::remove_file(&targets[0].path));
+        assert!(files.sync(0, SyncCall::Fsync, (0, 1)).is_err());
+    }
+
+    #[test]
+    fn all_are_open_where_nothing_else_is_asked() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        let job = writing(job(EngineName::Psync, 1));
+        let files = Files::open(&job, &[file(&path, 4096)]).unwrap();
+        assert!(files.stays_open() && !files.is_limited() && files.descriptor(0) >= 0);
+        assert_eq!(files.descriptor(1), CLOSED);
     }
 }

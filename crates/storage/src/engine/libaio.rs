@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::blocking::{call_flags, chance};
+use super::blocking::call_flags;
+use super::priority::Priorities;
 use super::{Ended, Engine, Files, Request, Wait};
 use crate::Direction;
 use crate::error::{Error, Result};
@@ -72,8 +73,7 @@ pub(crate) struct Libaio {
     /// Completions are read from it.
     userspace_reap: bool,
     flags: i32,
-    priority: Option<([u64; 2], u16)>,
-    random: kelvin_measure::Random,
+    priorities: Priorities,
 }
 
 impl Libaio {
@@ -100,10 +100,7 @@ impl Libaio {
             readable_ring: false,
             userspace_reap: false,
             flags,
-            priority: job.engine.command_priority.map(|(percent, class, level)| {
-                (percent.map(chance), (u16::from(class) << 13) | u16::from(level))
-            }),
-            random: kelvin_measure::Random::part(seed, 0x0061_696f, 0),
+            priorities: Priorities::new(job, depth, seed, 0x0061_696f),
         };
         this.readable_ring = this.has_readable_ring();
         this.userspace_reap = job.engine.userspace_reap && this.readable_ring;
@@ -188,18 +185,13 @@ impl Engine for Libaio {
     #[inline]
     fn queue(&mut self, request: Request) {
         let writes = request.direction == Direction::Write;
-        let mut priority = None;
-        if let Some((chances, value)) = self.priority
-            && u64::from(self.random.bits() as u32) < chances[usize::from(writes)]
-        {
-            priority = Some(value as i16);
-        }
+        let priority = self.priorities.draw(&request);
         let Some(block) = self.blocks.get_mut(request.slot as usize) else { return };
         *block = Block {
             data: u64::from(request.slot),
             flags: self.flags,
             operation: if writes { PWRITE } else { PREAD },
-            priority: priority.unwrap_or(0),
+            priority: priority.map_or(0, |value| value as i16),
             options: if priority.is_some() { WITH_PRIORITY } else { 0 },
             file: self.files.descriptor(request.target) as u32,
             buffer: request.address as u64,
@@ -208,6 +200,10 @@ impl Engine for Libaio {
             ..Block::default()
         };
         self.queued.push(block);
+    }
+
+    fn priority(&self, slot: u32) -> Option<u16> {
+        self.priorities.of(slot)
     }
 
     #[allow(unsafe_code, reason = "a system call")]

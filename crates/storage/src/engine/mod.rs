@@ -8,6 +8,7 @@ mod memory;
 mod null;
 mod numa;
 mod offload;
+mod priority;
 #[cfg(test)]
 pub(crate) mod testing;
 mod trim;
@@ -96,6 +97,17 @@ pub(crate) trait Engine {
     /// a call.
     fn have_all_ended(&mut self) -> bool {
         false
+    }
+
+    /// Takes a sync as an I/O of its own, which ends in its slot, with the range that was written since the last one.
+    /// Whether it can: where not, the worker makes the call itself.
+    fn queue_sync(&mut self, _slot: u32, _target: u32, _how: SyncCall, _range: (u64, u64)) -> bool {
+        false
+    }
+
+    /// The priority that an I/O under way was given for itself.
+    fn priority(&self, _slot: u32) -> Option<u16> {
+        None
     }
 
     /// Brings to the medium what an engine keeps to itself; the file's own sync follows. Only maps do.

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use io_uring::{IoUring, opcode, squeue, types};
 
-use super::blocking::{call_flags, chance};
+use super::blocking::call_flags;
+use super::priority::Priorities;
 use super::{BufferPool, Ended, Engine, Files, Request, Wait};
-use crate::Direction;
 use crate::error::{Error, Result};
 use crate::job::Job;
+use crate::{Direction, SyncCall};
 
 // io_uring_enter's and io_uring_register's numbers (linux/io_uring.h).
 const ENTER_GETEVENTS: u32 = 1;
@@ -35,12 +36,12 @@ pub(crate) struct Uring {
     fixed_files: bool,
     fixed_buffers: bool,
     sq_poll: bool,
+    /// Completions are polled for.
+    polls: bool,
     vectors: Option<Box<[libc::iovec]>>,
     flags: i32,
     force_async: (u32, u32),
-    /// Chances of reads and writes in 2³², and the priority that they are given.
-    priority: Option<([u64; 2], u16)>,
-    random: kelvin_measure::Random,
+    priorities: Priorities,
     queued: u32,
     under_way: u32,
 }
@@ -81,13 +82,11 @@ impl Uring {
             fixed_files: false,
             fixed_buffers: false,
             sq_poll: options.sq_poll,
+            polls: options.high_priority,
             vectors: None,
             flags: call_flags(job),
             force_async: (options.force_async, 0),
-            priority: options.command_priority.map(|(percent, class, level)| {
-                (percent.map(chance), (u16::from(class) << 13) | u16::from(level))
-            }),
-            random: kelvin_measure::Random::part(seed, 0x0075_7269_6e67, 0),
+            priorities: Priorities::new(job, depth, seed, 0x0075_7269_6e67),
             queued: 0,
             under_way: 0,
             files,
@@ -124,6 +123,15 @@ impl Uring {
 
     fn register_files(&mut self, wanted: Option<bool>, notes: &mut Vec<String>) -> Result<()> {
         if wanted == Some(false) {
+            return Ok(());
+        }
+        if !self.files.stays_open() {
+            if wanted == Some(true) {
+                notes.push(
+                    "registerfiles has no effect: files are closed and opened (openfiles, unlink_each_loop)"
+                        .into(),
+                );
+            }
             return Ok(());
         }
         let all: Vec<RawFd> =
@@ -168,9 +176,7 @@ impl Uring {
         let file = types::Fd(number);
         let (address, length, offset) = (request.address, request.length, request.offset);
         let writes = request.direction == Direction::Write;
-        let priority = self.priority.map_or(0, |(chances, priority)| {
-            if self.random.bits() as u32 as u64 >= chances[usize::from(writes)] { 0 } else { priority }
-        });
+        let priority = self.priorities.draw(request).unwrap_or(0);
         let buffer = request.slot as u16;
         // The builders differ in type and share their setters' names only.
         macro_rules! built {
@@ -295,6 +301,42 @@ impl Engine for Uring {
         debug_assert!(pushed.is_ok());
         self.queued += 1;
         self.under_way += 1;
+    }
+
+    fn priority(&self, slot: u32) -> Option<u16> {
+        self.priorities.of(slot)
+    }
+
+    #[cold]
+    #[allow(unsafe_code, reason = "gives an entry to the kernel")]
+    fn queue_sync(&mut self, slot: u32, target: u32, how: SyncCall, range: (u64, u64)) -> bool {
+        // A ring that polls for completions has no syncs; a range that nothing was written to needs none.
+        if self.polls || matches!(how, SyncCall::Range(_)) && range.0 >= range.1 {
+            return false;
+        }
+        let number = if self.fixed_files { target as RawFd } else { self.files.descriptor(target) };
+        if number < 0 {
+            return false;
+        }
+        let file = types::Fd(number);
+        let entry = match how {
+            SyncCall::Fsync => opcode::Fsync::new(file).build(),
+            SyncCall::Fdatasync => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+            SyncCall::Range(flags) => {
+                let Ok(length) = u32::try_from(range.1 - range.0) else { return false };
+                opcode::SyncFileRange::new(file, length).offset(range.0).flags(flags).build()
+            }
+        };
+        let flags = if self.fixed_files { squeue::Flags::FIXED_FILE } else { squeue::Flags::empty() };
+        let entry = entry.flags(flags).user_data(u64::from(slot));
+        // SAFETY: no memory is passed.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        if pushed.is_err() {
+            return false;
+        }
+        self.queued += 1;
+        self.under_way += 1;
+        true
     }
 
     #[inline]

@@ -2,6 +2,8 @@
 
 use kelvin_measure::Nanos;
 
+use crate::Direction;
+
 /// The course of a job in time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Course {
@@ -45,6 +47,10 @@ pub enum ExitWhat {
 pub struct Process {
     /// `thread=`; without effect: workers are always threads.
     pub thread: bool,
+    /// `uid=`: the user whose rights the worker has.
+    pub user: Option<u32>,
+    /// `gid=`: the group.
+    pub group: Option<u32>,
     /// `nice=`.
     pub nice: Option<i32>,
     /// `prioclass=` and `prio=`, as `ioprio_set` takes them.
@@ -147,10 +153,25 @@ pub struct EngineOptions {
     pub no_wait: bool,
     /// `uncached=`.
     pub uncached: bool,
-    /// `cmdprio_percentage=`, `cmdprio_class=`, `cmdprio=`: percent of the reads and of the writes, class and level.
-    pub command_priority: Option<([f64; 2], u8, u8)>,
+    /// `cmdprio_percentage=` or `cmdprio_bssplit=`: which I/Os have a priority of their own.
+    pub command_priorities: Vec<CommandPriority>,
     /// `userspace_reap=` of libaio.
     pub userspace_reap: bool,
+}
+
+/// A part of the I/Os that has a priority of its own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CommandPriority {
+    /// Of reads or of writes.
+    pub direction: Direction,
+    /// Of this length only.
+    pub length: Option<u32>,
+    /// How many of them, 0 to 100. Parts of the same direction and length exclude each other.
+    pub percent: f64,
+    /// The class: 1 realtime, 2 best effort, 3 idle.
+    pub class: u8,
+    /// The level: 0 highest, 7 lowest.
+    pub level: u8,
 }
 
 /// `flow=`: jobs of one `flow_id` keep their I/Os in the proportion of their weights.

@@ -111,6 +111,8 @@ pub struct Verify {
     pub dump: bool,
     /// `verify_async=`: threads that check; 0 for none.
     pub threads: u32,
+    /// `verify_async_cpus=`: the processors of those threads.
+    pub thread_cpus: Vec<u32>,
     /// `verify_backlog=`: look after so many writes.
     pub backlog: Option<u64>,
     /// `verify_backlog_batch=`.

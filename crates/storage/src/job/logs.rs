@@ -39,8 +39,6 @@ pub struct Logs {
     pub summed: bool,
     /// `log_compression=`, `log_store_compressed=`: files end in `.fz`.
     pub compressed: bool,
-    /// `log_entries=`: rows held before they are written.
-    pub entries: Option<u64>,
 }
 
 /// `log_window_value=`.

@@ -71,6 +71,13 @@ pub struct Job {
     pub report: ReportOptions,
 }
 
+impl Job {
+    /// Whether its files are gone through more than once: by `loops=`, by the time, or by an amount above the size.
+    pub fn has_several_passes(&self) -> bool {
+        self.course.loops > 1 || self.course.time_based || self.targets.io_size.is_some()
+    }
+}
+
 /// All jobs of a run in their order, with what was said in `[global]`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Jobs {

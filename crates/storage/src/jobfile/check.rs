@@ -4,7 +4,7 @@ use super::draft::Draft;
 use super::lines::problem;
 use crate::Direction;
 use crate::error::{Error, Result};
-use crate::job::{Amount, BlockSizes, Generator, Job, VerifyMethod};
+use crate::job::{Amount, BlockSizes, EngineName, Generator, Job, VerifyMethod};
 
 /// Refuses at an option's place.
 fn refuse(draft: &Draft, option: &str, text: impl AsRef<str>) -> Result<()> {
@@ -112,6 +112,26 @@ fn sizes(draft: &Draft) -> Result<()> {
     }
     if targets.create_only && !targets.allow_create {
         return refuse(draft, "create_only", "contradicts allow_file_create=0");
+    }
+    let maps = draft.job.engine.name == EngineName::Mmap;
+    if maps && targets.open_files.is_some_and(|open| open < targets.files) {
+        return refuse(draft, "openfiles", "mmap maps all files before it begins: take another ioengine");
+    }
+    if targets.unlink_each_loop && draft.job.has_several_passes() {
+        if !draft.job.pattern.writes || draft.job.pattern.reads || replayed {
+            return refuse(
+                draft,
+                "unlink_each_loop",
+                "needs a job that only writes: after the first loop, there is nothing to read any more",
+            );
+        }
+        if maps {
+            return refuse(
+                draft,
+                "unlink_each_loop",
+                "mmap maps the files before it begins: take another ioengine",
+            );
+        }
     }
     if targets.fill_device && targets.size.is_some_and(|size| matches!(size, Amount::Percent(_))) {
         return refuse(draft, "fill_device", "fills what there is: a size in percent contradicts it");
@@ -281,6 +301,9 @@ fn rest(draft: &Draft) -> Result<()> {
     }
     if job.engine.sq_poll_cpu.is_some() && job.engine.register_files == Some(false) && job.engine.sq_poll {
         return refuse(draft, "sqthread_poll", "contradicts registerfiles=0");
+    }
+    if draft.command_percentage.is_some() && draft.command_split.iter().any(|split| !split.is_empty()) {
+        return refuse(draft, "cmdprio_bssplit", "contradicts cmdprio_percentage: write one of them");
     }
     if job.trims.percentage > 0.0 && !job.pattern.writes {
         return refuse(draft, "trim_percentage", "trims what was written, and this job writes nothing");

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::draft::Draft;
 use super::lines::problem;
+use super::special::priorities;
 use super::{check, table};
 use crate::error::{Place, Result};
 use crate::job::{Distribution, EngineName, Job, VerifyMethod};
@@ -76,8 +77,9 @@ fn forget(draft: &mut Draft, option: &str) {
         "uncached" => engine.uncached = false,
         "userspace_reap" => engine.userspace_reap = false,
         "cmdprio_percentage" => draft.command_percentage = None,
-        "cmdprio_class" => draft.command_class = None,
-        "cmdprio" => draft.command_level = None,
+        "cmdprio_bssplit" => draft.command_split = [Vec::new(), Vec::new()],
+        "cmdprio_class" => draft.command_class = [None; 2],
+        "cmdprio" => draft.command_level = [None; 2],
         _ => {}
     }
 }
@@ -194,6 +196,7 @@ fn depth(draft: &mut Draft, notes: &mut Vec<String>) {
     kept.complete_min = within(asked.complete_min);
     kept.complete_max = within(asked.complete_max);
     kept.low = within(asked.low);
+    // With threads that look at what was read, the depth is how many blocks they may have.
     if depth > 1
         && !draft.job.engine.name.is_asynchronous()
         && !asked.offload
@@ -240,17 +243,13 @@ fn logs(draft: &mut Draft, notes: &mut Vec<String>) {
 
 /// `IOPRIO_CLASS_BE`, which a level alone means.
 const BEST_EFFORT: u8 = 2;
-/// `IOPRIO_CLASS_RT`, the highest, which fio takes for commands when nothing else is said.
-const REALTIME: u8 = 1;
 
 fn process(draft: &mut Draft) {
     draft.job.process.io_priority = match (draft.priority_class, draft.priority_level) {
         (None, None) => None,
         (class, level) => Some((class.unwrap_or(BEST_EFFORT), level.unwrap_or(0))),
     };
-    let shares = draft.command_percentage.filter(|shares| shares.iter().any(|share| *share > 0.0));
-    draft.job.engine.command_priority = shares
-        .map(|shares| (shares, draft.command_class.unwrap_or(REALTIME), draft.command_level.unwrap_or(0)));
+    draft.job.engine.command_priorities = priorities::rules(draft);
 }
 
 /// What has no effect because of what else was said, or what a reader may take for something else.
@@ -266,10 +265,14 @@ fn remarks(draft: &Draft, notes: &mut Vec<String>) {
     without("hipri_percentage", job.engine.high_priority, "has no effect without hipri");
     without(
         "cmdprio_class",
-        job.engine.command_priority.is_some(),
-        "has no effect without cmdprio_percentage",
+        !job.engine.command_priorities.is_empty(),
+        "has no effect without cmdprio_percentage or cmdprio_bssplit",
     );
-    without("cmdprio", job.engine.command_priority.is_some(), "has no effect without cmdprio_percentage");
+    without(
+        "cmdprio",
+        !job.engine.command_priorities.is_empty(),
+        "has no effect without cmdprio_percentage or cmdprio_bssplit",
+    );
     without(
         "rw_sequencer",
         job.pattern.modifier.is_some(),
@@ -283,6 +286,11 @@ fn remarks(draft: &Draft, notes: &mut Vec<String>) {
     without("percentage_random", job.pattern.random, "has no effect on a sequential pattern");
     without("rate_process", job.rate.limits(), "has no effect without a rate");
     without("flow_sleep", job.flow.is_some(), "has no effect without flow");
+    without(
+        "verify_async_cpus",
+        job.verify.as_ref().is_some_and(|verify| verify.threads > 0),
+        "has no effect without verify_async",
+    );
     without("latency_run", job.latency.target.is_some(), "has no effect without latency_target");
     without(
         "dedupe_mode",

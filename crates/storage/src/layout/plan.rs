@@ -18,7 +18,7 @@ use crate::job::{EngineName, Fallocate, Job};
 use crate::probe::device::{named, number};
 use crate::probe::tree::Tree;
 use crate::stream::replay;
-use crate::{Error, Result, Target, TargetKind};
+use crate::{Direction, Error, Result, Target, TargetKind};
 
 /// What a worker is, as far as its files go.
 #[derive(Debug, Clone, Copy)]
@@ -130,8 +130,9 @@ impl Planner<'_> {
         let mut random = Random::part(who.seed, FILE_SIZES, 0);
         // A trace names its files itself and says how far it reaches into each.
         let (names, ends): (Vec<Named>, Vec<Option<u64>>) = if job.replay.is_some() {
-            let reached = replay::files(job, who.clone)?.into_iter();
-            reached.map(|file| (Named { path: file.path, made: false }, Some(file.end))).unzip()
+            let reached = replay::files(job, who.clone)?;
+            self.may_replay(job, &reached)?;
+            reached.into_iter().map(|file| (Named { path: file.path, made: false }, Some(file.end))).unzip()
         } else {
             name::of(job, who.clone).into_iter().map(|name| (name, None)).unzip()
         };
@@ -152,6 +153,21 @@ impl Planner<'_> {
             ));
         }
         Ok(targets)
+    }
+
+    /// Refuses a trace that changes what must only be read.
+    fn may_replay(&self, job: &Job, reached: &[replay::Reached]) -> Result<()> {
+        let changes = |file: &&replay::Reached| {
+            [Direction::Write, Direction::Trim].into_iter().any(|direction| file.bytes[direction] > 0)
+        };
+        let Some(file) = reached.iter().find(changes).filter(|_| self.rules.read_only) else { return Ok(()) };
+        Err(Error::refused(
+            &job.name,
+            format!(
+                "its trace writes or trims {}, which --readonly forbids: add replay_skip=write,trim",
+                file.path.display()
+            ),
+        ))
     }
 
     fn target(

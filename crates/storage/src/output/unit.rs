@@ -52,11 +52,6 @@ fn fitted(value: f64, digits: usize, decimals: bool) -> String {
     if room > 0 && text.len() > digits { format!("{value:.*}", room - 1) } else { text }
 }
 
-/// A count such as I/Os a second: 46.8k.
-pub(super) fn count(value: f64) -> String {
-    Units::default().count(value)
-}
-
 /// How amounts of data are written: `kb_base`, `unit_base` and `significant_figures`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Units {
@@ -181,12 +176,12 @@ mod tests {
     #[test]
     fn numbers_are_those_that_fio_prints() {
         // Each of these stands in an output of fio 3.33.
-        assert_eq!(count(46_761.9), "46.8k");
-        assert_eq!(count(999.47), "999");
+        assert_eq!(Units::default().count(46_761.9), "46.8k");
+        assert_eq!(Units::default().count(999.47), "999");
         let fine = Units { digits: 7, ..Units::default() };
         assert_eq!((fine.count(1_365_333.0), fine.amount(1 << 20)), ("1365333".into(), "1048576B".into()));
-        assert_eq!(count(1_365_333.0), "1365k");
-        assert_eq!(count(4_592_246.0), "4592k");
+        assert_eq!(Units::default().count(1_365_333.0), "1365k");
+        assert_eq!(Units::default().count(4_592_246.0), "4592k");
         let units = Units::default();
         assert_eq!(units.rate(191_536_761.0), "183MiB/s");
         assert_eq!(units.other_rate(191_536_761.0), "192MB/s");
@@ -208,9 +203,9 @@ mod tests {
         assert_eq!(scaled(2_118_100.0, 6, false, Unit::None), "2118.1k");
         assert_eq!(scaled(431_494.0, 6, false, Unit::None), "431494");
         // At the edges no digit is lost or added.
-        assert_eq!(count(9_999.0), "9999");
-        assert_eq!(count(10_000.0), "10.0k");
-        assert_eq!(count(99_960.0), "100k");
+        assert_eq!(Units::default().count(9_999.0), "9999");
+        assert_eq!(Units::default().count(10_000.0), "10.0k");
+        assert_eq!(Units::default().count(99_960.0), "100k");
         assert_eq!(units.amount(10_000 << 10), "9.77MiB");
         assert_eq!(units.amount(10_239 << 10), "10.0MiB");
         assert_eq!(scaled(9_999_700.0, 4, false, Unit::None), "10.0M");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use super::diskstats;
 use super::facts::{CpuRun, DeviceRun, Other};
 use super::limits;
 use super::tree::Tree;
@@ -19,7 +20,7 @@ const PROCESSES: usize = 20_000;
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
     pub(crate) at: Instant,
-    disks: BTreeMap<String, [u64; 17]>,
+    disks: BTreeMap<String, diskstats::Counters>,
     own: Option<(u64, u64)>,
     others: BTreeMap<u32, Other>,
     cpu: Option<[u64; 8]>,
@@ -35,7 +36,7 @@ impl Reading {
     /// The same without those of other processes, of which a machine has hundreds.
     pub(crate) fn without_others(tree: &Tree) -> Self {
         Self {
-            disks: disks(&tree.text("/proc/diskstats").unwrap_or_default()),
+            disks: diskstats::read(tree),
             own: tree.text("/proc/self/io").as_deref().and_then(io),
             others: BTreeMap::new(),
             cpu: tree.line("/proc/stat").as_deref().and_then(cpu),
@@ -59,20 +60,15 @@ impl Reading {
     /// What devices counted since an earlier reading, those of these names that both readings have.
     pub(crate) fn devices_since(&self, earlier: &Self, names: &[String]) -> Vec<DeviceRun> {
         let of = |name: &String| {
-            let (now, then) = (self.disks.get(name)?, earlier.disks.get(name)?);
-            let since = |at: usize| {
-                now.get(at).copied().unwrap_or(0).saturating_sub(then.get(at).copied().unwrap_or(0))
-            };
-            // Documentation/admin-guide/iostats.rst: reads, merged, sectors, ms; writes the same; in flight, ms busy, ms in
-            // queue; discards as reads; flushes, ms.
+            let done = self.disks.get(name)?.since(earlier.disks.get(name)?);
             Some(DeviceRun {
                 name: name.clone(),
-                ios: PerDirection([since(0), since(4), since(11)]),
-                merges: PerDirection([since(1), since(5), since(12)]),
-                bytes: PerDirection([since(2), since(6), since(13)].map(|sectors| sectors * SECTOR)),
-                busy: since(9),
-                queued: since(10),
-                flushes: since(15),
+                ios: done.ios,
+                merges: done.merges,
+                bytes: PerDirection(done.sectors.0.map(|sectors| sectors * SECTOR)),
+                busy: done.busy,
+                queued: done.in_queue,
+                flushes: done.flushes,
             })
         };
         names.iter().filter_map(of).collect()
@@ -112,19 +108,6 @@ impl Reading {
         let share = |part: f64| (all > 0.0).then(|| part / all);
         CpuRun { busy: share(busy), steal: share(steal), throttled }
     }
-}
-
-fn disks(text: &str) -> BTreeMap<String, [u64; 17]> {
-    let line = |line: &str| {
-        let mut fields = line.split_whitespace().skip(2);
-        let name = fields.next()?.to_owned();
-        let mut counters = [0; 17];
-        for (counter, field) in counters.iter_mut().zip(fields) {
-            *counter = field.parse().ok()?;
-        }
-        Some((name, counters))
-    };
-    text.lines().filter_map(line).collect()
 }
 
 /// `read_bytes` and `write_bytes` of `/proc/PID/io`: what a process had block devices read, and write sooner or later.

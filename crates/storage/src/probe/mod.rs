@@ -9,6 +9,7 @@ mod cache;
 mod content;
 mod counters;
 pub(crate) mod device;
+pub(crate) mod diskstats;
 pub(crate) mod extents;
 mod facts;
 mod host;

@@ -31,6 +31,9 @@ struct Taken {
 #[derive(Debug)]
 pub(super) struct Counter {
     tick: Box<Tick>,
+    /// Tallies that a tick had no use for, to be used again.
+    #[allow(clippy::vec_box, reason = "the boxes are what is kept: they are a tick's")]
+    spare: Vec<Box<Tally>>,
     taken: Taken,
     synchronous: bool,
     /// Sums of the ticks that were cut: I/Os and bytes by direction.
@@ -64,7 +67,7 @@ impl Counter {
         };
         let tick = Box::new(blank(worker, targets, from));
         let (done, failed, dropped, in_flight) = (PerDirection::default(), 0, 0, 0);
-        Self { tick, taken, synchronous, done, failed, dropped, in_flight }
+        Self { tick, spare: Vec::new(), taken, synchronous, done, failed, dropped, in_flight }
     }
 
     /// When the current tick began.
@@ -108,10 +111,10 @@ impl Counter {
     /// The tally of a target and direction, made when it is first needed.
     #[inline]
     pub(super) fn tally(&mut self, target: u32, direction: Direction) -> &mut Tally {
-        let taken = self.taken;
+        let (taken, spare) = (self.taken, &mut self.spare);
         // Every target of the job has its place since `blank`.
         let place = &mut self.tick.targets[target as usize][direction];
-        place.get_or_insert_with(|| fresh(taken))
+        place.get_or_insert_with(|| spare.pop().unwrap_or_else(|| fresh(taken)))
     }
 
     /// An I/O is issued, with so many under way, itself included.
@@ -171,7 +174,7 @@ impl Counter {
             for (place, done) in target.0.iter_mut().zip(&mut self.done.0) {
                 // What was made for an earlier tick and not used in this one says nothing.
                 if place.as_ref().is_some_and(|tally| is_blank(tally)) {
-                    *place = None;
+                    self.spare.extend(place.take());
                 }
                 let Some(tally) = place else { continue };
                 if self.synchronous {
@@ -265,7 +268,9 @@ fn recycle(tick: &mut Tick, worker: u32, targets: usize, from: Nanos, taken: Tak
         **tally = Tally { completion_bins, total_bins, submission_bins, response_bins, ..Tally::default() };
     }
     tick.syncs = Moments::default();
-    tick.sync_bins = None;
+    if let Some(bins) = &mut tick.sync_bins {
+        bins.clear();
+    }
     tick.depth = DepthCounts::default();
     tick.failures.clear();
 }

@@ -1,7 +1,7 @@
 //! `flow=`: workers of one flow keep their I/Os in the proportion of their weights.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use crate::job::Flow;
 
@@ -13,11 +13,30 @@ const AHEAD: i64 = 8;
 struct Group {
     issued: AtomicI64,
     weights: AtomicI64,
+    /// Workers that were started and have neither joined nor failed yet.
+    expected: AtomicI64,
+}
+
+/// A worker that has a flow.
+#[derive(Debug)]
+struct Member {
+    weight: i64,
+    group: Arc<Group>,
+    /// It was started, and neither joined nor failed yet.
+    expected: AtomicBool,
+}
+
+impl Member {
+    fn arrived(&self) {
+        if self.expected.swap(false, Ordering::AcqRel) {
+            self.group.expected.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
 }
 
 /// The flows of a run.
 #[derive(Debug, Default)]
-pub struct FlowGroups(Vec<Option<(i64, Arc<Group>)>>);
+pub struct FlowGroups(Vec<Option<Member>>);
 
 impl FlowGroups {
     /// Of workers with these options, in the order of their numbers.
@@ -31,18 +50,41 @@ impl FlowGroups {
                 groups.push((flow.id, Arc::clone(&group)));
                 group
             });
-            Some((flow.weight.max(1), group))
+            Some(Member { weight: flow.weight.max(1), group, expected: AtomicBool::new(false) })
         });
         Self(members.collect())
     }
 
+    fn member(&self, worker: u32) -> Option<&Member> {
+        self.0.get(worker as usize)?.as_ref()
+    }
+
+    /// These workers are about to be started together: none of a flow begins before all of them are there. Whoever
+    /// began alone would be ahead of its share by all that it did meanwhile, and stay so.
+    pub(crate) fn expect(&self, workers: &[usize]) {
+        for member in workers.iter().filter_map(|worker| self.member(*worker as u32)) {
+            if !member.expected.swap(true, Ordering::AcqRel) {
+                member.group.expected.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// A worker that was expected has failed, or had nothing to do.
+    pub(crate) fn absent(&self, worker: u32) {
+        if let Some(member) = self.member(worker) {
+            member.arrived();
+        }
+    }
+
     /// The share of a worker, which counts in its flow from now on; none when it has no flow.
     pub(crate) fn join(&self, worker: u32) -> Option<Share> {
-        let (weight, group) = self.0.get(worker as usize)?.as_ref()?;
+        let member = self.member(worker)?;
+        let Member { weight, group, .. } = member;
         // One who joins later has not missed its share: it begins where the others are.
         let others = group.weights.fetch_add(*weight, Ordering::AcqRel);
         let issued = if others > 0 { group.issued.load(Ordering::Acquire) * weight / others } else { 0 };
         group.issued.fetch_add(issued, Ordering::AcqRel);
+        member.arrived();
         Some(Share { weight: *weight, group: Arc::clone(group), issued })
     }
 }
@@ -56,6 +98,11 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    /// Whether all who were started together are there.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.group.expected.load(Ordering::Acquire) <= 0
+    }
+
     /// Whether the worker has to wait for the others.
     #[inline]
     pub(crate) fn is_ahead(&self) -> bool {
@@ -105,5 +152,57 @@ mod tests {
             assert!(!one.is_ahead());
             one.count();
         }
+    }
+
+    #[test]
+    fn weights_are_kept_to_a_percent_whoever_comes_first() {
+        let flows = [3, 2, 1].map(|weight| Some(Flow { id: 1, weight, sleep: 0 }));
+        let groups = FlowGroups::new(&flows);
+        groups.expect(&[0, 1, 2]);
+        let stop = AtomicBool::new(false);
+        let (groups, stop) = (&groups, &stop);
+        let counts: Vec<i64> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..3)
+                .map(|worker| {
+                    scope.spawn(move || {
+                        // The heaviest, which would be furthest ahead, is there first.
+                        std::thread::sleep(std::time::Duration::from_millis(5 * u64::from(worker)));
+                        let mut share = groups.join(worker).unwrap();
+                        while !share.is_complete() {
+                            std::thread::yield_now();
+                        }
+                        while !stop.load(Ordering::Relaxed) && share.issued < 60_000 {
+                            if share.is_ahead() {
+                                std::thread::yield_now();
+                            } else {
+                                share.count();
+                            }
+                        }
+                        stop.store(true, Ordering::Relaxed);
+                        share
+                    })
+                })
+                .collect();
+            // Nobody leaves before all have stopped.
+            let shares: Vec<Share> = workers.into_iter().map(|worker| worker.join().unwrap()).collect();
+            shares.iter().map(|share| share.issued).collect()
+        });
+        let all: i64 = counts.iter().sum();
+        for (count, weight) in counts.iter().zip([3, 2, 1]) {
+            let share = *count as f64 / all as f64 * 6.0 / f64::from(weight);
+            assert!((share - 1.0).abs() < 0.01, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_one_who_failed() {
+        let flows = [Some(Flow { id: 1, weight: 1, sleep: 0 }); 2];
+        let groups = FlowGroups::new(&flows);
+        groups.expect(&[0, 1]);
+        let share = groups.join(0).unwrap();
+        assert!(!share.is_complete());
+        groups.absent(1);
+        groups.absent(1);
+        assert!(share.is_complete());
     }
 }

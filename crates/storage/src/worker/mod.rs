@@ -1,5 +1,6 @@
 //! The measured path: a worker asks what comes next, hands it to an engine, takes back what ended, and counts.
 
+mod checkers;
 mod counter;
 mod flow;
 mod goal;
@@ -16,13 +17,15 @@ mod usage;
 use std::sync::Arc;
 
 pub use flow::FlowGroups;
+pub(crate) use surroundings::take_rights;
+
 pub use shared::{Shared, Spare, UnderWay, WorkerPlan};
 
 use crate::engine::{Blocking, BufferPool, Files, Libaio, Mapped, Null, Offload, Uring};
 use crate::event::State;
 use crate::job::EngineName;
 use crate::message::{Message, WorkerEnd};
-use crate::{Direction, Error, Result, TargetKind};
+use crate::{Direction, Result};
 use halt::Halt;
 use measured::{Course, Loop, Made};
 use parts::{Parts, Stream};
@@ -76,21 +79,12 @@ fn attempt<S: Stream>(
         let _ = shared.messages.send(Message::State(plan.number, State::PreReading));
         files.read_all(|| !shared.stop.requested())?;
     }
-    if job.targets.unlink_each_loop && (job.course.loops > 1 || job.course.time_based) {
-        let problem = "unlink_each_loop=1 with more than one pass is not supported: files are laid out once, before \
-                       the first; take unlink=1";
-        return Err(Error::refused(&job.name, problem).into());
-    }
-    if job.targets.open_files.is_some_and(|open| (open as usize) < plan.targets.len()) {
-        notes.push(format!("openfiles has no effect: all {} files are open", plan.targets.len()));
-    }
-    if job.verify.as_ref().is_some_and(|verify| verify.threads > 0) {
-        notes.push("verify_async has no effect: the worker itself looks at what it reads".into());
-    }
     let name = job.engine.name;
     let several = name.is_asynchronous() || job.depth.offload;
     let wanted = job.depth.depth.max(1);
-    let depth = if several { wanted.min(DEEPEST) } else { 1 };
+    // Others may look at what was read while the next block is: each has a buffer of its own then.
+    let looked_at = job.verify.as_ref().is_some_and(|verify| verify.threads > 0);
+    let depth = if several || looked_at { wanted.min(DEEPEST) } else { 1 };
     if depth < wanted {
         notes.push(format!("iodepth={wanted}, but {} has {depth} under way at a time", name.word()));
     }
@@ -114,7 +108,7 @@ fn attempt<S: Stream>(
             Ok(Loop::new(shared, plan, engine, made).run())
         }};
     }
-    let course = match name {
+    match name {
         EngineName::Null => run!(Null::new(depth)),
         EngineName::IoUring => run!(Uring::new(job, own, &pool, depth, seed, &mut notes)?),
         EngineName::Libaio => run!(Libaio::new(job, own, depth, seed)?),
@@ -129,19 +123,7 @@ fn attempt<S: Stream>(
                 run!(Blocking::new(job, own, seed))
             }
         }
-    };
-    if job.targets.unlink_each_loop {
-        for target in plan.targets.iter().filter(|target| target.kind == TargetKind::File) {
-            let removed = std::fs::remove_file(&target.path);
-            // Another worker may have had it too.
-            if let Err(error) = removed.as_ref()
-                && error.kind() != std::io::ErrorKind::NotFound
-            {
-                return Err(Halt::call(&format!("deleting {}", target.path.display()), error));
-            }
-        }
     }
-    course
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::WorkerPlan;
+use super::checkers::Checkers;
 use crate::data::{Filler, Verifier, state_name};
 use crate::stream::Source;
 use crate::{Error, Io, Next, Result};
@@ -47,12 +48,30 @@ pub(crate) trait Check {
     fn trimmed(&mut self, io: &Io);
     /// Looks at what was read; what is wrong, in words.
     fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), String>;
+    /// Gives what was read to another thread, which looks at it at `address` until [`Check::answer`] names the slot.
+    /// Whether it did: where not, the worker looks itself.
+    fn hand_over(&mut self, _slot: u32, _io: &Io, _address: *const u8) -> bool {
+        false
+    }
+    /// What one of those threads found; where there is nothing yet and `wait` says so, after a moment.
+    fn answer(&mut self, _wait: bool) -> Option<Answer> {
+        None
+    }
     /// What is to be read in a verifying pass; none at its end.
     fn next_read(&mut self) -> Option<Io>;
     /// So much was written that it is to be looked at now.
     fn backlog_due(&self) -> bool;
     /// The worker ends, and has looked at everything or not: what the reader should know.
     fn finish(&mut self, complete: bool) -> Result<Option<String>>;
+}
+
+/// What another thread found of a read.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) slot: u32,
+    pub(crate) io: Io,
+    /// What is wrong, in words.
+    pub(crate) result: std::result::Result<(), String>,
 }
 
 /// What a worker is made of, beside the engine.
@@ -117,6 +136,7 @@ struct Verified {
     verifier: Verifier,
     state: PathBuf,
     save: bool,
+    checkers: Option<Checkers>,
 }
 
 impl Verified {
@@ -129,7 +149,12 @@ impl Verified {
             verifier.load_state(&state)?;
         }
         let save = verify.is_some_and(|verify| verify.state_save && !verify.only) && job.pattern.writes;
-        Ok(Self { verifier, state, save })
+        let threads = verify.map_or(0, |verify| verify.threads);
+        let cpus = verify.map_or(&[][..], |verify| &verify.thread_cpus);
+        let checkers = (threads > 0).then(|| Checkers::new(threads, cpus, || verifier.examiner()));
+        let checkers =
+            checkers.transpose().map_err(Error::system("cannot start the threads of verify_async"))?;
+        Ok(Self { verifier, state, save, checkers })
     }
 }
 
@@ -152,6 +177,16 @@ impl Check for Verified {
 
     fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), String> {
         self.verifier.check(io, buffer).map_err(|corruption| format!("verify: {corruption}"))
+    }
+
+    fn hand_over(&mut self, slot: u32, io: &Io, address: *const u8) -> bool {
+        let Some(checkers) = &self.checkers else { return false };
+        // Without anything to look at there is nothing to wait for.
+        self.verifier.ask(io).map(|question| checkers.ask(slot, io, question, address)).is_some()
+    }
+
+    fn answer(&mut self, wait: bool) -> Option<Answer> {
+        self.checkers.as_ref()?.answer(wait)
     }
 
     fn next_read(&mut self) -> Option<Io> {

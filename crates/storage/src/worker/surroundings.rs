@@ -5,6 +5,7 @@ use std::io;
 
 use super::WorkerPlan;
 use crate::error::{Error, Result};
+use crate::job::Process;
 
 /// `IOPRIO_WHO_PROCESS` of linux/ioprio.h.
 const WHO_PROCESS: i32 = 1;
@@ -32,6 +33,26 @@ pub(super) fn arrange(plan: &WorkerPlan) -> Result<()> {
     Ok(())
 }
 
+/// Gives the calling thread, and no other, the rights of the job's user and group. It is for the thread's whole life:
+/// what it runs before and after the job has them too, as with fio.
+#[allow(unsafe_code, reason = "the C library's calls change all threads")]
+pub(crate) fn take_rights(process: &Process) -> Result<()> {
+    let failed = |what: String| Error::system(what)(io::Error::last_os_error());
+    if let Some(group) = process.group {
+        // SAFETY: takes numbers.
+        if unsafe { libc::syscall(libc::SYS_setresgid, group, group, group) } != 0 {
+            return Err(failed(format!("gid={group}")));
+        }
+    }
+    if let Some(user) = process.user {
+        // SAFETY: takes numbers.
+        if unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) } != 0 {
+            return Err(failed(format!("uid={user}")));
+        }
+    }
+    Ok(())
+}
+
 /// The calling thread's number at the kernel.
 pub(super) fn thread() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
@@ -41,6 +62,11 @@ pub(super) fn thread() -> i32 {
 fn set_timer_slack() {
     // SAFETY: takes a number; changes the calling thread's timers only.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
+}
+
+/// Puts the calling thread on these CPUs, if any are named.
+pub(super) fn pin_if_any(cpus: &[u32]) -> Result<()> {
+    if cpus.is_empty() { Ok(()) } else { pin(cpus) }
 }
 
 fn pin(cpus: &[u32]) -> Result<()> {
@@ -118,5 +144,33 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn rights_are_of_one_thread_only() {
+        let all = |file: &str| std::fs::read_to_string(file).unwrap();
+        let ids = |text: String| {
+            let line = |name: &str| text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+            (line("Uid:"), line("Gid:"))
+        };
+        let before = ids(all("/proc/self/status"));
+        let root = rustix::process::geteuid().is_root();
+        std::thread::spawn(move || {
+            let given =
+                take_rights(&Process { user: Some(65_534), group: Some(65_533), ..Process::default() });
+            if !root {
+                assert!(given.unwrap_err().to_string().contains("gid=65533"));
+                return;
+            }
+            given.unwrap();
+            let (user, group) = ids(all("/proc/thread-self/status"));
+            assert_eq!(user.unwrap(), "Uid:\t65534\t65534\t65534\t65534");
+            assert_eq!(group.unwrap(), "Gid:\t65533\t65533\t65533\t65533");
+            // There is no way back.
+            assert!(take_rights(&Process { user: Some(0), ..Process::default() }).is_err());
+        })
+        .join()
+        .unwrap();
+        assert_eq!(ids(all("/proc/self/status")), before);
     }
 }

@@ -159,6 +159,17 @@ pub(super) fn run_on(
 
 /// Runs a job with an engine of the test's own.
 pub(super) fn run_engine<E: Engine>(job: &Job, engine: E, length: u64, stop: &Stop) -> Sent {
+    run_engine_with(job, engine, length, stop, |_| {})
+}
+
+/// The same with something done to its stream.
+pub(super) fn run_engine_with<E: Engine>(
+    job: &Job,
+    engine: E,
+    length: u64,
+    stop: &Stop,
+    change: impl FnOnce(&mut Blocks),
+) -> Sent {
     let (messages, received) = channel();
     let shared = Shared::new(Clock::real(), stop.clone(), messages, &[None]);
     let mut job = job.clone();
@@ -167,7 +178,9 @@ pub(super) fn run_engine<E: Engine>(job: &Job, engine: E, length: u64, stop: &St
     let files = Arc::new(Files::open(&job, &plan.targets).unwrap());
     let depth = job.depth.depth;
     let pool = BufferPool::new(depth as usize, 4096, &job.buffers, None).unwrap();
-    let parts = Parts { stream: Blocks::new(&job, length), fill: Box::new(Offsets), check: None };
+    let mut stream = Blocks::new(&job, length);
+    change(&mut stream);
+    let parts = Parts { stream, fill: Box::new(Offsets), check: None };
     let made = Made { files, pool, parts, depth, notes: Vec::new() };
     let course = Loop::new(&shared, &plan, engine, made).run();
     let mut sent = Sent::of(&received);

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "functions of tests")]
 
+mod corpus;
 mod distributions;
 mod files;
 mod patterns;

@@ -28,6 +28,7 @@ mod shared_depth;
 #[cfg(test)]
 mod staged;
 mod timer_floor;
+mod unseen;
 mod unsynced_writes;
 mod unwritten;
 mod write_amplification;
@@ -81,6 +82,7 @@ const KNOWN: &[IoAbout] = &[
     not_preconditioned::ABOUT,
     discard::ABOUT,
     few_samples::ABOUT,
+    unseen::ABOUT,
 ];
 
 /// Every finding about I/O jobs that is known.

@@ -19,7 +19,7 @@ pub(super) struct Expected {
 }
 
 /// Makes and checks chunks.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Sealer {
     method: VerifyMethod,
     chunks: Chunks,

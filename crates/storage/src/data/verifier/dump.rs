@@ -1,33 +1,36 @@
 //! `verify_dump`: keeps what was read and what was expected.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Pairs of files that a worker writes at most: a target that is wrong throughout must not fill the disk.
 const MOST: u32 = 100;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Dump {
     pub(super) directory: PathBuf,
-    left: u32,
+    /// Together with the threads that look for the same worker.
+    left: Arc<AtomicU32>,
 }
 
 impl Dump {
     pub(super) fn new() -> Self {
-        Self { directory: PathBuf::from("."), left: MOST }
+        Self { directory: PathBuf::from("."), left: Arc::new(AtomicU32::new(MOST)) }
     }
 
     /// Writes `NAME.OFFSET.received` and, where it is known, `NAME.OFFSET.expected`; what to add to the problem.
     pub(super) fn keep(
-        &mut self,
+        &self,
         target: Option<&PathBuf>,
         offset: u64,
         received: &[u8],
         expected: Option<&[u8]>,
     ) -> String {
-        if self.left == 0 {
+        let one_less = |left: u32| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
             return format!("; not kept: {MOST} were already");
         }
-        self.left -= 1;
         let name = target
             .and_then(|path| Path::new(path).file_name())
             .map_or_else(|| "target".into(), |name| name.to_string_lossy());

@@ -2,6 +2,7 @@
 
 mod chunk;
 mod dump;
+mod examiner;
 mod flight;
 mod replay;
 
@@ -18,6 +19,8 @@ use std::path::PathBuf;
 
 use chunk::Sealer;
 use dump::Dump;
+use examiner::seed_at;
+pub(crate) use examiner::{Examiner, Question};
 use flight::{Flights, Spoiled};
 use replay::Replay;
 
@@ -47,8 +50,7 @@ pub struct Verifier {
     clone: u32,
     seed: u64,
     verify: Verify,
-    sealer: Sealer,
-    seeds: Seeds,
+    examiner: Examiner,
     /// The worker writes, and not only reads what somebody wrote.
     writes: bool,
     /// Reads and writes can be under way together.
@@ -73,8 +75,6 @@ pub struct Verifier {
     replay: Option<Replay>,
     /// What is remembered is of an earlier run, of which nobody knows how far it came.
     loaded: bool,
-    dump: Option<Dump>,
-    targets: Vec<PathBuf>,
 }
 
 impl Verifier {
@@ -96,7 +96,13 @@ impl Verifier {
         let split = (sealer.parts_stand_alone() && !(job.sync.direct && whole)).then(|| sealer.chunks());
         let replay = replays.then(|| Replay::new(job, clone, targets, seed)).transpose()?;
         Ok(Self {
-            seeds: Seeds::new(job, mix(seed ^ u64::from(clone)))?,
+            examiner: Examiner {
+                seeds: Seeds::new(job, mix(seed ^ u64::from(clone)))?,
+                dump: verify.dump.then(Dump::new),
+                targets: targets.iter().map(|target| target.path.clone()).collect(),
+                verify: verify.clone(),
+                sealer,
+            },
             writes: (job.pattern.writes || job.replay.is_some()) && !verify.only,
             concurrent: job.depth.depth > 1 && job.engine.name.is_asynchronous(),
             split,
@@ -111,19 +117,16 @@ impl Verifier {
             cursor: (0, 0),
             replay,
             loaded: false,
-            dump: verify.dump.then(Dump::new),
-            targets: targets.iter().map(|target| target.path.clone()).collect(),
             job: Box::new(job.clone()),
             clone,
             seed,
-            sealer,
             verify,
         })
     }
 
     /// Where `verify_dump` puts its files instead of the working directory.
     pub fn dump_into(&mut self, directory: PathBuf) {
-        if let Some(dump) = &mut self.dump {
+        if let Some(dump) = &mut self.examiner.dump {
             dump.directory = directory;
         }
     }
@@ -137,9 +140,9 @@ impl Verifier {
             return number;
         }
         self.number += 1;
-        let (seeds, repeat) = (&self.seeds, self.seeds.repeat());
-        let base = seeds.of(number);
-        self.sealer.write(io.offset, number, buffer, |at| seed_at(base, repeat, at));
+        let Examiner { seeds, sealer, .. } = &mut self.examiner;
+        let (base, repeat) = (seeds.of(number), seeds.repeat());
+        sealer.write(io.offset, number, buffer, |at| seed_at(base, repeat, at));
         self.unknown(io);
         self.flights.begin(number, io);
         number
@@ -246,84 +249,48 @@ impl Verifier {
     /// of a worker that writes against what it remembers, unless reads and writes can be under way together; reads of a
     /// worker that does not write against the headers alone, as far as nothing else is known.
     pub fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), Corruption> {
-        let place = (io.target, io.offset);
-        if let Some(entry) = self.checking.get(&place).copied().filter(|entry| entry.length == io.length) {
-            self.checking.remove(&place);
-            return self.check_entry(io, buffer, io.offset, Some(entry));
-        }
-        if io.direction != Direction::Read || (self.writes && self.concurrent) {
-            return Ok(());
-        }
-        let known: Vec<_> = self.remembered.overlapping(place, io.length).collect();
-        if known.is_empty() && !self.writes {
-            return self.check_entry(io, buffer, io.offset, None);
-        }
-        known.into_iter().try_for_each(|(at, entry)| self.check_entry(io, buffer, at, Some(entry)))
+        let Some(question) = self.ask(io) else { return Ok(()) };
+        self.examiner.examine(&question, buffer)
     }
 
-    /// Checks those chunks of the block that begins at `at` which lie within what was read.
-    fn check_entry(
-        &mut self,
-        io: &Io,
-        buffer: &[u8],
-        at: u64,
-        entry: Option<Entry>,
-    ) -> std::result::Result<(), Corruption> {
-        let length = entry.map_or(io.length, |entry| entry.length);
-        let read = io.offset..io.offset + buffer.len() as u64;
-        for chunk in self.sealer.chunks().of(length as usize) {
-            let (from, to) = (at + chunk.start as u64, at + chunk.end as u64);
-            if from < read.start || to > read.end {
-                continue;
-            }
-            let bytes = &buffer[(from - read.start) as usize..(to - read.start) as usize];
-            let seed = entry.and_then(Entry::number).map(|number| {
-                let seed = seed_at(self.seeds.of(number), self.seeds.repeat(), from);
-                (number, seed)
-            });
-            let found = match entry {
-                Some(entry) if entry.number().is_none() => chunk::zeros(bytes),
-                Some(entry) => {
-                    let limit = (self.writes && !self.loaded).then_some(self.number);
-                    let expected = seed.map(|(number, seed)| chunk::Expected {
-                        number,
-                        // A later write has another seed.
-                        seed: (self.verify.header_seed && !entry.is_at_least()).then_some(seed),
-                        or_later: entry.is_at_least(),
-                        sequence: self.verify.write_sequence,
-                        below: limit,
-                    });
-                    self.sealer.check(at, from, bytes, expected)
-                }
-                None => self.sealer.check(at, from, bytes, None),
-            };
-            if let Err(mut problem) = found {
-                if let Some(dump) = &mut self.dump {
-                    let exact = seed.filter(|_| entry.is_some_and(|entry| !entry.is_at_least()));
-                    let expected = match entry {
-                        Some(entry) if entry.number().is_none() => Some(vec![0; bytes.len()]),
-                        _ => self.sealer.expected(at, from, bytes, exact),
-                    };
-                    let path = self.targets.get(io.target as usize);
-                    problem.push_str(&dump.keep(path, from, bytes, expected.as_deref()));
-                }
-                return Err(Corruption { offset: from, target: io.target, problem });
-            }
+    /// What [`Verifier::check`] holds a read against, for an examiner that looks at it elsewhere; none where there is
+    /// nothing to look at. What is asked for is forgotten.
+    pub(crate) fn ask(&mut self, io: &Io) -> Option<Question> {
+        let place = (io.target, io.offset);
+        let limit = (self.writes && !self.loaded).then_some(self.number);
+        let of = |blocks| Some(Question { io: *io, blocks, limit });
+        if let Some(entry) = self.checking.get(&place).copied().filter(|entry| entry.length == io.length) {
+            self.checking.remove(&place);
+            return of(vec![(io.offset, Some(entry))]);
         }
-        Ok(())
+        if io.direction != Direction::Read || (self.writes && self.concurrent) {
+            return None;
+        }
+        let known = self.remembered.overlapping(place, io.length);
+        let known: Vec<_> = known.map(|(at, entry)| (at, Some(entry))).collect();
+        match (known.is_empty(), self.writes) {
+            (true, true) => None,
+            (true, false) => of(vec![(io.offset, None)]),
+            (false, _) => of(known),
+        }
+    }
+
+    /// One more who can look at what this verifier asks.
+    pub(crate) fn examiner(&self) -> Examiner {
+        self.examiner.clone()
     }
 
     /// Saves what is remembered, so that another run can verify it (`verify_state_save`). Writes that are under way are
     /// not in it. The file appears whole or not at all.
     pub fn save_state(&self, path: &std::path::Path) -> Result<()> {
         let all = self.remembered.iter().chain(self.checking.iter().map(|(place, entry)| (*place, *entry)));
-        state::save(path, &self.identity(), &self.targets, all)
+        state::save(path, &self.identity(), &self.examiner.targets, all)
     }
 
     /// Loads what an earlier run saved (`verify_state_load`): its writes are what is verified. Blocks that were written
     /// after the state was saved, and before that run was killed, are as good.
     pub fn load_state(&mut self, path: &std::path::Path) -> Result<()> {
-        let loaded = state::load(path, &self.targets)?;
+        let loaded = state::load(path, &self.examiner.targets)?;
         if (loaded.identity.job.as_str(), loaded.identity.clone) != (self.job.name.as_str(), self.clone) {
             return Err(Error::refused(
                 &self.job.name,
@@ -336,10 +303,10 @@ impl Verifier {
             ));
         }
         self.seed = loaded.identity.seed;
-        self.seeds = Seeds::new(&self.job, mix(self.seed ^ u64::from(self.clone)))?;
+        self.examiner.seeds = Seeds::new(&self.job, mix(self.seed ^ u64::from(self.clone)))?;
         // Later than anything that the earlier run may have written after it saved its state.
         self.number = loaded.identity.writes.saturating_add(1 << 32);
-        self.remembered = Remembered::new(self.targets.len());
+        self.remembered = Remembered::new(self.examiner.targets.len());
         for (place, entry) in loaded.entries {
             self.remembered.insert(
                 place,
@@ -378,9 +345,4 @@ impl Verifier {
             self.checking.retain(|place, entry| !overlaps(place, entry));
         }
     }
-}
-
-/// The seed of the chunk at an offset: chunks differ from each other, but in blocks that are to be equal.
-fn seed_at(base: u64, repeat: bool, offset: u64) -> u64 {
-    if repeat { base } else { mix(base ^ offset) }
 }

@@ -3,4 +3,5 @@
 pub(crate) mod bytes;
 pub(crate) mod distribution;
 pub(crate) mod errors;
+pub(crate) mod priorities;
 pub(crate) mod split;

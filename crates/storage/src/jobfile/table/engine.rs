@@ -3,21 +3,20 @@
 use super::engines::{self, Carried};
 use super::entry::{Entry, Kind, option, refused};
 use crate::PerDirection;
+use crate::jobfile::special::priorities;
 use crate::jobfile::value::{Value, percent};
 
 const RING: &[&str] = &["io_uring"];
 const PRIORITY: &[&str] = &["io_uring", "libaio"];
 
-/// A value for reads and one for writes, which must be the same.
-fn both(value: &Value<'_>, least: u32, most: u32) -> Result<u8, String> {
-    let mut values = PerDirection::all(0);
-    value.triple(&mut values, |part| value.small_of(part, least..=most))?;
+/// A value for reads and one for writes.
+fn both(value: &Value<'_>, into: &mut [Option<u8>; 2], least: u32, most: u32) -> Result<(), String> {
+    let [read, write] = *into;
+    let mut values = PerDirection([read, write, None]);
+    value.triple(&mut values, |part| value.small_of(part, least..=most).map(|number| Some(number as u8)))?;
     let [read, write, _] = values.0;
-    if read == write {
-        Ok(read as u8)
-    } else {
-        Err("different values for reads and writes are not supported: write one".into())
-    }
+    *into = [read, write];
+    Ok(())
 }
 
 pub(crate) const OPTIONS: &[Entry] = &[
@@ -125,20 +124,28 @@ pub(crate) const OPTIONS: &[Entry] = &[
         "cmdprio_class",
         Kind::Number,
         "class of that priority: 1 realtime, 2 best effort, 3 idle",
-        |draft, value| {
-            draft.command_class = Some(both(value, 1, 3)?);
-            Ok(())
-        },
+        |draft, value| both(value, &mut draft.command_class, 1, 3),
     )
     .engines(PRIORITY)
     .default("1"),
     option("cmdprio", Kind::Number, "level of that priority: 0 highest, 7 lowest", |draft, value| {
-        draft.command_level = Some(both(value, 0, 7)?);
-        Ok(())
+        both(value, &mut draft.command_level, 0, 7)
     })
     .engines(PRIORITY)
     .default("0"),
-    refused("cmdprio_bssplit", "priorities by length", "use cmdprio_percentage, or a job for each length"),
+    option(
+        "cmdprio_bssplit",
+        Kind::Text,
+        "the same by length: 4k/50:64k/10/CLASS/LEVEL[,those of writes]",
+        |draft, value| {
+            let mut splits = PerDirection::all(None);
+            value.triple(&mut splits, |part| priorities::read(value, part).map(Some))?;
+            let [read, write, _] = splits.0;
+            draft.command_split = [read.unwrap_or_default(), write.unwrap_or_default()];
+            Ok(())
+        },
+    )
+    .engines(PRIORITY),
     refused("cmdprio_hint", "hints for the drive", "leave it out"),
     refused("thp", "huge pages for mmap", "leave it out"),
 ];

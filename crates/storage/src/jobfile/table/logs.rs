@@ -132,10 +132,13 @@ pub(crate) const OPTIONS: &[Entry] = &[
     })
     .default("0")
     .own(),
-    option("log_entries", Kind::Number, "rows held before they are written", |draft, value| {
-        draft.job.logs.entries = Some(u64::from(value.small(1024..=1 << 20)?));
-        Ok(())
-    })
+    ignored(
+        "log_entries",
+        Kind::Number,
+        "how many rows there is room for at first",
+        "logs are written while the job runs and are not held in memory",
+        |_, value| value.small(1024..=1 << 20).map(|_| ()),
+    )
     .default("1024"),
     ignored(
         "log_compression",

@@ -18,7 +18,6 @@ const MEMORY: &[(&str, &str)] = &[
 const CLOCKS: &[(&str, &str)] =
     &[("cpu", "the processor's counter"), ("clock_gettime", "the call"), ("gettimeofday", "the call")];
 
-const ACCOUNT: &str = "workers are threads of one process, which has one user: run Kelvin as that user";
 const GROUP: &str = "put Kelvin itself into a group: systemd-run --scope -p IOWeight=… kelvin io …";
 
 /// Nodes as a list, or all of them.
@@ -133,8 +132,14 @@ pub(crate) const OPTIONS: &[Entry] = &[
         "reading the clock costs some 20 ns and is left to the workers",
         |_, value| value.small(0..=65_535).map(|_| ()),
     ),
-    refused("uid", "the user of a worker", ACCOUNT),
-    refused("gid", "the group of a worker", ACCOUNT),
+    option("uid", Kind::Number, "the user whose rights the workers have, by number", |draft, value| {
+        draft.job.process.user = Some(value.small(0..=u32::MAX - 1)?);
+        Ok(())
+    }),
+    option("gid", Kind::Number, "the group whose rights the workers have, by number", |draft, value| {
+        draft.job.process.group = Some(value.small(0..=u32::MAX - 1)?);
+        Ok(())
+    }),
     refused("cgroup", "the control group of a worker", GROUP),
     refused("cgroup_weight", "the weight of that group", GROUP),
     refused("cgroup_nodelete", "whether that group is left there", GROUP),

@@ -1,6 +1,6 @@
 //! Whether data is looked at again, and trims among the writes.
 
-use super::entry::{Entry, Kind, ignored, option};
+use super::entry::{Entry, Kind, option};
 use crate::job::VerifyMethod;
 use crate::jobfile::lists;
 use crate::jobfile::special::bytes;
@@ -125,13 +125,10 @@ pub(crate) const OPTIONS: &[Entry] = &[
         Ok(())
     })
     .default("0"),
-    ignored(
-        "verify_async_cpus",
-        Kind::List,
-        "the processors of those threads",
-        "those threads run where the kernel puts them",
-        |_, value| lists::numbers(value.text()?).map(|_| ()),
-    ),
+    option("verify_async_cpus", Kind::List, "the processors of those threads", |draft, value| {
+        draft.verify_options.thread_cpus = lists::numbers(value.text()?)?;
+        Ok(())
+    }),
     option(
         "verify_backlog",
         Kind::Number,

@@ -12,7 +12,7 @@ use kelvin_measure::{Clock, Nanos};
 pub use dump::Dumps;
 use progress::Progress;
 
-use super::unit::{Units, count, short_time};
+use super::unit::{Units, short_time};
 use crate::event::{IoEvent, State, Watcher};
 use crate::job::{Jobs, Pattern};
 use crate::{BinSums, Direction, PerDirection};
@@ -224,7 +224,7 @@ impl StatusLine {
                     line,
                     "[{}][{} IOPS]",
                     join(&|direction| units.rate(rates[direction].1)),
-                    join(&|direction| count(rates[direction].0))
+                    join(&|direction| units.count(rates[direction].0))
                 );
             }
         }

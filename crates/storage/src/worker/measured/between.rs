@@ -1,16 +1,20 @@
-//! What is done when nothing is under way: pauses, syncs, the next pass.
+//! What is done when nothing is under way: pauses, the next pass, the end of the work.
 
 use super::super::halt::Halt;
 use super::super::parts::Stream;
 use super::{Blocked, Loop, Source, Then};
+use crate::SyncCall;
 use crate::engine::Engine;
 use crate::event::State;
-use crate::tick::Failures;
-use crate::{Direction, Io, SyncCall};
 
 impl<E: Engine, S: Stream> Loop<'_, E, S> {
     /// Nothing is under way: what was waited for is done.
     pub(super) fn idle(&mut self) -> Result<bool, Halt> {
+        // What others look at is not over, though nothing is under way.
+        if self.looked_at > 0 && (self.free.is_empty() || matches!(self.blocked, Blocked::Drain(_))) {
+            self.collect(true)?;
+            return Ok(true);
+        }
         match self.blocked {
             Blocked::No | Blocked::One => {
                 (self.filling, self.blocked) = (true, Blocked::No);
@@ -43,7 +47,6 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
                     self.source = Source::Work;
                 }
             }
-            Then::Sync(target, how) => self.sync(target, how)?,
             Then::Think => self.think(),
             Then::Verify => self.source = Source::Backlog,
             Then::NextPass => return self.next_pass(),
@@ -66,6 +69,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             || self.passes < self.job.course.loops
             || self.job.targets.io_size.is_some() && self.job.replay.is_none();
         if more && again && some {
+            if self.job.targets.unlink_each_loop {
+                self.files.renew(&self.job)?;
+            }
             self.stream.restart();
             return Ok(true);
         }
@@ -99,7 +105,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
     /// No more work is issued.
     pub(super) fn end_work(&mut self) {
         self.ending = true;
-        (self.held, self.trim) = (None, None);
+        (self.held, self.call) = (None, None);
         self.not_before = 0;
         if self.source == Source::Verify {
             self.blocked = Blocked::Drain(Then::End);
@@ -107,41 +113,6 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             self.source = Source::Work;
             self.blocked = Blocked::Drain(Then::NextPass);
         }
-    }
-
-    pub(super) fn sync(&mut self, target: u32, how: SyncCall) -> Result<(), Halt> {
-        let begin = self.ticker.now();
-        if let Some(recorder) = &mut self.recorder {
-            recorder.synced(begin, target, how);
-        }
-        let all = (0, self.files.target(target).map_or(0, |region| region.begin + region.length));
-        let range =
-            self.dirty.get_mut(target as usize).map_or(all, |range| std::mem::replace(range, (u64::MAX, 0)));
-        let io = Io { direction: Direction::Write, target, offset: 0, length: 0 };
-        let named = self.shared.under_way.get(self.plan.number as usize);
-        if let Some(named) = named {
-            named.enter(begin, &io);
-        }
-        let answer = self.engine.flush(target, how).and_then(|()| self.files.sync(target, how, range));
-        if let Some(named) = named {
-            named.leave();
-        }
-        self.now = self.ticker.now();
-        if let Err(error) = answer {
-            let number = error.raw_os_error().unwrap_or(libc::EIO);
-            let message = format!("sync of {}: {error}", self.files.name(target));
-            let failure = Failures { target, direction: None, number, count: 1, first: (0, 0), message };
-            let message = failure.message.clone();
-            self.counter.fail(failure);
-            if self.job.errors.go_on_write && number == libc::EIO
-                || self.job.errors.ignore[1].contains(&number)
-            {
-                return Ok(());
-            }
-            return Err(Halt { number, message });
-        }
-        self.counter.synced(self.now.saturating_sub(begin));
-        Ok(())
     }
 
     pub(super) fn think(&mut self) {

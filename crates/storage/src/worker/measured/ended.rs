@@ -6,14 +6,18 @@ use super::super::parts::Stream;
 use super::{ANY_TIME, Flight, Loop, TRIES, is_whole, times};
 use crate::engine::{Ended, Engine, discard};
 use crate::log::Done;
+use crate::message::Message;
 use crate::tick::Failures;
 use crate::{Bins, Direction, Io};
 use kelvin_measure::Nanos;
 use kelvin_measure::event::Part;
 
+/// How many errors that end nothing are told one by one (`error_dump=`): a dead device has millions.
+const MOST_DUMPED: u32 = 1000;
+
 impl<E: Engine, S: Stream> Loop<'_, E, S> {
-    /// What some jobs want to be done for an I/O that has ended.
-    pub(super) fn extras(&mut self, slot: u32, at: Nanos) -> Result<(), Halt> {
+    /// What some jobs want to be done for an I/O that has ended. `kept` is set where its place is not free yet.
+    pub(super) fn extras(&mut self, slot: u32, at: Nanos, kept: &mut bool) -> Result<(), Halt> {
         let flight = self.flights[slot as usize];
         let io = flight.io;
         let Times { submission, completion, total } = times(&flight, at, self.synchronous);
@@ -33,11 +37,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         if self.part == Part::Measured
             && let Some(recorder) = &mut self.recorder
         {
-            let priority = self
-                .job
-                .process
-                .io_priority
-                .map_or(0, |(class, level)| (u16::from(class) << 13) | u16::from(level));
+            let own = self.job.process.io_priority;
+            let own = own.map(|(class, level)| (u16::from(class) << 13) | u16::from(level));
+            let priority = self.engine.priority(slot).or(own).unwrap_or(0);
             recorder.record(&Done {
                 at,
                 issued: flight.begin,
@@ -50,7 +52,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
                 direction: io.direction,
             });
         }
-        self.look(slot)?;
+        self.look(slot, kept)?;
         let most = self.job.latency.maximum[io.direction];
         if let Some(most) = most.filter(|most| total > *most) {
             let message = format!(
@@ -67,33 +69,14 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         Ok(())
     }
 
-    /// Tells the verifier of an I/O that has ended.
-    pub(super) fn look(&mut self, slot: u32) -> Result<(), Halt> {
-        let flight = self.flights[slot as usize];
-        let io = flight.io;
-        let Some(check) = &mut self.check else { return Ok(()) };
-        match io.direction {
-            Direction::Write => check.written(&io, flight.number),
-            Direction::Trim => check.trimmed(&io),
-            Direction::Read => {
-                if let Err(problem) = check.check(&io, self.pool.bytes(slot, io.length as usize)) {
-                    let problem = format!("{problem} ({})", self.files.name(io.target));
-                    // verify_fatal= goes before every rule that says to go on, as with fio.
-                    let fatal = self.job.verify.as_ref().is_some_and(|verify| verify.fatal);
-                    let go_on = self.job.errors.go_on_verify && !fatal;
-                    let kind = if fatal { usize::MAX } else { 2 };
-                    return self.failed(&io, libc::EILSEQ, problem, go_on, kind);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// An I/O that failed, moved less than asked, or is in no figure.
     #[cold]
     pub(super) fn odd(&mut self, slot: u32, result: i64, at: Nanos) -> Result<(), Halt> {
         let flight = self.flights[slot as usize];
         let io = flight.io;
+        if flight.apart && io.length == 0 {
+            return self.sync_ended(slot, result, at);
+        }
         let rest = io.length - flight.moved;
         if flight.apart && is_whole(&flight, result) {
             self.apart += 1;
@@ -109,8 +92,11 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             let mut bins = Bins::default();
             bins.record(completion);
             outcome.completion_bins.add(&bins);
-            let looked = self.look(slot);
-            self.free.push(slot);
+            let mut kept = false;
+            let looked = self.look(slot, &mut kept);
+            if !kept {
+                self.free.push(slot);
+            }
             self.under_way -= 1;
             return looked;
         }
@@ -198,6 +184,16 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             message: message.clone(),
         });
         if go_on || ignored {
+            if self.job.errors.dump && self.dumped < MOST_DUMPED {
+                self.dumped += 1;
+                let rest = if self.dumped == MOST_DUMPED {
+                    " (further errors are counted and not told)"
+                } else {
+                    ""
+                };
+                let note = format!("error_dump: {message}{rest}");
+                let _ = self.shared.messages.send(Message::Note(self.plan.number, note));
+            }
             return Ok(());
         }
         Err(Halt { number, message })

@@ -54,6 +54,11 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
 
     pub(super) fn finish(mut self) -> Course {
         self.say(State::Finishing);
+        while self.looked_at > 0 {
+            if let Err(halt) = self.collect(true) {
+                self.halt.get_or_insert(halt);
+            }
+        }
         if self.part == Part::Tail {
             self.cut(self.now, Part::Tail);
         } else {

@@ -21,7 +21,7 @@ pub(super) struct Flight {
     pub(super) moved: u32,
     /// The verifier's number of a write.
     pub(super) number: u64,
-    /// It is read to be looked at, and in no figure.
+    /// It is in no figure of reads and writes: it is read to be looked at, or it is a sync, which has no length.
     pub(super) apart: bool,
 }
 

@@ -11,8 +11,23 @@ use crate::message::Message;
 use crate::tick::TICK;
 use kelvin_measure::Nanos;
 use kelvin_measure::event::Part;
+use std::time::Duration;
+
+/// How often a worker looks whether the others of its flow are there.
+const FLOW_PAUSE: Duration = Duration::from_micros(50);
 
 impl<E: Engine, S: Stream> Loop<'_, E, S> {
+    /// The workers of a flow begin together: until all are there.
+    pub(super) fn wait_for_flow(&self) {
+        let Some(share) = &self.share else { return };
+        while !share.is_complete()
+            && !self.shared.stop.requested()
+            && !self.shared.is_to_end(self.plan.number)
+        {
+            std::thread::sleep(FLOW_PAUSE);
+        }
+    }
+
     /// What is not done for each I/O: flags of others, ticks, the edges of the measured part.
     #[cold]
     #[inline(never)]

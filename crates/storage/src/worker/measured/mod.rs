@@ -11,7 +11,9 @@ mod ended;
 mod finish;
 mod flight;
 mod house;
+mod look;
 mod next;
+mod sync;
 
 use super::counter::Counter;
 use super::flow::Share;
@@ -43,6 +45,15 @@ const PATIENCE: Nanos = 10_000_000_000;
 /// How often an I/O that the kernel wants to have asked again is.
 const TRIES: u32 = 1_000_000;
 
+/// What is done by a call of its own when the batch before it has gone: what is under way goes on meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    /// A trim, and when it should have started.
+    Trim(Io, Nanos),
+    /// A sync of a target. Engines that can carry it along take it with the batch.
+    Sync(u32, SyncCall),
+}
+
 /// Why nothing more is issued at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Blocked {
@@ -60,7 +71,6 @@ enum Blocked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     GoOn,
-    Sync(u32, SyncCall),
     Think,
     NextPass,
     Verify,
@@ -106,10 +116,11 @@ pub(super) struct Loop<'a, E, S> {
     engine: E,
     synchronous: bool,
     files: Arc<Files>,
+    /// Before the buffers: its threads may be looking at one.
+    check: Option<Box<dyn Check>>,
     pool: BufferPool,
     stream: S,
     data: Box<dyn Fill>,
-    check: Option<Box<dyn Check>>,
     recorder: Option<Recorder>,
 
     ticker: Ticker,
@@ -137,8 +148,8 @@ pub(super) struct Loop<'a, E, S> {
     source: Source,
     blocked: Blocked,
     held: Option<Io>,
-    /// A trim that waits for the batch before it to go.
-    trim: Option<(Io, Nanos)>,
+    /// Waits for the batch before it to go.
+    call: Option<Call>,
     not_before: Nanos,
     left_bytes: u64,
     left_ios: u64,
@@ -164,7 +175,11 @@ pub(super) struct Loop<'a, E, S> {
     notes: Vec<String>,
     issued: u64,
     dropped_as_error: u64,
+    /// Errors that were told and ended nothing.
+    dumped: u32,
     apart: u64,
+    /// Reads that other threads look at: they have ended, and their places are not free yet.
+    looked_at: u32,
 }
 
 /// What was made for a worker before its first I/O.
@@ -207,6 +222,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
                 || thinker.is_some()
                 || share.is_some()
                 || job.depth.serialize_overlap
+                || files.is_limited()
                 || locks.is_some(),
             fill: check.is_some() || !fill.is_static() || recorder.is_some() || job.sync.range.is_some(),
             extras: check.is_some()
@@ -257,7 +273,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             source: Source::Work,
             blocked: Blocked::No,
             held: None,
-            trim: None,
+            call: None,
             not_before: 0,
             left_bytes: u64::MAX,
             left_ios: u64::MAX,
@@ -278,7 +294,9 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             notes,
             issued: 0,
             dropped_as_error: 0,
+            dumped: 0,
             apart: 0,
+            looked_at: 0,
         };
         this.set_limits();
         this
@@ -308,6 +326,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         if self.job.verify.as_ref().is_some_and(|verify| verify.only) {
             self.source = Source::Verify;
         }
+        self.wait_for_flow();
         self.begun = self.ticker.now();
         self.start_again(self.begun);
         let state = match (self.source, self.part) {
@@ -390,24 +409,36 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
     /// Fills the queue up to a batch. Whether something was done that is not in the batch.
     #[inline]
     fn fill(&mut self) -> Result<bool, Halt> {
+        if self.looked_at > 0 {
+            self.collect(false)?;
+        }
         let begin = self.ticker.now();
         self.now = begin;
         while (self.fresh.len() as u32) < self.batch.submit {
             let Some(slot) = self.resumed.pop() else { break };
             self.queue(slot);
         }
-        if let Some((io, intended)) = self.trim.take() {
-            self.trim(io, intended)?;
+        if let Some(call) = self.call.take() {
+            match call {
+                Call::Trim(io, intended) => self.trim(io, intended)?,
+                Call::Sync(target, how) => self.sync(target, how)?,
+            }
             return Ok(true);
         }
         while (self.fresh.len() as u32) < self.batch.submit
             && self.under_way < self.depth
             && self.blocked == Blocked::No
+            && !self.free.is_empty()
         {
-            let Some((io, intended)) = self.pull(begin) else { break };
+            let Some((io, intended)) = self.pull(begin) else {
+                if self.call.is_some() && self.carry_sync(begin) {
+                    continue;
+                }
+                break;
+            };
             if io.direction == Direction::Trim {
                 // A trim has a call of its own: what was queued before goes first.
-                self.trim = Some((io, intended));
+                self.call = Some(Call::Trim(io, intended));
                 return Ok(true);
             }
             let Some(slot) = self.free.pop() else { break };
@@ -431,7 +462,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             }
             self.queue(slot);
         }
-        Ok(false)
+        Ok(self.call.is_some())
     }
 
     /// Gives an I/O, or the rest of one, to the engine.
@@ -574,12 +605,15 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
     /// The place of an I/O that has ended is free again.
     #[inline]
     fn release(&mut self, slot: u32, at: Nanos, failure: &mut Option<Halt>) {
+        let mut kept = false;
         if self.wanted.extras
-            && let Err(halt) = self.extras(slot, at)
+            && let Err(halt) = self.extras(slot, at, &mut kept)
         {
             failure.get_or_insert(halt);
         }
-        self.free.push(slot);
+        if !kept {
+            self.free.push(slot);
+        }
         self.under_way -= 1;
     }
 }

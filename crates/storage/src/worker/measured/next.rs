@@ -2,7 +2,7 @@
 
 use super::super::flow::Share;
 use super::super::parts::Stream;
-use super::{ANY_TIME, Blocked, Loop, Source, Then, Thinker};
+use super::{ANY_TIME, Blocked, Call, Loop, Source, Then, Thinker};
 use crate::engine::Engine;
 use crate::{Direction, Io, Next};
 use kelvin_measure::Nanos;
@@ -44,11 +44,15 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
     #[cold]
     pub(super) fn not_an_io(&mut self, next: Next) {
         self.blocked = match next {
+            // As with fio, what is under way goes on: the sync is one more beside it.
+            Next::Sync { target, how } => {
+                self.call = Some(Call::Sync(target, how));
+                Blocked::No
+            }
             Next::NotBefore(time) => {
                 self.not_before = self.begun + time;
                 Blocked::Until(self.not_before)
             }
-            Next::Sync { target, how } => Blocked::Drain(Then::Sync(target, how)),
             Next::Drain => Blocked::Drain(Then::GoOn),
             Next::End | Next::Io(_) => Blocked::Drain(Then::NextPass),
         };
@@ -62,7 +66,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
                 let then = if self.source == Source::Backlog { Then::GoOn } else { Then::End };
                 self.blocked = Blocked::Drain(then);
             }
-            return next.map(|io| (io, ANY_TIME));
+            return next.filter(|io| self.is_open(io)).map(|io| (io, ANY_TIME));
         }
         if self.check.as_ref().is_some_and(|check| check.backlog_due()) {
             self.blocked = Blocked::Drain(Then::Verify);
@@ -108,6 +112,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             self.blocked = if self.under_way > 0 { Blocked::One } else { Blocked::Until(now + LOCK_PAUSE) };
             return None;
         }
+        if !self.is_open(&io) {
+            return None;
+        }
         if let Some(pacer) = &mut self.pacer {
             pacer.started(&io);
         }
@@ -118,6 +125,34 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             thinker.count += 1;
         }
         Some((io, intended))
+    }
+
+    /// Opens the file of an I/O where only some are open at a time. Whether it is; if not, that is the worker's end.
+    fn is_open(&mut self, io: &Io) -> bool {
+        if !self.files.is_limited() {
+            return true;
+        }
+        let busy = || {
+            let mut under_way = vec![true; self.flights.len()];
+            for slot in &self.free {
+                under_way[*slot as usize] = false;
+            }
+            let mut busy = vec![false; self.files.len()];
+            for (flight, _) in self.flights.iter().zip(&under_way).filter(|(_, under_way)| **under_way) {
+                if let Some(busy) = busy.get_mut(flight.io.target as usize) {
+                    *busy = true;
+                }
+            }
+            busy
+        };
+        match self.files.need(&self.job, io.target, busy) {
+            Ok(()) => true,
+            Err(error) => {
+                self.halt.get_or_insert(error.into());
+                self.end_work();
+                false
+            }
+        }
     }
 
     /// Whether an I/O of a mix can go in the other direction and still be what the job asked for.

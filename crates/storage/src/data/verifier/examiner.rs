@@ -1,0 +1,100 @@
+//! Looks at what was read. Several can for one worker (`verify_async=`): they share nothing but the number of dumps.
+
+use std::path::PathBuf;
+
+use super::chunk::{self, Sealer};
+use super::dump::Dump;
+use crate::Io;
+use crate::data::Corruption;
+use crate::data::content::mix;
+use crate::data::remembered::Entry;
+use crate::data::seeds::Seeds;
+use crate::job::Verify;
+
+/// What a read is held against.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(super) io: Io,
+    /// Where blocks begin that lie in it, and what is to be there, as far as that is known.
+    pub(super) blocks: Vec<(u64, Option<Entry>)>,
+    /// No write has this number or a higher one.
+    pub(super) limit: Option<u64>,
+}
+
+/// Knows what blocks of a worker look like.
+#[derive(Debug, Clone)]
+pub(crate) struct Examiner {
+    pub(super) sealer: Sealer,
+    pub(super) seeds: Seeds,
+    pub(super) verify: Verify,
+    pub(super) dump: Option<Dump>,
+    pub(super) targets: Vec<PathBuf>,
+}
+
+impl Examiner {
+    /// Whether what was read is what the question says.
+    pub(crate) fn examine(
+        &mut self,
+        question: &Question,
+        buffer: &[u8],
+    ) -> std::result::Result<(), Corruption> {
+        question.blocks.iter().try_for_each(|(at, entry)| self.block(question, buffer, *at, *entry))
+    }
+
+    /// Checks those chunks of the block that begins at `at` which lie within what was read.
+    fn block(
+        &mut self,
+        question: &Question,
+        buffer: &[u8],
+        at: u64,
+        entry: Option<Entry>,
+    ) -> std::result::Result<(), Corruption> {
+        let io = &question.io;
+        let length = entry.map_or(io.length, |entry| entry.length);
+        let read = io.offset..io.offset + buffer.len() as u64;
+        for chunk in self.sealer.chunks().of(length as usize) {
+            let (from, to) = (at + chunk.start as u64, at + chunk.end as u64);
+            if from < read.start || to > read.end {
+                continue;
+            }
+            let bytes = &buffer[(from - read.start) as usize..(to - read.start) as usize];
+            let seed = entry.and_then(Entry::number).map(|number| {
+                let seed = seed_at(self.seeds.of(number), self.seeds.repeat(), from);
+                (number, seed)
+            });
+            let found = match entry {
+                Some(entry) if entry.number().is_none() => chunk::zeros(bytes),
+                Some(entry) => {
+                    let expected = seed.map(|(number, seed)| chunk::Expected {
+                        number,
+                        // A later write has another seed.
+                        seed: (self.verify.header_seed && !entry.is_at_least()).then_some(seed),
+                        or_later: entry.is_at_least(),
+                        sequence: self.verify.write_sequence,
+                        below: question.limit,
+                    });
+                    self.sealer.check(at, from, bytes, expected)
+                }
+                None => self.sealer.check(at, from, bytes, None),
+            };
+            if let Err(mut problem) = found {
+                if let Some(dump) = &self.dump {
+                    let exact = seed.filter(|_| entry.is_some_and(|entry| !entry.is_at_least()));
+                    let expected = match entry {
+                        Some(entry) if entry.number().is_none() => Some(vec![0; bytes.len()]),
+                        _ => self.sealer.expected(at, from, bytes, exact),
+                    };
+                    let path = self.targets.get(io.target as usize);
+                    problem.push_str(&dump.keep(path, from, bytes, expected.as_deref()));
+                }
+                return Err(Corruption { offset: from, target: io.target, problem });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The seed of the chunk at an offset: chunks differ from each other, but in blocks that are to be equal.
+pub(super) fn seed_at(base: u64, repeat: bool, offset: u64) -> u64 {
+    if repeat { base } else { mix(base ^ offset) }
+}

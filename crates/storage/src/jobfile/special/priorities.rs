@@ -1,0 +1,119 @@
+//! `cmdprio_bssplit=4k/50:64k/10/1/0`, and what it and its company come to.
+
+use crate::Direction;
+use crate::job::CommandPriority;
+use crate::jobfile::draft::Draft;
+use crate::jobfile::value::{Value, percent};
+
+/// As many as `bssplit` has.
+const MOST: usize = 64;
+/// `IOPRIO_CLASS_RT`, the highest, which fio takes when nothing else is said.
+const REALTIME: u8 = 1;
+
+/// A length, how many I/Os of it (none for all that other entries leave), and their class and level where they have
+/// their own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Part {
+    length: u32,
+    percent: Option<f64>,
+    priority: Option<(u8, u8)>,
+}
+
+/// The entries of one direction.
+pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<Part>, String> {
+    let mut parts: Vec<Part> = Vec::new();
+    for entry in text.split(':').map(str::trim).filter(|entry| !entry.is_empty()) {
+        let within = |problem: String| format!("in {entry:?}: {problem}");
+        let fields: Vec<&str> = entry.split('/').map(str::trim).collect();
+        let (length, share, priority) = match fields.as_slice() {
+            [length] => (*length, "", None),
+            [length, share] => (*length, *share, None),
+            [length, share, class, level] => (*length, *share, Some((*class, *level))),
+            _ => {
+                return Err(within("must be LENGTH/PERCENT or LENGTH/PERCENT/CLASS/LEVEL".into()));
+            }
+        };
+        let length = value.block_of(length).map_err(within)?;
+        let share = share.trim_end_matches('%');
+        let percent = if share.is_empty() { None } else { Some(percent(share).map_err(within)?) };
+        let priority = match priority {
+            Some((class, level)) => Some((
+                value.small_of(class, 1..=3).map_err(within)? as u8,
+                value.small_of(level, 0..=7).map_err(within)? as u8,
+            )),
+            None => None,
+        };
+        parts.push(Part { length, percent, priority });
+    }
+    if parts.is_empty() {
+        return Err("no length is given".into());
+    }
+    if parts.len() > MOST {
+        return Err(format!("{} lengths are given, and at most {MOST} are taken", parts.len()));
+    }
+    for part in &parts {
+        let sum = given(&parts, part.length);
+        if sum > 100.0 {
+            return Err(format!(
+                "the percentages of {} bytes add up to {sum} %, which is over 100 %",
+                part.length
+            ));
+        }
+    }
+    Ok(parts)
+}
+
+fn given(parts: &[Part], length: u32) -> f64 {
+    parts.iter().filter(|part| part.length == length).filter_map(|part| part.percent).sum()
+}
+
+/// The rules of a job.
+pub(crate) fn rules(draft: &Draft) -> Vec<CommandPriority> {
+    let mut rules = Vec::new();
+    for (place, direction) in [Direction::Read, Direction::Write].into_iter().enumerate() {
+        let class = draft.command_class.get(place).copied().flatten().unwrap_or(REALTIME);
+        let level = draft.command_level.get(place).copied().flatten().unwrap_or(0);
+        let share = draft.command_percentage.and_then(|shares| shares.get(place).copied());
+        if let Some(percent) = share.filter(|share| *share > 0.0) {
+            rules.push(CommandPriority { direction, length: None, percent, class, level });
+        }
+        let Some(parts) = draft.command_split.get(place) else { continue };
+        for part in parts {
+            let open = parts.iter().filter(|other| other.length == part.length && other.percent.is_none());
+            let rest = (100.0 - given(parts, part.length)) / open.count().max(1) as f64;
+            let percent = part.percent.unwrap_or(rest);
+            let (class, level) = part.priority.unwrap_or((class, level));
+            rules.push(CommandPriority { direction, length: Some(part.length), percent, class, level });
+        }
+    }
+    rules.retain(|rule| rule.percent > 0.0);
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_have_their_own_priority_or_that_of_all() {
+        let text = "4k/50:64k/10/3/7:4k/";
+        let parts = read(&Value::new(Some(text), false), text).unwrap();
+        let mut draft = Draft::new();
+        draft.command_split = [parts, Vec::new()];
+        draft.command_level = [Some(2), None];
+        let rules: Vec<_> = rules(&draft)
+            .into_iter()
+            .map(|rule| (rule.length.unwrap(), rule.percent, rule.class, rule.level))
+            .collect();
+        assert_eq!(rules, [(4096, 50.0, 1, 2), (65_536, 10.0, 3, 7), (4096, 50.0, 1, 2)]);
+        for (wrong, why) in [
+            ("4k/60:4k/60", "add up to 120 %"),
+            ("4k/50/1", "LENGTH/PERCENT/CLASS/LEVEL"),
+            ("4k/50/4/0", "in \"4k/50/4/0\""),
+            (":", "no length"),
+        ] {
+            let problem = read(&Value::new(Some(wrong), false), wrong).unwrap_err();
+            assert!(problem.contains(why), "{wrong}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `verify_async=`: threads that look at what was read, so that the worker goes on with other I/Os meanwhile.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::parts::Answer;
+use super::surroundings;
+use crate::Io;
+use crate::data::{Examiner, Question};
+
+/// Longest wait for an answer: the worker has other duties.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A read whose data is to be looked at.
+struct Task {
+    slot: u32,
+    io: Io,
+    question: Question,
+    address: *const u8,
+}
+
+// SAFETY: nobody writes to the memory at the address before the answer has come.
+#[allow(unsafe_code, reason = "is looked at by another thread")]
+unsafe impl Send for Task {}
+
+/// The threads.
+pub(super) struct Checkers {
+    to: Option<Sender<Task>>,
+    answers: Sender<Answer>,
+    from: Receiver<Answer>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Checkers {
+    /// So many, each with what `examiner` makes for it, on these processors if any are named.
+    pub(super) fn new(count: u32, cpus: &[u32], mut examiner: impl FnMut() -> Examiner) -> io::Result<Self> {
+        let (to, tasks) = channel::<Task>();
+        let (answers, from) = channel();
+        let tasks = Arc::new(Mutex::new(tasks));
+        let threads = (0..count).map(|_| {
+            let (tasks, answers, examiner) = (Arc::clone(&tasks), answers.clone(), examiner());
+            let cpus = cpus.to_vec();
+            let begin = std::thread::Builder::new().name("kelvin-verify".into());
+            begin.spawn(move || {
+                // Where it cannot be put, it runs where the kernel wants.
+                let _ = surroundings::pin_if_any(&cpus);
+                work(&tasks, &answers, examiner);
+            })
+        });
+        let threads = threads.collect::<io::Result<Vec<_>>>()?;
+        Ok(Self { to: Some(to), answers, from, threads })
+    }
+
+    /// Hands a read over; `address` has its data, which nobody changes before the answer has come.
+    pub(super) fn ask(&self, slot: u32, io: &Io, question: Question, address: *const u8) {
+        let task = Task { slot, io: *io, question, address };
+        let sent = self.to.as_ref().is_some_and(|to| to.send(task).is_ok());
+        if !sent {
+            let result = Err("verify: the threads that look at blocks have ended".to_owned());
+            // Its other end is this value's own.
+            let _ = self.answers.send(Answer { slot, io: *io, result });
+        }
+    }
+
+    /// An answer, if there is one, or comes within a moment.
+    pub(super) fn answer(&self, wait: bool) -> Option<Answer> {
+        if wait { self.from.recv_timeout(PATIENCE).ok() } else { self.from.try_recv().ok() }
+    }
+}
+
+impl Drop for Checkers {
+    /// The buffers are somebody else's: nobody may be looking at one afterwards.
+    fn drop(&mut self) {
+        self.to = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[allow(unsafe_code, reason = "looks at a buffer by its address")]
+fn work(tasks: &Mutex<Receiver<Task>>, answers: &Sender<Answer>, mut examiner: Examiner) {
+    loop {
+        let next = match tasks.lock() {
+            Ok(tasks) => tasks.recv(),
+            Err(_) => return,
+        };
+        let Ok(Task { slot, io, question, address }) = next else { return };
+        // SAFETY: the buffer has the I/O's length, and the worker leaves it alone until the answer has come.
+        let buffer = unsafe { std::slice::from_raw_parts(address, io.length as usize) };
+        // Somebody waits for the answer whatever becomes of it.
+        let looked = catch_unwind(AssertUnwindSafe(|| examiner.examine(&question, buffer)));
+        let result = match looked {
+            Ok(result) => result.map_err(|wrong| format!("verify: {wrong}")),
+            Err(_) => Err(format!("verify: looking at offset {} went wrong", io.offset)),
+        };
+        if answers.send(Answer { slot, io, result }).is_err() {
+            return;
+        }
+    }
+}

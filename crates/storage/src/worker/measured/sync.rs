@@ -1,0 +1,96 @@
+//! Syncs among the writes: by an engine that can carry them as I/Os of their own, by a call of the worker's where it
+//! cannot. Neither waits for what is under way, as with fio: there the queue stays filled over a sync, too.
+
+use std::io;
+
+use super::super::halt::Halt;
+use super::super::parts::Stream;
+use super::{ANY_TIME, Call, Flight, Loop};
+use crate::engine::Engine;
+use crate::tick::Failures;
+use crate::{Direction, Io, SyncCall};
+use kelvin_measure::Nanos;
+
+impl<E: Engine, S: Stream> Loop<'_, E, S> {
+    /// Puts the sync that is due into the batch, where the engine can carry it. Whether it did.
+    #[cold]
+    pub(super) fn carry_sync(&mut self, begin: Nanos) -> bool {
+        let Some(Call::Sync(target, how)) = self.call else { return false };
+        let Some(slot) = self.free.last().copied() else { return false };
+        let range = self.dirty.get(target as usize).copied().unwrap_or((u64::MAX, 0));
+        if !self.engine.queue_sync(slot, target, how, range) {
+            return false;
+        }
+        self.note_sync(begin, target, how);
+        self.forget_written(target);
+        self.free.pop();
+        let io = Io { direction: Direction::Write, target, offset: 0, length: 0 };
+        // `free` holds places of `flights` only.
+        self.flights[slot as usize] =
+            Flight { io, begin, handed: 0, intended: ANY_TIME, moved: 0, number: 0, apart: true };
+        self.under_way += 1;
+        self.fresh.push(slot);
+        self.call = None;
+        true
+    }
+
+    /// A sync that the engine carried has ended.
+    #[cold]
+    pub(super) fn sync_ended(&mut self, slot: u32, result: i64, at: Nanos) -> Result<(), Halt> {
+        let flight = self.flights[slot as usize];
+        self.free.push(slot);
+        self.under_way -= 1;
+        let answer = if result < 0 {
+            Err(io::Error::from_raw_os_error(i32::try_from(-result).unwrap_or(libc::EIO)))
+        } else {
+            Ok(())
+        };
+        self.synced(flight.io.target, flight.begin, at, answer)
+    }
+
+    /// A sync by a call of the worker's own, which returns when it is done.
+    pub(super) fn sync(&mut self, target: u32, how: SyncCall) -> Result<(), Halt> {
+        let begin = self.ticker.now();
+        self.note_sync(begin, target, how);
+        let range = self.forget_written(target);
+        let io = Io { direction: Direction::Write, target, offset: 0, length: 0 };
+        let named = self.shared.under_way.get(self.plan.number as usize);
+        if let Some(named) = named {
+            named.enter(begin, &io);
+        }
+        let answer = self.engine.flush(target, how).and_then(|()| self.files.sync(target, how, range));
+        if let Some(named) = named {
+            named.leave();
+        }
+        self.now = self.ticker.now();
+        self.synced(target, begin, self.now, answer)
+    }
+
+    fn note_sync(&mut self, begin: Nanos, target: u32, how: SyncCall) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.synced(begin, target, how);
+        }
+    }
+
+    /// Where a target was written to since the last sync, begin and end: all of it where nobody kept count.
+    fn forget_written(&mut self, target: u32) -> (u64, u64) {
+        let all = (0, self.files.target(target).map_or(0, |region| region.begin + region.length));
+        self.dirty.get_mut(target as usize).map_or(all, |range| std::mem::replace(range, (u64::MAX, 0)))
+    }
+
+    /// Counts a sync that has ended, or what it failed with.
+    fn synced(&mut self, target: u32, begin: Nanos, end: Nanos, answer: io::Result<()>) -> Result<(), Halt> {
+        let Err(error) = answer else {
+            self.counter.synced(end.saturating_sub(begin));
+            return Ok(());
+        };
+        let number = error.raw_os_error().unwrap_or(libc::EIO);
+        let message = format!("sync of {}: {error}", self.files.name(target));
+        let failure =
+            Failures { target, direction: None, number, count: 1, first: (0, 0), message: message.clone() };
+        self.counter.fail(failure);
+        let goes_on =
+            self.job.errors.go_on_write && number == libc::EIO || self.job.errors.ignore[1].contains(&number);
+        if goes_on { Ok(()) } else { Err(Halt { number, message }) }
+    }
+}

@@ -250,7 +250,8 @@ fn a_hair_behind_the_last_window_is_no_rate() {
     let mut one = logging("a");
     one.logs.window = Some(100 * MS);
     // 10 I/Os in 100 ms, and one more 0.1 ms later: 10,000 a second there.
-    let mut dones: Vec<Done> = (0..10).map(|i| done((i * 10 + 1) * MS, Direction::Read, 4096, 1000)).collect();
+    let mut dones: Vec<Done> =
+        (0..10).map(|i| done((i * 10 + 1) * MS, Direction::Read, 4096, 1000)).collect();
     dones.push(done(100 * MS + 50_000, Direction::Read, 4096, 3000));
     let directory = written(&jobs(vec![one.clone()]), &[(0, 100 * MS + 100_000, dones.clone())]);
     assert_eq!(text(directory.path(), "p_iops.1.log"), "100, 100, 0, 0, 0\n");

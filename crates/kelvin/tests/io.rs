@@ -287,3 +287,29 @@ fn a_rate_curve_asks_for_parts_of_the_highest() {
     assert_eq!(report["open_loop"], true);
     assert!(report["points"][0]["response_all"]["p50_us"].as_f64().is_some());
 }
+
+/// A trace has directions that `rw` says nothing of, and several I/Os of one moment, all of which are due then.
+#[test]
+fn all_of_a_trace_is_in_the_run() {
+    let place = place("[r]\nread_iolog=trace\nioengine=psync\nfilename=data\n");
+    place.write(
+        "trace",
+        "fio version 3 iolog\n0 data add\n0 data open\n0 data write 0 4096\n0 data read 8192 8192\n\
+         2000 data write 4096 4096\n2000 data write 12288 4096\n2500 data close\n",
+    );
+    let told = place.expect(0, &["io", "job.fio", "--no-observe", "--label", "trace"]);
+    assert!(!told.contains("counts that must agree"), "{told}");
+    let report = place.report("trace");
+    let point = &report["points"][0];
+    assert_eq!((report["valid"].as_bool(), point["headline_count"].as_u64()), (Some(true), Some(4)));
+    let shown = place.expect(0, &["show", "trace", "--all"]);
+    assert!(shown.contains("open loop: at the times of the trace"), "{shown}");
+    // The first table is of the response times, and every I/O is in it.
+    let rows: Vec<Vec<&str>> = shown
+        .lines()
+        .skip_while(|line| !line.starts_with("response, "))
+        .take(5)
+        .map(|line| line.split_whitespace().take(2).collect())
+        .collect();
+    assert!(rows.contains(&vec!["read", "1"]) && rows.contains(&vec!["write", "3"]), "{shown}");
+}

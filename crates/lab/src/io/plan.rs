@@ -71,9 +71,9 @@ pub(crate) fn planned(jobs: &Jobs) -> Option<Duration> {
     (0..=last).map(one).sum()
 }
 
-/// Whether a rate decides when I/Os begin.
+/// Whether a rate, or the times of a trace, decide when I/Os begin.
 pub(crate) fn is_open_loop(jobs: &Jobs) -> bool {
-    jobs.jobs.iter().any(|job| job.rate.limits())
+    jobs.jobs.iter().any(Job::is_open_loop)
 }
 
 /// I/Os a second that a job asks for in each direction, all its clones together; none where nothing is asked, or the
@@ -147,7 +147,7 @@ impl Layout {
         // Reads of all devices come first, then writes.
         let mut names: BTreeSet<(Direction, String)> = BTreeSet::new();
         for (job, targets) in workers {
-            for direction in Direction::ALL.into_iter().filter(|direction| job.pattern.has(*direction)) {
+            for direction in Direction::ALL.into_iter().filter(|direction| job.does(*direction)) {
                 names.extend(targets.iter().map(|target| (direction, name(direction, target))));
             }
         }
@@ -168,7 +168,7 @@ impl Layout {
         let mut series: Vec<Series> = names.iter().map(|(_, name)| Series::transaction(name, true)).collect();
         let kinds = series.len();
         let mut response = vec![None; kinds];
-        if workers.iter().any(|(job, _)| job.rate.limits()) {
+        if workers.iter().any(|(job, _)| job.is_open_loop()) {
             for (kind, (_, name)) in names.iter().enumerate() {
                 response[kind] = Some(series.len() as u16);
                 let role = Role::Response { of: kind as u16 };

@@ -6,7 +6,11 @@ use kelvin_storage::job::{BlockSizes, Distribution, Job, RateProcess};
 /// "random reads of 4 KiB, direct, io_uring, depth 32 for each of 4 workers, closed loop". `targets` is the number of files
 /// and devices of a worker.
 pub(crate) fn how(job: &Job, targets: usize) -> String {
-    let mut parts = vec![format!("{} of {}", pattern(job), sizes(job))];
+    // How long the I/Os of a trace are is the trace's.
+    let mut parts = match &job.replay {
+        Some(_) => vec!["I/Os of a trace".to_owned()],
+        None => vec![format!("{} of {}", pattern(job), sizes(job))],
+    };
     parts.push(if job.sync.direct { "direct".into() } else { "through the page cache".to_owned() });
     let given = &job.engine.given;
     let word = job.engine.name.word();
@@ -21,9 +25,6 @@ pub(crate) fn how(job: &Job, targets: usize) -> String {
 }
 
 fn pattern(job: &Job) -> String {
-    if job.replay.is_some() {
-        return "I/Os of a trace".into();
-    }
     let of = &job.pattern;
     let order = if !of.random {
         "sequential"
@@ -75,6 +76,9 @@ fn depth(job: &Job, targets: usize) -> String {
 
 fn pace(job: &Job) -> String {
     if !job.rate.limits() {
+        if job.is_open_loop() {
+            return "open loop: at the times of the trace".into();
+        }
         let think = if job.thinking.is_some() { " with think time" } else { "" };
         return format!("closed loop{think}");
     }

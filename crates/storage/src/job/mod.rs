@@ -14,6 +14,7 @@ pub use logs::*;
 pub use shape::*;
 pub use targets::*;
 
+use crate::Direction;
 use crate::error::Place;
 
 /// One section of a job file, or what one `--name` began. `numjobs` makes several workers of it.
@@ -75,6 +76,26 @@ impl Job {
     /// Whether its files are gone through more than once: by `loops=`, by the time, or by an amount above the size.
     pub fn has_several_passes(&self) -> bool {
         self.course.loops > 1 || self.course.time_based || self.targets.io_size.is_some()
+    }
+
+    /// Whether I/Os of this direction are among its own. A trace may hold what it likes, and some of what is written may
+    /// be trimmed.
+    pub fn does(&self, direction: Direction) -> bool {
+        match &self.replay {
+            None => {
+                self.pattern.has(direction) || direction == Direction::Trim && self.trims.percentage > 0.0
+            }
+            Some(replay) => !replay.skip.contains(&match direction {
+                Direction::Read => ReplaySkip::Read,
+                Direction::Write => ReplaySkip::Write,
+                Direction::Trim => ReplaySkip::Trim,
+            }),
+        }
+    }
+
+    /// Whether I/Os have an intended start, by a rate or by a trace's own times, that does not wait for those before.
+    pub fn is_open_loop(&self) -> bool {
+        self.rate.limits() || self.replay.as_ref().is_some_and(|replay| !replay.no_stall)
     }
 }
 

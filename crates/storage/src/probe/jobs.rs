@@ -7,7 +7,7 @@ use super::content::{BLOCK, Counting};
 use super::facts::{Content, JobFacts};
 use super::tree::Tree;
 use crate::data::Filler;
-use crate::job::{BlockSizes, Distribution, EngineName, Job, Jobs, ReplaySkip, SyncOpen, VerifyMethod};
+use crate::job::{BlockSizes, Distribution, EngineName, Job, Jobs, SyncOpen, VerifyMethod};
 use crate::{Direction, Io, PerDirection, Target};
 
 /// The targets of each job's workers: what was planned by worker, or by job where workers were put together.
@@ -27,7 +27,7 @@ pub(crate) fn planned<'a>(jobs: &Jobs, plan: &'a [(String, Vec<Target>)]) -> Vec
 
 /// A job, with its workers' targets.
 pub(crate) fn look(tree: &Tree, job: &Job, workers: &[&[Target]]) -> JobFacts {
-    let does = PerDirection(Direction::ALL.map(|direction| does(job, direction)));
+    let does = PerDirection(Direction::ALL.map(|direction| job.does(direction)));
     let clones = job.clones.max(1);
     let largest = workers.iter().max_by_key(|targets| targets.len()).copied().unwrap_or(&[]);
     // Where the workers of a job were put together, each of them has its part.
@@ -38,11 +38,8 @@ pub(crate) fn look(tree: &Tree, job: &Job, workers: &[&[Target]]) -> JobFacts {
             devices.push(device.clone());
         }
     }
-    let paced = job.rate.limits()
-        || job.thinking.is_some()
-        || job.latency.target.is_some()
-        || job.flow.is_some()
-        || job.replay.as_ref().is_some_and(|replay| !replay.no_stall);
+    let paced =
+        job.is_open_loop() || job.thinking.is_some() || job.latency.target.is_some() || job.flow.is_some();
     let polls = job.engine.high_priority
         || job.engine.sq_poll
         || job.depth.complete_min == Some(0)
@@ -85,18 +82,6 @@ pub(crate) fn look(tree: &Tree, job: &Job, workers: &[&[Target]]) -> JobFacts {
         nodes: nodes(tree, job),
         buffers: buffers(job),
         percentiles: job.report.percentiles.clone(),
-    }
-}
-
-/// Whether I/Os of a direction are among a job's. A trace may hold what it likes.
-pub(crate) fn does(job: &Job, direction: Direction) -> bool {
-    match &job.replay {
-        None => job.pattern.has(direction),
-        Some(replay) => !replay.skip.contains(&match direction {
-            Direction::Read => ReplaySkip::Read,
-            Direction::Write => ReplaySkip::Write,
-            Direction::Trim => ReplaySkip::Trim,
-        }),
     }
 }
 

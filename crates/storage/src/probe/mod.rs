@@ -84,8 +84,8 @@ pub fn before(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> Facts {
             } else {
                 (known.region.0.min(target.begin), known.region.1.max(end))
             };
-            known.read |= jobs::does(job, Direction::Read);
-            known.written |= jobs::does(job, Direction::Write);
+            known.read |= job.does(Direction::Read);
+            known.written |= job.does(Direction::Write);
             known.direct |= jobs::is_direct(job);
             known.buffered |= !jobs::is_direct(job);
             if !of.targets.contains(&place) {

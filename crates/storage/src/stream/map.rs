@@ -63,6 +63,7 @@ impl Map {
         self.units - self.used
     }
 
+    #[cfg(test)]
     pub(crate) fn is_free(&self, unit: u64) -> bool {
         unit < self.units && self.levels[0][(unit / 64) as usize] >> (unit % 64) & 1 == 0
     }

@@ -57,8 +57,9 @@ impl Sizes {
         }
     }
 
+    /// A length, whether it fits or not.
     #[inline]
-    fn draw(&self, random: &mut Random) -> u64 {
+    pub(crate) fn draw(&self, random: &mut Random) -> u64 {
         match self {
             Self::One(size) => *size,
             Self::Range { low, step, count } => low + step * random.range(0, *count as i64 - 1) as u64,

@@ -246,6 +246,24 @@ fn a_sum_without_windows_has_those_of_a_second() {
 }
 
 #[test]
+fn a_hair_behind_the_last_window_is_no_rate() {
+    let mut one = logging("a");
+    one.logs.window = Some(100 * MS);
+    // 10 I/Os in 100 ms, and one more 0.1 ms later: 10,000 a second there.
+    let mut dones: Vec<Done> =
+        (0..10).map(|i| done((i * 10 + 1) * MS, Direction::Read, 4096, 1000)).collect();
+    dones.push(done(100 * MS + 50_000, Direction::Read, 4096, 3000));
+    let directory = written(&jobs(vec![one.clone()]), &[(0, 100 * MS + 100_000, dones.clone())]);
+    assert_eq!(text(directory.path(), "p_iops.1.log"), "100, 100, 0, 0, 0\n");
+    assert_eq!(text(directory.path(), "p_bw.1.log"), "100, 400, 0, 0, 0\n");
+    // Its time is one.
+    assert_eq!(text(directory.path(), "p_clat.1.log"), "100, 1000, 0, 0, 0\n100, 3000, 0, 0, 0\n");
+    // A worker that was so short altogether has its row.
+    let directory = written(&jobs(vec![one]), &[(0, 2 * MS, dones[..1].to_vec())]);
+    assert_eq!(text(directory.path(), "p_iops.1.log"), "2, 500, 0, 0, 0\n");
+}
+
+#[test]
 fn what_comes_too_late_for_a_sum_is_told_and_not_lost_silently() {
     let mut one = logging("a");
     (one.clones, one.logs.summed) = (2, true);

@@ -133,3 +133,15 @@ fn several_sizes_cover_each_byte_once() {
     let p = chi_squared(&[seen[&4], seen[&16], seen[&64]], &[0.5, 0.3, 0.2], 2);
     assert!(p > 1e-3, "{seen:?}");
 }
+
+/// A whole pass has fio's shares: fio 3.33 makes 0.608, 0.081, 0.055 and 0.256 of them, since it cuts to the gap that is
+/// left instead of drawing until something small fits.
+#[test]
+fn a_whole_pass_of_a_split_has_fios_shares() {
+    let all = ios(&mut source("rw=randread bssplit=4k/50:16k/50", 64 * MIB));
+    let seen = by_length(&all);
+    for (kib, share) in [(4, 0.608), (8, 0.081), (12, 0.055), (16, 0.256)] {
+        let found = seen[&kib] as f64 / all.len() as f64;
+        assert!((found - share).abs() < 0.02, "{kib} KiB: {found} instead of {share}");
+    }
+}

@@ -150,6 +150,7 @@ pub(super) struct Loop<'a, E, S> {
     held: Option<Io>,
     /// Waits for the batch before it to go.
     call: Option<Call>,
+    /// When the last I/O of a trace was due, or 0.
     not_before: Nanos,
     left_bytes: u64,
     left_ios: u64,
@@ -211,14 +212,14 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         let Parts { stream, fill, check } = parts;
         let share = shared.flow.join(plan.number);
         let recorder = Recorder::new(&job, plan.clone);
-        let response = job.rate.limits() || job.replay.as_ref().is_some_and(|replay| !replay.no_stall);
+        let response = job.is_open_loop();
         let now = ticker.now();
         let pacer = Pacer::new(&job.rate, plan.seed, now);
         let search = Search::new(&job.latency, depth, now);
         let thinker = job.thinking.map(|rule| Thinker { rule, count: 0, since: now });
         let locks = Locks::new(job.targets.lock, &plan.targets);
         let wanted = Wanted {
-            gate: pacer.is_some()
+            gate: job.is_open_loop()
                 || thinker.is_some()
                 || share.is_some()
                 || job.depth.serialize_overlap
@@ -355,13 +356,11 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         self.due = now;
         self.measured_from = now;
         self.before = Usage::now();
-        let response =
-            self.job.rate.limits() || self.job.replay.as_ref().is_some_and(|replay| !replay.no_stall);
         self.counter = Counter::new(
             self.plan.number,
             self.files.len(),
             &self.job.report,
-            response,
+            self.job.is_open_loop(),
             self.synchronous,
             now,
         );

@@ -14,7 +14,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
     /// The next I/O, if it may be issued now, and when it should have been.
     #[inline]
     pub(super) fn pull(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
-        if self.wanted.gate || self.held.is_some() || self.not_before > 0 || self.source != Source::Work {
+        if self.wanted.gate || self.held.is_some() || self.source != Source::Work {
             return self.pull_with_care(now);
         }
         self.pull_work().map(|io| (io, ANY_TIME))
@@ -83,8 +83,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         }
         let mut io = self.held.take().or_else(|| self.pull_work())?;
         let mut intended = ANY_TIME;
-        if self.not_before > 0 {
-            (intended, self.not_before) = (self.not_before, 0);
+        if self.job.replay.is_some() && self.job.is_open_loop() {
+            // Those of one moment are all due then, and those of the first as the job begins.
+            intended = self.not_before.max(self.begun);
         }
         if let Some(pacer) = &self.pacer
             && let Some(start) = pacer.start(io.direction)

@@ -115,7 +115,7 @@ impl IoRun {
             .jobs
             .iter()
             .enumerate()
-            .map(|(index, job)| format!("job {}: {}", job.name, words::how(job, self.targets_of(index))));
+            .map(|(index, job)| kelvin_measure::storage::words(&job.name, &words::how(job, self.targets_of(index))));
         how.chain(self.jobs.notes.iter().chain(self.prepared.notes()).cloned()).collect()
     }
 

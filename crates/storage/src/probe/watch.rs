@@ -17,6 +17,8 @@ use crate::{Direction, PerDirection};
 const LOOK: Duration = Duration::from_millis(200);
 /// What a value of a series covers.
 const STEP: Nanos = 1_000_000_000;
+/// By so much may a worker miss the beginning or the end of a second that counts as whole: clones do not begin together.
+const HAIR: Nanos = STEP / 100;
 /// Values of a series while it grows: eleven days.
 const MOST: usize = 1_000_000;
 /// Values of a series as it is kept.
@@ -45,9 +47,12 @@ pub struct Watched {
     looked: Option<Instant>,
 }
 
-/// Bytes of a job by second of the run's clock, of the measured part.
+/// Bytes of a job by second of the measured part.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Series {
+    /// Where seconds begin on the run's clock, so that the first begins with the job: else a run of two seconds would have
+    /// only one whole.
+    offset: Option<Nanos>,
     first: usize,
     bytes: Vec<f64>,
     /// From where to where each worker measured.
@@ -64,10 +69,11 @@ impl Series {
         if bytes == 0 || length == 0 {
             return;
         }
-        let mut from = tick.from;
-        while from < tick.to {
+        let offset = *self.offset.get_or_insert(tick.from % STEP);
+        let (mut from, end) = (tick.from.saturating_sub(offset), tick.to.saturating_sub(offset));
+        while from < end {
             let second = from / STEP;
-            let to = ((second + 1) * STEP).min(tick.to);
+            let to = ((second + 1) * STEP).min(end);
             let share = (to - from) as f64 / length as f64;
             if let Some(sum) = self.at(second as usize) {
                 *sum += bytes as f64 * share;
@@ -101,9 +107,10 @@ impl Series {
 
     /// The whole seconds in which all workers measured, as bytes a second, and how many seconds each value stands for.
     pub(crate) fn done(&self) -> (Vec<f64>, f64) {
-        let begun = self.workers.iter().map(|worker| worker.1).max().unwrap_or(0);
-        let ended = self.workers.iter().map(|worker| worker.2).min().unwrap_or(0);
-        let (from, to) = (begun.div_ceil(STEP) as usize, (ended / STEP) as usize);
+        let offset = self.offset.unwrap_or(0);
+        let begun = self.workers.iter().map(|worker| worker.1).max().unwrap_or(0).saturating_sub(offset);
+        let ended = self.workers.iter().map(|worker| worker.2).min().unwrap_or(0).saturating_sub(offset);
+        let (from, to) = (begun.saturating_sub(HAIR).div_ceil(STEP) as usize, ((ended + HAIR) / STEP) as usize);
         let mut values: Vec<f64> = (from..to)
             .map(|second| {
                 let place = second.checked_sub(self.first);

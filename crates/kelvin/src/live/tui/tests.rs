@@ -309,12 +309,12 @@ fn late_samples_count_and_a_new_point_begins_at_nothing() {
     model.event(&second(0, 1, Part::Measured, vec![counts(50, 900), counts(10, 900)]));
     model.event(&second(0, 0, Part::Measured, vec![counts(3, 900), counts(0, 900)]));
     model.event(&second(0, 10, Part::Tail, vec![counts(7, 900), counts(0, 900)]));
-    assert_eq!((model.load.headline, model.load.now, model.load.seconds), (153, 50, 2));
+    assert_eq!((model.load.headline, model.load.now, model.load.seconds), (153, 50, 2.0));
     assert_eq!(model.pace(model.load.headline, 2.0), Some(4590.0));
     assert_eq!(model.load.kinds[1].good, 20);
     let columns: Vec<u64> =
         model.timeline.last(3).map(|(_, column)| column.map_or(0, |column| column.headline)).collect();
     assert_eq!(columns, [103, 50, 0]);
     model.event(&phase(Phase::Connect, 1, 11, None));
-    assert_eq!((model.load.headline, model.load.seconds, model.load.latency), (0, 0, [[None; 4]; 2]));
+    assert_eq!((model.load.headline, model.load.seconds, model.load.latency), (0, 0.0, [[None; 4]; 2]));
 }

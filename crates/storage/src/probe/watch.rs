@@ -65,11 +65,11 @@ impl Series {
             Some(worker) => worker.2 = worker.2.max(tick.to),
             None => self.workers.push((tick.worker, tick.from, tick.to)),
         }
+        let offset = *self.offset.get_or_insert(tick.from % STEP);
         let length = tick.to.saturating_sub(tick.from);
         if bytes == 0 || length == 0 {
             return;
         }
-        let offset = *self.offset.get_or_insert(tick.from % STEP);
         let (mut from, end) = (tick.from.saturating_sub(offset), tick.to.saturating_sub(offset));
         while from < end {
             let second = from / STEP;
@@ -216,5 +216,45 @@ impl Watcher for Watching<'_> {
     fn idle(&mut self) {
         self.facts.watched.look();
         self.inner.idle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tick of the measured part, in milliseconds.
+    fn tick(worker: u32, from: Nanos, to: Nanos) -> Tick {
+        Tick {
+            worker,
+            from: from * 1_000_000,
+            to: to * 1_000_000,
+            part: Part::Measured,
+            targets: Vec::new(),
+            syncs: crate::tick::Moments::default(),
+            sync_bins: None,
+            depth: crate::tick::DepthCounts::default(),
+            failures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn seconds_begin_with_the_job_and_not_with_the_clock() {
+        let mut series = Series::default();
+        for half in 0..4 {
+            series.add(&tick(0, 700 + half * 500, 1200 + half * 500), 50);
+        }
+        assert_eq!(series.done(), (vec![100.0, 100.0], 1.0));
+        // A clone that begins a moment later leaves the first second whole, one that begins much later does not.
+        let mut late = series.clone();
+        for half in 0..4 {
+            late.add(&tick(1, 703 + half * 500, 1203 + half * 500), 50);
+        }
+        assert_eq!(late.done().0.len(), 2);
+        let mut later = series.clone();
+        for half in 0..4 {
+            later.add(&tick(1, 900 + half * 500, 1400 + half * 500), 50);
+        }
+        assert_eq!(later.done().0.len(), 1);
     }
 }

@@ -267,6 +267,8 @@ fn stonewalls_are_phases_of_their_own() {
     }
     place.expect(0, &["report", "last", "--html", "--output", "page.html"]);
     let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    let rows = place.expect(0, &["report", "last", "--csv=jobs", "--output", "-"]);
+    assert_eq!(rows.lines().count(), 1 + 1 + 2, "{rows}");
     // Its last part is the script of the charts, which other runs have as well.
     let page = page.split("<script").next().unwrap();
     for part in ["Jobs and devices", "IOPS, phase 2 (1 worker)", "<td class=\"l\">free</td>", "fewer than two seconds"] {

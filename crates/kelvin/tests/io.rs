@@ -256,7 +256,10 @@ fn stonewalls_are_phases_of_their_own() {
     assert_eq!((&points[0]["open_loop"], &points[1]["open_loop"]), (&true.into(), &false.into()));
     assert_eq!(report["open_loop"], false);
     let rows = |point: usize, what: &str| points[point][what].as_array().unwrap().len();
-    assert_eq!((rows(0, "latency"), rows(0, "response"), rows(1, "latency"), rows(1, "response")), (1, 1, 2, 0));
+    assert_eq!(
+        (rows(0, "latency"), rows(0, "response"), rows(1, "latency"), rows(1, "response")),
+        (1, 1, 2, 0)
+    );
     assert!(points[1]["response_all"].is_null() && points[1]["schedule"].is_null());
     let shown = place.expect(0, &["show", "last"]);
     assert!(shown.contains("phase 2 (1 worker)"), "{shown}");
@@ -271,7 +274,12 @@ fn stonewalls_are_phases_of_their_own() {
     assert_eq!(rows.lines().count(), 1 + 1 + 2, "{rows}");
     // Its last part is the script of the charts, which other runs have as well.
     let page = page.split("<script").next().unwrap();
-    for part in ["Jobs and devices", "IOPS, phase 2 (1 worker)", "<td class=\"l\">free</td>", "fewer than two seconds"] {
+    for part in [
+        "Jobs and devices",
+        "IOPS, phase 2 (1 worker)",
+        "<td class=\"l\">free</td>",
+        "fewer than two seconds",
+    ] {
         assert!(page.contains(part), "no {part} in the page");
     }
     for word in ["virtual user", "transaction", "connection", "client’s"] {
@@ -296,7 +304,10 @@ fn a_rate_in_some_jobs_leaves_the_throughput_to_be_found_out() {
     let point = &place.report("last")["points"][0];
     assert_eq!(point["open_loop"], false);
     // The times of those with a rate are told all the same.
-    assert_eq!((&point["response_all"]["committed"], &point["latency_all"]["committed"]), (&50.into(), &100.into()));
+    assert_eq!(
+        (&point["response_all"]["committed"], &point["latency_all"]["committed"]),
+        (&50.into(), &100.into())
+    );
     assert!(place.expect(0, &["show", "last"]).contains("closed loop beside jobs with a rate"));
 }
 
@@ -320,7 +331,8 @@ fn a_study_of_io_jobs_is_a_study_like_any_other() {
     std::fs::create_dir(place.path("st")).unwrap();
     place.write("st/study.toml", format!("{study}{JOB}\"\"\"\n"));
     assert!(place.expect(0, &["study", "plan", "st"]).contains("8 runs"));
-    let mut child = place.command(&["study", "run", "st"]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let mut child =
+        place.command(&["study", "run", "st"]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     let ledger = place.path("st/ledger.jsonl");
     let done = || std::fs::read_to_string(&ledger).unwrap_or_default().matches("\"measured\"").count();
     wait_until("two runs are done", Duration::from_secs(30), || done() > 1);

@@ -120,7 +120,8 @@ pub fn summary(report: &Report) -> String {
     line(&mut out, &fixed.split(',').map(Into::into).collect::<Vec<_>>());
     for point in &report.points {
         let response = point.response.iter().chain(&point.response_all).map(|row| ("response", row));
-        let service = point.latency.iter().chain([&point.latency_all]).map(|row| (report.words().time_short, row));
+        let service =
+            point.latency.iter().chain([&point.latency_all]).map(|row| (report.words().time_short, row));
         for (time, row) in response.chain(service) {
             let mut fields = vec![
                 text(report.run),

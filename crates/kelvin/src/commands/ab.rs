@@ -292,11 +292,7 @@ fn on_the_way(text: &mut String, plan: &Plan, summary: &Summary) {
         }
     }
     if summary.failed > 0 {
-        say(
-            text,
-            "errors   ",
-            &format!("{} failed for good in runs that count", summary.failed),
-        );
+        say(text, "errors   ", &format!("{} failed for good in runs that count", summary.failed));
     }
     if text.len() > before {
         text.push('\n');

@@ -5,7 +5,7 @@ use kelvin_measure::words::Words;
 use kelvin_measure::{Histogram, Nanos};
 
 /// The part of a second below which its pace is noise.
-const SLIVER: f64 = 0.2;
+pub(super) const SLIVER: f64 = 0.2;
 
 impl Default for Status {
     /// Of a run of which nothing is known yet.
@@ -67,7 +67,8 @@ impl Status {
     pub(super) fn phase(&mut self, phase: Phase, at: Nanos, users: u32, planned: Option<Nanos>) {
         match phase {
             Phase::Connect => {
-                let (headline, series) = (std::mem::take(&mut self.headline), std::mem::take(&mut self.series));
+                let (headline, series) =
+                    (std::mem::take(&mut self.headline), std::mem::take(&mut self.series));
                 *self = Self { headline, series, per: self.per, ..Self::of(self.words) };
             }
             Phase::Measure => self.opened = at,
@@ -155,9 +156,12 @@ fn queue(arrivals: &Arrivals) -> String {
     format!(" · {} due, {} waiting{refused}", grouped(arrivals.due), grouped(arrivals.waiting.unwrap_or(0)))
 }
 
-/// A latency in milliseconds with a precision that fits its size.
+/// A latency in milliseconds with a precision that fits its size; a short one, as of an I/O, in microseconds.
 pub(super) fn milliseconds(nanos: f64) -> String {
     let ms = nanos / 1e6;
+    if (1e-9..0.1).contains(&ms) {
+        return format!("{:.1} µs", ms * 1e3);
+    }
     let decimals = if ms < 1.0 {
         3
     } else if ms < 100.0 {
@@ -197,7 +201,8 @@ mod tests {
 
     #[test]
     fn the_line_says_where_we_are_and_what_it_is() {
-        let mut status = Status::new("tproc-c", "NOPM", Per::Minute, vec![Series::transaction("New-Order", true)]);
+        let mut status =
+            Status::new("tproc-c", "NOPM", Per::Minute, vec![Series::transaction("New-Order", true)]);
         status.phase(Phase::RampUp, 0, 4, Some(5_000_000_000));
         let line = status.second(&second(-5, Part::RampUp, 100), 5).unwrap();
         assert_eq!(line, "ramp-up 4 s left · 6,000 NOPM now – mean · p95 – · 0 errors · 4 users");
@@ -215,7 +220,8 @@ mod tests {
     #[test]
     fn an_open_loop_counts_a_transaction_once_and_shows_its_queue() {
         let response = Series { role: Role::Response { of: 0 }, ..Series::transaction("response", false) };
-        let mut status = Status::new("pgbench", "tps", Per::Second, vec![Series::transaction("a", true), response]);
+        let mut status =
+            Status::new("pgbench", "tps", Per::Second, vec![Series::transaction("a", true), response]);
         status.phase(Phase::Measure, 0, 1, None);
         let mut both = second(0, Part::Measured, 400);
         let mut slow = both.kinds[0].clone();
@@ -243,6 +249,8 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
+        let times = [61_200.0, 100_000.0, 1_490_000.0, 250e6].map(milliseconds);
+        assert_eq!(times, ["61.2 µs", "0.100 ms", "1.49 ms", "250 ms"]);
         assert_eq!((grouped(0), grouped(999), grouped(1000), grouped(1_234_567)).3, "1,234,567");
     }
 }

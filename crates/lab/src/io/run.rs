@@ -110,12 +110,9 @@ impl IoRun {
 
     /// Sentences that belong to the result: what each job does, and how its file was read.
     pub fn notes(&self) -> Vec<String> {
-        let how = self
-            .jobs
-            .jobs
-            .iter()
-            .enumerate()
-            .map(|(index, job)| kelvin_measure::storage::words(&job.name, &words::how(job, self.targets_of(index))));
+        let how = self.jobs.jobs.iter().enumerate().map(|(index, job)| {
+            kelvin_measure::storage::words(&job.name, &words::how(job, self.targets_of(index)))
+        });
         how.chain(self.jobs.notes.iter().chain(self.prepared.notes()).cloned()).collect()
     }
 

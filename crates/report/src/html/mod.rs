@@ -17,8 +17,8 @@ use crate::figure::{NONE, bounds, coefficient, ms, percent, rate, seconds, signi
 use observed::SeenCharts;
 
 use crate::text::{
-    SERVER_STATISTICS, TOO_SHORT, UNANSWERED, change, elasticity_interval, explained, footnotes, generator, grouped,
-    highest, how, interval, loop_words, peak, squeezed, times_of, two_times, when,
+    SERVER_STATISTICS, TOO_SHORT, UNANSWERED, change, elasticity_interval, explained, footnotes, generator,
+    grouped, highest, how, interval, loop_words, peak, squeezed, times_of, two_times, when,
 };
 use crate::{OpenSecond, Outcome, PointReport, Report, Result, SecondReport, Severity};
 
@@ -151,7 +151,8 @@ pub fn render(report: &Report) -> Result<String> {
         .iter()
         .map(|p| p.observed.iter().flat_map(|o| &o.occurrences).map(|o| (o.words(), when(o))).collect())
         .collect();
-    let generators: Vec<String> = report.points.iter().map(|p| generator(&p.generator, words).join("; ")).collect();
+    let generators: Vec<String> =
+        report.points.iter().map(|p| generator(&p.generator, words).join("; ")).collect();
     let footnotes: Vec<[Vec<String>; 2]> = report
         .points
         .iter()

@@ -12,14 +12,14 @@ impl Page {
     /// The phases, each with its jobs: what separated jobs did is no series, and none of them is the best of the others.
     pub(super) fn io_points(&mut self, report: &Report) {
         self.line("");
-        let mut head = format!("{:<5}  {:<20}{:>7}", "phase", "jobs", "workers");
+        let mut head = format!("{:<5}  {:<19}{:>7}", "phase", "jobs", "workers");
         for (width, name) in IO_COLUMNS {
             let _ = write!(head, "{name:>width$}");
         }
         self.line(&head);
         for p in &report.points {
             let jobs: Vec<&str> = report.jobs_of(p).map(|job| job.job.as_str()).collect();
-            let mut line = format!("{:<5}  {:<20}{:>7}", p.point + 1, cut(&jobs.join(", "), 20), p.users);
+            let mut line = format!("{:<5}  {:<19}{:>7}", p.point + 1, cut(&jobs.join(", "), 19), p.users);
             let times = p.seen();
             let values = [p.headline(report.headline_per), report.mebibytes_of(p)]
                 .into_iter()
@@ -38,7 +38,8 @@ impl Page {
         if report.points.len() > 1 {
             self.wrapped_in(BOLD, "", &format!("{}:", p.name()));
         }
-        let moved = report.mebibytes_of(p).map_or(String::new(), |moved| format!("   {} MiB/s", significant(moved)));
+        let moved =
+            report.mebibytes_of(p).map_or(String::new(), |moved| format!("   {} MiB/s", significant(moved)));
         let figures = format!("{} {}{moved}", rate(p.headline(report.headline_per)), report.headline);
         let figures = self.painted(BOLD, &figures);
         self.line(&figures);
@@ -171,7 +172,8 @@ fn times_line(row: &LatencyRow) -> String {
 }
 
 /// Widths and names of the columns of figures in the table of phases.
-const IO_COLUMNS: [(usize, &str); 5] = [(11, "IOPS"), (9, "MiB/s"), (9, "p50 µs"), (9, "p95 µs"), (9, "p99 µs")];
+const IO_COLUMNS: [(usize, &str); 5] =
+    [(11, "IOPS"), (9, "MiB/s"), (9, "p50 µs"), (9, "p95 µs"), (9, "p99 µs")];
 
 /// Which times the table of phases has.
 pub(crate) fn times_of(report: &Report) -> String {

@@ -10,9 +10,9 @@ mod squeeze;
 
 pub use findings::findings;
 pub(crate) use findings::{grouped, of_finding};
+pub(crate) use io::{loop_words, times_of};
 pub(crate) use latency::{UNANSWERED, footnotes};
 pub(crate) use observed::when;
-pub(crate) use io::{loop_words, times_of};
 pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, two_times};
 pub(crate) use points::{explained, highest, interval, peak};
 pub(crate) use squeeze::{change, elasticity_interval, headline as squeezed, how};
@@ -133,10 +133,7 @@ impl Page {
             return;
         }
         self.line("errors (ramp-up and stop included)");
-        self.line(&format!(
-            "{:<13}{:<22}{:<9}{:>8}{:>9}",
-            p.words.kind, "class", "code", "count", "retried"
-        ));
+        self.line(&format!("{:<13}{:<22}{:<9}{:>8}{:>9}", p.words.kind, "class", "code", "count", "retried"));
         for e in &p.errors {
             self.line(&format!(
                 "{:<13}{:<22}{:<9}{:>8}{:>9}",

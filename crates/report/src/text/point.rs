@@ -47,11 +47,7 @@ impl Page {
         let model = if report.open_loop { "open loop" } else { "closed loop" };
         self.wrapped(
             "",
-            &format!(
-                "{}, {model}, {} measured as elapsed, {ramp_up}{open}",
-                p.users(),
-                seconds(p.window_s)
-            ),
+            &format!("{}, {model}, {} measured as elapsed, {ramp_up}{open}", p.users(), seconds(p.window_s)),
         );
         self.schedule(p);
         self.counts(report, p);
@@ -156,7 +152,11 @@ pub(crate) fn generator(g: &Generator, words: &Words) -> Vec<String> {
     }
     if let Some(delay) = g.run_delay_ms_per_s {
         let us = each(g.run_delay_us_per_transaction);
-        lines.push(format!("{} threads waited for a CPU: {} ms a second{us}", words.client, decimal(Some(delay))));
+        lines.push(format!(
+            "{} threads waited for a CPU: {} ms a second{us}",
+            words.client,
+            decimal(Some(delay))
+        ));
     }
     if let Some(lag) = &g.lag
         && lag.samples == 0

@@ -110,7 +110,8 @@ impl Series {
         let offset = self.offset.unwrap_or(0);
         let begun = self.workers.iter().map(|worker| worker.1).max().unwrap_or(0).saturating_sub(offset);
         let ended = self.workers.iter().map(|worker| worker.2).min().unwrap_or(0).saturating_sub(offset);
-        let (from, to) = (begun.saturating_sub(HAIR).div_ceil(STEP) as usize, ((ended + HAIR) / STEP) as usize);
+        let (from, to) =
+            (begun.saturating_sub(HAIR).div_ceil(STEP) as usize, ((ended + HAIR) / STEP) as usize);
         let mut values: Vec<f64> = (from..to)
             .map(|second| {
                 let place = second.checked_sub(self.first);

@@ -1,7 +1,9 @@
 //! `kelvin study plan`: every run before it is made.
 
 use anyhow::Result;
-use kelvin_lab::study::{DesignKind, Direction, Estimate, PlannedRun, Power, duration, pooled_variation, restarts};
+use kelvin_lab::study::{
+    DesignKind, Direction, Estimate, PlannedRun, Power, duration, pooled_variation, restarts,
+};
 
 use super::page::{WIDTH, counted, cut, head, paragraph, percent, table};
 use super::{Situation, find};

@@ -326,7 +326,8 @@ fn a_run_of_io_jobs_has_workers_and_devices() {
     let mut context = Context::default();
     (context.workload, context.target, context.headline) = ("io".into(), "/data/f".into(), "IOPS".into());
     context.per = Per::Second;
-    let response = Series { role: Role::Response { of: 0 }, ..Series::transaction("read sda, response", false) };
+    let response =
+        Series { role: Role::Response { of: 0 }, ..Series::transaction("read sda, response", false) };
     context.series =
         vec![Series::transaction("read sda", true), Series::transaction("write sdb", true), response];
     model.begin(&context, Some(2));

@@ -249,10 +249,8 @@ fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
             NAMES[range].iter().map(|(letter, name, _)| format!("{letter} {name}")).collect();
         format!("  {}", classes.join("   "))
     });
-    let stop = format!(
-        "  q, Ctrl-C   stop after the {} under way; once more: stop now",
-        model.words().unit.many
-    );
+    let stop =
+        format!("  q, Ctrl-C   stop after the {} under way; once more: stop now", model.words().unit.many);
     // What I/O jobs have in the place of sessions.
     let devices = [
         "by direction and device",

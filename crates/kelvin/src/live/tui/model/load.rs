@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use kelvin_measure::event::{Arrivals, ErrorCount, Part, Role, Second, Series};
 use kelvin_measure::{Histogram, Nanos};
 
+use super::super::super::status::SLIVER;
+
 /// Seconds that "now" is made of, where one would jump too much.
 pub(crate) const RECENT: usize = 5;
 
@@ -136,6 +138,11 @@ impl Load {
             self.open = self.responds(second);
         }
         let open = self.open;
+        let from = second.second as f64;
+        let width = match (second.part, self.length) {
+            (Part::Measured, Some(length)) => (length - from).clamp(0.0, 1.0),
+            _ => 1.0,
+        };
         let (mut latency, mut headline) = (Histogram::new(), 0);
         for ((series, counts), sum) in self.series.iter().zip(&second.kinds).zip(&mut self.kinds) {
             if series.role.counts_in(second.part) {
@@ -145,7 +152,9 @@ impl Load {
                 sum.latency.add(&counts.latency);
                 sum.p95 = sum.latency.percentile(95.0);
             }
-            sum.newest(second.second, counts.good(), &counts.latency);
+            if width >= SLIVER {
+                sum.newest(second.second, counts.good(), &counts.latency);
+            }
             let shown = match series.role {
                 Role::Transaction => {
                     headline += if series.headline { counts.committed } else { 0 };
@@ -163,8 +172,6 @@ impl Load {
             }
         }
         if second.part == Part::Measured {
-            let from = second.second as f64;
-            let width = self.length.map_or(1.0, |length| (length - from).clamp(0.0, 1.0));
             self.seconds = self.seconds.max(from + width);
             self.headline += headline;
         }
@@ -187,7 +194,7 @@ impl Load {
             Some(newest) if newest == second.second && second.part != Part::Tail => self.now += headline,
             Some(newest) if newest > second.second => {}
             // The newest second of the load stays when the users end.
-            _ if second.part == Part::Tail => {}
+            _ if second.part == Part::Tail || width < SLIVER => {}
             _ => (self.newest, self.now) = (Some(second.second), headline),
         }
         Came { headline, latency: added }

@@ -325,6 +325,8 @@ fn findings_of_runs_that_nobody_watched_are_listed() {
 fn a_study_of_io_jobs_is_a_study_like_any_other() {
     let place = place(JOB);
     let study = "name = \"st\"\nquestion = \"?\"\n[goal]\nmetric = \"iops\"\ndirection = \"higher\"\nsmallest-effect = \"3%\"\n\
+        [hypothesis]\nstatement = \"x\"\nmechanism = \"y\"\nfactor = \"bs\"\nfrom = \"4k\"\nto = \"8k\"\nrivals = [\"z\"]\n\
+        predicts = [{ metric = \"iops\", direction = \"lower\", by = \"5%\" }]\n\
         [[factor]]\nname = \"bs\"\nlevels = [\"4k\", \"8k\"]\nspec = \"io.set.bs\"\n\
         [design]\nkind = \"ab\"\nblocks = 4\nseed = 1\ncontrol = false\n\
         [run]\nworkload = \"io\"\n[run.observe]\nenabled = false\n[run.io]\njob = \"\"\"\n";

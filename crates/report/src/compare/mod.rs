@@ -172,10 +172,12 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
         return Err(Error::Compare(format!("{name} has no ratio: on one side {none}")));
     }
     if points.is_empty() {
-        let what = match first.open_loop {
-            _ if first.is_io() => "phase with a figure of the same kind",
-            true => "rate",
-            false => "number of users",
+        let what = if first.is_io() {
+            "phase with a figure of the same kind"
+        } else if first.open_loop {
+            "rate"
+        } else {
+            "number of users"
         };
         return Err(Error::Compare(format!("no {what} was measured on both sides")));
     }

@@ -189,16 +189,18 @@ impl PointReport {
         let window = point.window.as_ref();
         let minutes = figures.seconds / 60.0;
         let threads = host_threads(&run.info.environment);
-        let lag = open_loop.then_some(&figures.lag);
+        // Jobs with a rate have nobody but themselves who could be late.
+        let lag = series.iter().any(|s| s.role == Role::Lag).then_some(&figures.lag);
         let generator = Generator::of(window, figures.all.good(), threads, lag);
         // Nobody knows of what type the arrivals without an answer would have been: every type gets its share.
         let unanswered = schedule.as_ref().map_or(0, |s| s.refused.saturating_add(s.waiting));
         let answers = Answers::of(figures.response.count(), unanswered);
         let response = responses(series, &figures.kinds, answers);
         let answered = open_loop || !figures.response.is_empty();
-        let of_response = match open_loop {
-            true => figures.all.clone(),
-            false => KindCounts { committed: figures.response.count(), ..KindCounts::default() },
+        let of_response = if open_loop {
+            figures.all.clone()
+        } else {
+            KindCounts { committed: figures.response.count(), ..KindCounts::default() }
         };
         // The series of I/O jobs are those of all phases.
         let one_load = run.info.workload != words::IO;

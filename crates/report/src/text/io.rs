@@ -30,7 +30,7 @@ impl Page {
             }
             self.line(&line);
         }
-        self.wrapped("", &format!("{} of all I/Os", times_of(report)));
+        self.wrapped("", &format!("times of all I/Os: {}", times_of(report)));
     }
 
     pub(super) fn io_point(&mut self, report: &Report, p: &PointReport, first: bool) {

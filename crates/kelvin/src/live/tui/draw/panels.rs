@@ -89,9 +89,12 @@ pub(super) fn latency_over_time(buffer: &mut Buffer, area: Rect, model: &Model, 
 
 /// What each direction does on each device now: response times where they are known.
 fn devices_now(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
-    let name = usize::from(area.width).saturating_sub(50).clamp(10, 24);
-    let header = format!("{:<name$}{:>10}{:>10}{:>10}{:>10}{:>10}", "", "now", "p50", "p95", "p99", "max");
-    line(buffer, area, 0, &header, ink.faint());
+    // A small panel has no room for the largest.
+    let times = if area.width < 60 { 3 } else { 4 };
+    let name = usize::from(area.width).saturating_sub(9 * (times + 1)).clamp(10, 24);
+    let header: String =
+        ["now", "p50", "p95", "p99", "max"].iter().take(times + 1).map(|head| format!("{head:>9}")).collect();
+    line(buffer, area, 0, &format!("{:<name$}{header}", ""), ink.faint());
     let load = &model.load;
     let response = |kind: usize| {
         let of = |series: &Series| matches!(series.role, Role::Response { of } if usize::from(of) == kind);
@@ -101,11 +104,11 @@ fn devices_now(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
     let rows = rows.filter(|(_, (series, _))| series.role == Role::Transaction);
     for (row, (kind, (series, sum))) in (1..).zip(rows) {
         let (now, own) = sum.now();
-        let times = response(kind).map(|sum| sum.now().1).filter(|times| times[3].is_some()).unwrap_or(own);
+        let of_rate = response(kind).map(|sum| sum.now().1).filter(|times| times[3].is_some());
         let shown: String = series.name.chars().take(name - 1).collect();
-        let mut text = format!("{shown:<name$}{:>10}", figure(now as f64));
-        for time in times {
-            text.push_str(&format!("{:>10}", latency(time)));
+        let mut text = format!("{shown:<name$}{:>9}", figure(now as f64));
+        for time in of_rate.unwrap_or(own).into_iter().take(times) {
+            text.push_str(&format!("{:>9}", latency(time)));
         }
         line(buffer, area, row, &text, Style::new());
     }

@@ -163,7 +163,7 @@ impl Page {
 pub(super) fn titled(figure: &ComparedFigure) -> String {
     match figure.unit.as_str() {
         "us" => format!("{} ms", figure.name),
-        "µs" | "bytes" => short(figure),
+        "µs" | "bytes" | "MiB/s" => short(figure),
         _ => figure.name.clone(),
     }
 }

@@ -17,8 +17,8 @@ use crate::figure::{NONE, bounds, coefficient, ms, percent, rate, seconds, signi
 use observed::SeenCharts;
 
 use crate::text::{
-    SERVER_STATISTICS, TOO_SHORT, UNANSWERED, change, elasticity_interval, explained, footnotes, generator,
-    grouped, highest, how, interval, loop_words, peak, squeezed, times_of, two_times, when,
+    SERVER_STATISTICS, TOO_SHORT, change, elasticity_interval, explained, footnotes, generator, grouped,
+    highest, how, interval, loop_words, peak, squeezed, times_of, two_times, unanswered, when,
 };
 use crate::{OpenSecond, Outcome, PointReport, Report, Result, SecondReport, Severity};
 
@@ -192,7 +192,7 @@ pub fn render(report: &Report) -> Result<String> {
         too_short => report.points.iter().map(PointReport::too_short).collect::<Vec<_>>(),
         too_short_words => TOO_SHORT,
         server_statistics => SERVER_STATISTICS,
-        unanswered => report.points.iter().any(|p| p.seen().missing.unanswered).then_some(UNANSWERED),
+        unanswered => report.points.iter().any(|p| p.seen().missing.unanswered).then(|| unanswered(words)),
         two_times => two_times(words),
         throughput => svg(if io { String::new() } else { curves::throughput(report) }),
         response => svg(if io { String::new() } else { curves::response(report) }),

@@ -95,8 +95,9 @@ impl Page {
 }
 
 /// What "–" stands for in percentiles that lie among arrivals without an answer.
-pub(crate) const UNANSWERED: &str = "–: so many arrivals had no answer (refused or waiting) that this percentile is not \
-    known; it is longer than any shown";
+pub(crate) fn unanswered(words: &Words) -> String {
+    format!("–: so many {} that this percentile is not known; it is longer than any shown", words.unanswered)
+}
 
 /// What the figures that are not given stand for, in sentences.
 pub(crate) fn footnotes<'a>(rows: impl Iterator<Item = &'a LatencyRow>, words: &Words) -> Vec<String> {
@@ -106,14 +107,13 @@ pub(crate) fn footnotes<'a>(rows: impl Iterator<Item = &'a LatencyRow>, words: &
         notes.push(format!("{NONE}: fewer than ten {} lie beyond that percentile", words.unit.many));
     }
     if rows.iter().any(|r| r.missing.unanswered) {
-        notes.push(UNANSWERED.into());
+        notes.push(unanswered(words));
     }
     if rows.iter().any(|r| r.unanswered_percent > 0.0) {
-        notes.push(
-            "arrivals without an answer count as longer than all others in the response times, which leaves their \
-             mean and max unknown"
-                .into(),
-        );
+        notes.push(format!(
+            "{} count as longer than all others in the response times, which leaves their mean and max unknown",
+            words.those_unanswered
+        ));
     }
     notes
 }

@@ -11,7 +11,7 @@ mod squeeze;
 pub use findings::findings;
 pub(crate) use findings::{grouped, of_finding};
 pub(crate) use io::{loop_words, times_of};
-pub(crate) use latency::{UNANSWERED, footnotes};
+pub(crate) use latency::{footnotes, unanswered};
 pub(crate) use observed::when;
 pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, two_times};
 pub(crate) use points::{explained, highest, interval, peak};

@@ -92,9 +92,11 @@ fn devices_now(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
     // A small panel has no room for the largest.
     let times = if area.width < 60 { 3 } else { 4 };
     let name = usize::from(area.width).saturating_sub(9 * (times + 1)).clamp(10, 24);
-    let header: String =
-        ["now", "p50", "p95", "p99", "max"].iter().take(times + 1).map(|head| format!("{head:>9}")).collect();
-    line(buffer, area, 0, &format!("{:<name$}{header}", ""), ink.faint());
+    let mut header = format!("{:<name$}", "");
+    for head in ["now", "p50", "p95", "p99", "max"].iter().take(times + 1) {
+        header.push_str(&format!("{head:>9}"));
+    }
+    line(buffer, area, 0, &header, ink.faint());
     let load = &model.load;
     let response = |kind: usize| {
         let of = |series: &Series| matches!(series.role, Role::Response { of } if usize::from(of) == kind);

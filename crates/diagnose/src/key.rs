@@ -97,8 +97,9 @@ pub fn key_figures(
     let of = evidence.point(point);
     let schedule = of.and_then(|of| of.window.as_ref()?.schedule);
     let (times, kind) = match schedule {
+        _ if evidence.is_io() && stored.open_loop => (&stored.response, "response"),
+        _ if evidence.is_io() => (&stored.all.latency, "completion"),
         Some(_) => (&stored.response, "response"),
-        None if evidence.is_io() => (&stored.all.latency, "completion"),
         None => (&stored.all.latency, "latency"),
     };
     let answered = schedule.is_none_or(|schedule| schedule.refused + schedule.waiting == 0);

@@ -239,19 +239,120 @@ fn runs_repeat_and_compare() {
     assert!(shown.contains("IOPS"), "{shown}");
 }
 
+/// Two phases, of which only the first has a rate.
+const PHASES: &str = "[global]\nfilename=data\nsize=1m\nbs=4k\nioengine=psync\nnumber_ios=100\n\
+    [paced]\nrw=randread\nnumjobs=2\nrate_iops=2000\n[free]\nstonewall\nrw=randrw\n";
+
 #[test]
 fn stonewalls_are_phases_of_their_own() {
-    let place = place(
-        "[global]\nfilename=data\nsize=1m\nbs=4k\nioengine=psync\nnumber_ios=100\n[a]\nrw=randread\nnumjobs=2\n[b]\nstonewall\nrw=randrw\n",
-    );
+    let place = place(PHASES);
     place.expect(0, &["io", "job.fio", "--no-observe"]);
     let report = place.report("last");
     let points = report["points"].as_array().unwrap();
     assert_eq!(points.len(), 2);
     assert_eq!(points[0]["headline_count"], 200);
     assert_eq!(points[1]["headline_count"], 100);
+    // The rate of one phase makes no open loop of the other, and what one does not do is no row of it.
+    assert_eq!((&points[0]["open_loop"], &points[1]["open_loop"]), (&true.into(), &false.into()));
+    assert_eq!(report["open_loop"], false);
+    let rows = |point: usize, what: &str| points[point][what].as_array().unwrap().len();
+    assert_eq!(
+        (rows(0, "latency"), rows(0, "response"), rows(1, "latency"), rows(1, "response")),
+        (1, 1, 2, 0)
+    );
+    assert!(points[1]["response_all"].is_null() && points[1]["schedule"].is_null());
     let shown = place.expect(0, &["show", "last"]);
     assert!(shown.contains("phase 2 (1 worker)"), "{shown}");
+    assert_eq!(shown.matches("job free: random reads and writes").count(), 1, "{shown}");
+    let listed = place.expect(0, &["runs"]);
+    for part in ["workers", "2 phases", "phase 1         2", "phase 2         1"] {
+        assert!(listed.contains(part), "no {part} in\n{listed}");
+    }
+    place.expect(0, &["report", "last", "--html", "--output", "page.html"]);
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    let rows = place.expect(0, &["report", "last", "--csv=jobs", "--output", "-"]);
+    assert_eq!(rows.lines().count(), 1 + 1 + 2, "{rows}");
+    // Its last part is the script of the charts, which other runs have as well.
+    let page = page.split("<script").next().unwrap();
+    for part in [
+        "Jobs and devices",
+        "IOPS, phase 2 (1 worker)",
+        "<td class=\"l\">free</td>",
+        "fewer than two seconds",
+    ] {
+        assert!(page.contains(part), "no {part} in the page");
+    }
+    for word in ["virtual user", "transaction", "connection", "client’s"] {
+        assert!(!page.contains(word), "{word} in the page of a run of I/O jobs");
+    }
+    place.expect(0, &["io", "job.fio", "--no-observe"]);
+    let compared = place.expect(0, &["compare", "1", "2"]);
+    for part in ["phase 1: 4,000/s asked", "phase 2: 1 worker", "response p99, µs", "write p95, µs"] {
+        assert!(compared.contains(part), "no {part} in\n{compared}");
+    }
+    // Runs are repeated by one figure.
+    let refused = place.run(&["io", "job.fio", "--repeat", "2"]);
+    assert!(text(&refused.stderr).contains("2 phases (stonewall)"), "{}", text(&refused.stderr));
+    assert_eq!(refused.status.code(), Some(1));
+}
+
+#[test]
+fn a_rate_in_some_jobs_leaves_the_throughput_to_be_found_out() {
+    let job = "[global]\nfilename=data\nsize=1m\nioengine=psync\nrw=randread\nnumber_ios=50\n[paced]\nrate_iops=2000\n[free]\n";
+    let place = place(job);
+    place.expect(0, &["io", "job.fio", "--no-observe"]);
+    let point = &place.report("last")["points"][0];
+    assert_eq!(point["open_loop"], false);
+    // The times of those with a rate are told all the same.
+    assert_eq!(
+        (&point["response_all"]["committed"], &point["latency_all"]["committed"]),
+        (&50.into(), &100.into())
+    );
+    assert!(place.expect(0, &["show", "last"]).contains("closed loop beside jobs with a rate"));
+}
+
+#[test]
+fn findings_of_runs_that_nobody_watched_are_listed() {
+    let place = place("[hole]\nfilename=sparse\nsize=4m\nrw=randread\nnumber_ios=200\nioengine=psync\n");
+    std::fs::File::create(place.path("sparse")).unwrap().set_len(4 << 20).unwrap();
+    place.expect(0, &["-q", "io", "job.fio", "--no-observe"]);
+    let listed = place.expect(0, &["runs"]);
+    assert!(listed.contains("io-holes") || listed.contains(" red"), "{listed}");
+}
+
+/// Killed in the middle it goes on, and a run that fails ends it with the run's own error and not with a database's.
+#[test]
+fn a_study_of_io_jobs_is_a_study_like_any_other() {
+    let place = place(JOB);
+    let study = "name = \"st\"\nquestion = \"?\"\n[goal]\nmetric = \"iops\"\ndirection = \"higher\"\nsmallest-effect = \"3%\"\n\
+        [hypothesis]\nstatement = \"x\"\nmechanism = \"y\"\nfactor = \"bs\"\nfrom = \"4k\"\nto = \"8k\"\nrivals = [\"z\"]\n\
+        predicts = [{ metric = \"iops\", direction = \"lower\", by = \"5%\" }]\n\
+        [[factor]]\nname = \"bs\"\nlevels = [\"4k\", \"8k\"]\nspec = \"io.set.bs\"\n\
+        [design]\nkind = \"ab\"\nblocks = 4\nseed = 1\ncontrol = false\n\
+        [run]\nworkload = \"io\"\n[run.observe]\nenabled = false\n[run.io]\njob = \"\"\"\n";
+    std::fs::create_dir(place.path("st")).unwrap();
+    place.write("st/study.toml", format!("{study}{JOB}\"\"\"\n"));
+    assert!(place.expect(0, &["study", "plan", "st"]).contains("8 runs"));
+    let mut child =
+        place.command(&["study", "run", "st"]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let ledger = place.path("st/ledger.jsonl");
+    let done = || std::fs::read_to_string(&ledger).unwrap_or_default().matches("\"measured\"").count();
+    wait_until("two runs are done", Duration::from_secs(30), || done() > 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    place.expect(0, &["study", "run", "st"]);
+    let shown = place.expect(0, &["study", "show", "st"]);
+    assert!(shown.contains("complete: 8 of 8 runs done"), "{shown}");
+    assert!(place.expect(0, &["study", "analyze", "st"]).contains("IOPS by cell"));
+    place.expect(0, &["study", "report", "st"]);
+
+    std::fs::create_dir(place.path("bad")).unwrap();
+    let job = JOB.replace("filename=data", "filename=data/below");
+    place.write("bad/study.toml", format!("{}{job}\"\"\"\n", study.replace("\"st\"", "\"bad\"")));
+    let failed = place.run(&["study", "run", "bad"]);
+    let told = text(&failed.stderr);
+    assert!(told.contains("data/below") && !told.contains("sqlite"), "{told}");
+    assert!(!place.path("kelvin.sqlite").exists());
 }
 
 #[test]

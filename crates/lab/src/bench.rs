@@ -6,6 +6,7 @@ use kelvin_diagnose::KeyFigure;
 use kelvin_store::{GroupId, RunId, Slot};
 
 use crate::Spec;
+use crate::spec::WorkloadName;
 
 /// A run of a group, as planned.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +84,13 @@ pub fn suits(spec: &Spec) -> Result<(), String> {
         return Err(
             "runs are repeated and compared at one number of users and one rate; give one of each".into()
         );
+    }
+    let phases = if spec.workload == WorkloadName::Io { spec.io.phases() } else { 1 };
+    if phases > 1 {
+        return Err(format!(
+            "runs are repeated and compared by one figure, and these jobs run in {phases} phases (stonewall); take those of \
+             one of them: --section NAME, or sections = [\"NAME\"] under [io]"
+        ));
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ mod recorder;
 mod squeeze;
 mod stop;
 pub mod storage;
+pub mod words;
 
 pub use clock::{Clock, Nanos};
 pub use collector::{Collector, Totals, second_from};

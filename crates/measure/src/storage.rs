@@ -25,6 +25,18 @@ pub struct JobLine {
     pub targets: Vec<TargetLine>,
 }
 
+impl JobLine {
+    /// "job reader: random reads of 4 KiB, …".
+    pub fn words(&self) -> String {
+        words(&self.job, &self.how)
+    }
+}
+
+/// A job with what it does, in a sentence.
+pub fn words(job: &str, how: &str) -> String {
+    format!("job {job}: {how}")
+}
+
 /// One direction of a job on one file or device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetLine {

@@ -41,7 +41,7 @@ pub fn series(report: &Report) -> String {
                 text(s.retries),
                 text(s.errors),
             ];
-            fields.extend([s.mean_us, s.p50_us, s.p95_us, s.p99_us, s.max_us].map(number));
+            fields.extend([s.mean_us, s.p50_us, s.p95_us, s.p99_us, s.max_us].map(fine));
             fields.extend(s.good.iter().map(text));
             fields.push(format!("{:.1}", s.headline_per_second));
             fields.push(format!("{:.1}", s.transactions_per_second));
@@ -120,7 +120,8 @@ pub fn summary(report: &Report) -> String {
     line(&mut out, &fixed.split(',').map(Into::into).collect::<Vec<_>>());
     for point in &report.points {
         let response = point.response.iter().chain(&point.response_all).map(|row| ("response", row));
-        let service = point.latency.iter().chain([&point.latency_all]).map(|row| ("service", row));
+        let service =
+            point.latency.iter().chain([&point.latency_all]).map(|row| (report.words().time_short, row));
         for (time, row) in response.chain(service) {
             let mut fields = vec![
                 text(report.run),
@@ -184,6 +185,39 @@ pub fn statements(report: &Report) -> String {
     out
 }
 
+/// One row per I/O job, file or device, and direction; only the header of a run on a database. Times are completion times.
+pub fn jobs(report: &Report) -> String {
+    let mut out = String::new();
+    let fixed = "run,point,job,workers,job_depth_asked,job_depth_reached,job_cpu_us,path,device,direction,ios,bytes,iops,\
+                 bytes_per_s,mean_us,p50_us,p95_us,p99_us,depth_reached,failed";
+    line(&mut out, &fixed.split(',').map(Into::into).collect::<Vec<_>>());
+    for job in &report.jobs {
+        for target in &job.targets {
+            let mut fields = vec![
+                text(report.run),
+                text(job.point),
+                job.job.clone(),
+                text(job.workers),
+                text(job.depth_asked),
+                fine(job.depth_reached),
+                fine(job.cpu_us),
+                target.path.clone(),
+                target.device.clone().unwrap_or_default(),
+                target.direction.clone(),
+                text(target.ios),
+                text(target.bytes),
+                format!("{:.1}", target.iops),
+                format!("{:.1}", target.bandwidth),
+            ];
+            fields.extend(target.times_us.map(fine));
+            fields.push(fine(target.depth_reached));
+            fields.push(text(target.failed));
+            line(&mut out, &fields);
+        }
+    }
+    out
+}
+
 fn latency(row: &LatencyRow) -> Vec<String> {
     let mut fields = vec![
         row.kind.clone(),
@@ -192,8 +226,16 @@ fn latency(row: &LatencyRow) -> Vec<String> {
         text(row.failed),
         text(row.retries),
     ];
-    fields.extend([row.mean_us, row.p50_us, row.p95_us, row.p99_us, row.p999_us, row.max_us].map(number));
+    fields.extend([row.mean_us, row.p50_us, row.p95_us, row.p99_us, row.p999_us, row.max_us].map(fine));
     fields
+}
+
+/// A time or a depth, of which a tenth may be all there is.
+fn fine(value: Option<f64>) -> String {
+    match value {
+        Some(value) if value < 1.0 => format!("{value:.4}"),
+        value => number(value),
+    }
 }
 
 fn text(value: impl Display) -> String {

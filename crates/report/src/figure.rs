@@ -87,11 +87,6 @@ pub(crate) fn users(count: u32) -> String {
     format!("{} virtual user{}", whole(u64::from(count)), if count == 1 { "" } else { "s" })
 }
 
-/// "4 workers".
-pub(crate) fn workers(count: u32) -> String {
-    format!("{} worker{}", whole(u64::from(count)), if count == 1 { "" } else { "s" })
-}
-
 /// Microseconds as milliseconds with three figures.
 pub(crate) fn ms(us: Option<f64>) -> String {
     let Some(us) = us else { return NONE.into() };

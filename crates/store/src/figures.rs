@@ -3,7 +3,7 @@
 
 use kelvin_measure::event::{Arrivals, Event, KindCounts, Part, Per, Role, Series};
 use kelvin_measure::invariant::{Invariant, counts_agree};
-use kelvin_measure::{Histogram, LatencySummary};
+use kelvin_measure::{Histogram, LatencySummary, words};
 
 use crate::error::Result;
 use crate::stored::{LONGEST_SECONDS, StoredRun, StoredSecond};
@@ -21,6 +21,10 @@ pub struct Figures {
     pub all: KindCounts,
     /// Response times of all transaction types; empty in a closed loop.
     pub response: Histogram,
+    /// Whether everything began by a schedule. The series of a run of I/O jobs are those of all its phases, so that they do
+    /// not tell which of them had a rate: the response times of a phase do, and a phase in which a job without a rate runs
+    /// beside one with a rate finds its throughput out.
+    pub open_loop: bool,
     /// The generator's lateness; empty in a closed loop.
     pub lag: Histogram,
     /// Headline transactions committed in the window.
@@ -116,6 +120,7 @@ impl StoredRun {
             kinds: vec![KindCounts::default(); series.len()],
             all: KindCounts::default(),
             response: Histogram::new(),
+            open_loop: false,
             lag: Histogram::new(),
             headline: 0,
             arrivals: None,
@@ -155,7 +160,21 @@ impl StoredRun {
         }
         figures.fill_end(types);
         self.add_arrivals(point, &mut figures);
+        figures.open_loop = self.is_open_loop(point, &figures);
         Ok(figures)
+    }
+
+    fn is_open_loop(&self, point: u32, figures: &Figures) -> bool {
+        let kept = self.info.kinds.iter().any(|s| matches!(s.role, Role::Response { .. } | Role::Lag));
+        if !kept || self.info.workload != words::IO {
+            return kept;
+        }
+        let scheduled = self
+            .events
+            .iter()
+            .any(|(_, e)| matches!(e, Event::Window(w) if w.point == point && w.schedule.is_some()));
+        let answered = figures.response.count();
+        scheduled || answered > 0 && answered >= figures.all.good()
     }
 
     /// Puts the arrivals into their seconds. The last second of a window that cuts it holds all its arrivals.

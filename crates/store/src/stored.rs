@@ -117,6 +117,12 @@ impl StoredRun {
         !self.observed.is_empty() || self.events.iter().any(|(_, event)| matches!(event, Event::Observed(_)))
     }
 
+    /// Whether there is anything beside its counts that findings can be made of: what was seen beside the load, or what I/O
+    /// jobs found their files to be.
+    pub fn has_evidence(&self) -> bool {
+        self.has_observations() || self.storage("facts").is_some()
+    }
+
     /// How the run stands, in words.
     pub fn state(&self) -> &'static str {
         state_words(self.status, self.liveness)

@@ -332,7 +332,7 @@ impl Evidence {
 
     /// Whether it is a run of I/O jobs, of which the findings about databases say nothing.
     pub fn is_io(&self) -> bool {
-        self.context.workload == "io"
+        self.context.workload == kelvin_measure::words::IO
     }
 
     /// What could not be seen.

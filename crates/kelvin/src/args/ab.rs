@@ -83,6 +83,10 @@ pub(crate) struct AbArgs {
     #[arg(long)]
     allow_shell: bool,
 
+    /// Let I/O jobs write to this block device although it is mounted, in use or holds data; may be there several times
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) i_know_it_destroys: Vec<PathBuf>,
+
     /// Print every event and the result as lines of JSON on standard output, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,

@@ -214,9 +214,9 @@ pub(crate) struct ReportArgs {
     #[arg(long, group = "format")]
     pub(crate) json: bool,
     /// One row a second; a row a transaction type with =summary, a statement with =statements; what was seen of
-    /// host and database by the second with =observed
+    /// host and database by the second with =observed; an I/O job on a file or device with =jobs
     #[arg(long, group = "format", value_name = "ROWS", num_args = 0..=1, require_equals = true,
-        default_missing_value = "seconds", value_parser = ["seconds", "summary", "statements", "observed"])]
+        default_missing_value = "seconds", value_parser = ["seconds", "summary", "statements", "observed", "jobs"])]
     pub(crate) csv: Option<String>,
     /// What `kelvin show` prints
     #[arg(long, group = "format")]

@@ -101,6 +101,9 @@ pub(crate) struct StudyRunArgs {
     /// Let the study change settings of a server that is not kelvin's own; they are put back
     #[arg(long)]
     pub(crate) allow_settings: bool,
+    /// Let its I/O jobs write to this block device although it is mounted, in use or holds data; may be there several times
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) i_know_it_destroys: Vec<PathBuf>,
 }
 
 /// `kelvin study list`.

@@ -45,7 +45,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     };
     live.say(&format!("group {group}: {pilot}{} blocks, {runs} runs; {load}{reset}", plan.blocks));
     let words = |progress: &Progress<'_>| told(progress, &plan);
-    let mut bench = StoreBench::new(&store, &mut *live, &stop, None);
+    let mut bench = StoreBench::new(&store, &mut *live, &stop, None).destroying(&args.i_know_it_destroys);
     let ran = ab::run(&plan, &specs, group, &mut bench, &words);
     drop(bench);
     let ended = ended(ran.map(|ran| ran.ended))?;
@@ -292,11 +292,7 @@ fn on_the_way(text: &mut String, plan: &Plan, summary: &Summary) {
         }
     }
     if summary.failed > 0 {
-        say(
-            text,
-            "errors   ",
-            &format!("{} transactions failed for good in runs that count", summary.failed),
-        );
+        say(text, "errors   ", &format!("{} failed for good in runs that count", summary.failed));
     }
     if text.len() > before {
         text.push('\n');

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use kelvin_lab::repeat::{Row, Steady};
-use kelvin_lab::spec::{Beginning, WorkloadName};
+use kelvin_lab::spec::Beginning;
 use kelvin_lab::{Spec, ab, repeat};
 use kelvin_measure::event::Status;
 use kelvin_store::{GroupId, GroupKind, RunId, RunSummary, Store, StoredGroup};
@@ -201,12 +201,6 @@ fn table(listed: &[Listed]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// Whether its runs are of I/O jobs, which have no database that could be reset.
-pub(super) fn is_io(store: &Store, group: &StoredGroup) -> Result<bool> {
-    let Some(first) = store.members(group.id)?.into_iter().next() else { return Ok(false) };
-    Ok(store.runs()?.iter().any(|run| run.id == first.run && run.workload == WorkloadName::Io.as_str()))
 }
 
 /// "run 7: TPROC-C …" of the first run of a group, or that there is none.

@@ -187,11 +187,7 @@ pub(super) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = groups::of_what(store, group)?;
-    let reset = if groups::is_io(store, group)? {
-        "none: files and devices keep what the run before left".to_owned()
-    } else {
-        groups::in_words(&groups::resets(store, group)?, HOW_TO_RESET)
-    };
+    let reset = groups::in_words(&groups::resets(store, group)?, HOW_TO_RESET);
     Ok(format!("\ngroup {}{name}: {what}, {began}\n\n{}", group.id, page(&plan, &summary, &reset)))
 }
 
@@ -229,7 +225,7 @@ fn page(plan: &Plan, summary: &Summary, reset: &str) -> String {
         say("void    ", &format!("{runs} not count; {} may be replaced", plan.replace));
     }
     if summary.failed > 0 {
-        say("errors  ", &format!("{} transactions failed for good in runs that count", summary.failed));
+        say("errors  ", &format!("{} failed for good in runs that count", summary.failed));
     }
     text.push('\n');
     out::wrapped(&mut text, &format!("statistically correct: {}", answer(plan, summary)), 0, 2, 100);

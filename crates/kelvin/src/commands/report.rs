@@ -24,6 +24,7 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
         let csv = match rows.as_str() {
             "summary" => kelvin_report::csv::summary(&report),
             "statements" => kelvin_report::csv::statements(&report),
+            "jobs" => kelvin_report::csv::jobs(&report),
             "observed" => kelvin_report::csv::observed(&report),
             _ => kelvin_report::csv::series(&report),
         };

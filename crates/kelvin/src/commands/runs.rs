@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use kelvin_diagnose::{Evidence, Severity};
 use kelvin_measure::event::Status;
-use kelvin_store::{Liveness, RunId, RunSummary, Store, StoredRun};
+use kelvin_measure::words::{self, Words};
+use kelvin_store::{Liveness, PointSummary, RunId, RunSummary, Store, StoredRun};
 use serde::Serialize;
 
 use crate::args::{Global, RunsArgs};
@@ -77,7 +78,7 @@ fn judge(store: &Store, run: &RunSummary, before: &[RunSummary]) -> Option<Judge
         return None;
     }
     let evidence_of = |id: RunId| {
-        let stored = store.load(id).ok().filter(StoredRun::has_observations)?;
+        let stored = store.load(id).ok().filter(StoredRun::has_evidence)?;
         Evidence::of(&stored).ok()
     };
     let mut evidence = evidence_of(run.id)?;
@@ -100,32 +101,64 @@ fn judge(store: &Store, run: &RunSummary, before: &[RunSummary]) -> Option<Judge
     Some(judged)
 }
 
+/// The words of the runs that are listed, each once, joined.
+fn joined(runs: &[&RunSummary], joint: &str, word: fn(&Words) -> &'static str) -> String {
+    let mut found: Vec<&str> = Vec::new();
+    for run in runs {
+        let word = word(Words::of(&run.workload));
+        if !found.contains(&word) {
+            found.push(word);
+        }
+    }
+    found.join(joint)
+}
+
+/// The phases of a run of I/O jobs that has several: other jobs, so that none stands for the run.
+fn phases(run: &RunSummary) -> &[PointSummary] {
+    if run.workload == words::IO && run.points.len() > 1 { &run.points } else { &[] }
+}
+
 /// The list, for people. The figure is that of the best point.
 fn table(runs: &[RunSummary], judged: &BTreeMap<RunId, Judged>, first: usize) -> String {
     let remarks: Vec<String> = runs.iter().map(|run| remarks(run, judged.get(&run.id))).collect();
     let wide = remarks.iter().map(|text| text.chars().count()).max().unwrap_or(0).max("findings".len());
+    let who = joined(&runs.iter().collect::<Vec<_>>(), "/", |words| words.who.many);
+    let many = who.len().max(5);
     let mut text = format!(
-        "{:>5}  {:<16}  {:<8}  {:>5}  {:>12}  {:<11}  {:<wide$}  {}\n",
-        "run", "started (UTC)", "workload", "users", "figure", "state", "findings", "target"
+        "{:>5}  {:<16}  {:<8}  {who:>many$}  {:>12}  {:<11}  {:<wide$}  {}\n",
+        "run", "started (UTC)", "workload", "figure", "state", "findings", "target"
     );
     for (run, remarks) in runs.iter().zip(remarks) {
-        let (users, figure) = run.best().map_or(("–".into(), "–".into()), |best| {
-            (best.users.to_string(), format!("{} {}", figure(best.rate(run.headline_per)), run.headline))
-        });
+        let shown =
+            |point: &PointSummary| format!("{} {}", figure(point.rate(run.headline_per)), run.headline);
+        let phases = phases(run);
+        let (users, figure) = match run.best() {
+            None => ("–".into(), "–".into()),
+            Some(_) if !phases.is_empty() => (String::new(), format!("{} phases", phases.len())),
+            Some(best) => (best.users.to_string(), shown(best)),
+        };
         let label = run.label.as_ref().map_or(String::new(), |label| format!("  \"{label}\""));
         text.push_str(&format!(
-            "{:>5}  {:<16}  {:<8}  {users:>5}  {figure:>12}  {:<11}  {remarks:<wide$}  {}{label}\n",
+            "{:>5}  {:<16}  {:<8}  {users:>many$}  {figure:>12}  {:<11}  {remarks:<wide$}  {}{label}\n",
             run.id.0,
             run.started.strftime("%Y-%m-%d %H:%M").to_string(),
             run.workload,
             state(run),
             run.target,
         ));
+        for point in phases {
+            let name = format!("phase {}", point.point + 1);
+            let line = format!("{:25}{name:<8}  {:>many$}  {:>12}\n", "", point.users, shown(point));
+            text.push_str(&line);
+        }
     }
     if judged.values().any(|one| !one.void.is_empty()) {
-        text.push_str(
-            "void: the figure is one of something else than the database; kelvin show says of what\n",
-        );
+        let void: Vec<&RunSummary> =
+            runs.iter().filter(|run| judged.get(&run.id).is_some_and(|one| !one.void.is_empty())).collect();
+        let system = joined(&void, " or ", |words| words.system);
+        text.push_str(&format!(
+            "void: the figure is one of something else than {system}; kelvin show says of what\n"
+        ));
     }
     if runs.iter().any(|run| run.squeezed) {
         text.push_str("squeezed: resources were cut while it ran\n");
@@ -206,6 +239,22 @@ mod tests {
             (RunId(4), Judged { red: vec!["fsync-off", "steal"], void: Vec::new() }),
         ]);
         insta::assert_snapshot!("runs", table(&runs, &judged, 1));
+        let phase = |point: u32, per_second: f64| PointSummary {
+            point,
+            users: 2,
+            asked_per_second: None,
+            void: false,
+            overloaded: false,
+            per_minute: per_second * 60.0,
+            per_second,
+            seconds: 10.0,
+        };
+        let mut io = run(5, false);
+        (io.workload, io.headline, io.target) = ("io".into(), "IOPS".into(), "/data/f".into());
+        io.headline_per = kelvin_measure::event::Per::Second;
+        io.points = vec![phase(0, 500.0), phase(1, 217_639.0)];
+        let both = [run(1, false), io];
+        insta::assert_snapshot!("runs_io", table(&both, &BTreeMap::new(), 0));
         let line = serde_json::to_value(Line { run: &runs[3], judged: judged.get(&RunId(4)) }).unwrap();
         assert_eq!((&line["red"][1], &line["squeezed"]), (&"steal".into(), &true.into()));
         let unseen = serde_json::to_value(Line { run: &runs[0], judged: None }).unwrap();

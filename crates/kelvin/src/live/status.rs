@@ -1,14 +1,23 @@
 //! The status line: one second of the load in words. Pure, so that it can be tested to the letter.
 
 use kelvin_measure::event::{Arrivals, Part, Per, Phase, Role, Second, Series};
+use kelvin_measure::words::Words;
 use kelvin_measure::{Histogram, Nanos};
 
-/// The headline of I/O jobs, which have workers and not users.
-const IOPS: &str = "IOPS";
+/// The part of a second below which its pace is noise.
+pub(super) const SLIVER: f64 = 0.2;
+
+impl Default for Status {
+    /// Of a run of which nothing is known yet.
+    fn default() -> Self {
+        Self::of(Words::of(""))
+    }
+}
 
 /// What the line is made of, second by second.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Status {
+    words: &'static Words,
     /// Name of the headline figure.
     headline: String,
     /// The time that it counts over.
@@ -18,8 +27,11 @@ pub(super) struct Status {
     users: u32,
     /// Length of the measured window in seconds; none when it ends by count.
     planned: Option<u64>,
-    measured_seconds: u64,
+    measured_seconds: f64,
     measured: u64,
+    /// When the window opened and, once that is known, how long it was, in seconds.
+    opened: Nanos,
+    length: Option<f64>,
     /// Errors of the point so far.
     errors: u64,
     /// The newest arrivals of an open loop, with the refused ones summed up over the point.
@@ -29,14 +41,39 @@ pub(super) struct Status {
 }
 
 impl Status {
-    pub(super) fn new(headline: &str, per: Per, series: Vec<Series>) -> Self {
-        Self { headline: headline.into(), per, series, ..Self::default() }
+    pub(super) fn new(workload: &str, headline: &str, per: Per, series: Vec<Series>) -> Self {
+        Self { headline: headline.into(), per, series, ..Self::of(Words::of(workload)) }
+    }
+
+    fn of(words: &'static Words) -> Self {
+        Self {
+            words,
+            headline: String::new(),
+            per: Per::default(),
+            series: Vec::new(),
+            users: 0,
+            planned: None,
+            measured_seconds: 0.0,
+            measured: 0,
+            opened: 0,
+            length: None,
+            errors: 0,
+            arrivals: None,
+            printed: None,
+        }
     }
 
     /// A phase began.
-    pub(super) fn phase(&mut self, phase: Phase, users: u32, planned: Option<Nanos>) {
-        if phase == Phase::Connect {
-            *self = Self::new(&self.headline, self.per, std::mem::take(&mut self.series));
+    pub(super) fn phase(&mut self, phase: Phase, at: Nanos, users: u32, planned: Option<Nanos>) {
+        match phase {
+            Phase::Connect => {
+                let (headline, series) =
+                    (std::mem::take(&mut self.headline), std::mem::take(&mut self.series));
+                *self = Self { headline, series, per: self.per, ..Self::of(self.words) };
+            }
+            Phase::Measure => self.opened = at,
+            Phase::Stop => self.length = Some(at.saturating_sub(self.opened) as f64 / 1e9),
+            _ => {}
         }
         self.users = users;
         // The last measured second is complete a moment after the window has closed.
@@ -62,7 +99,7 @@ impl Status {
     /// The line for a second; none for what came after the window, nor for what is added to a second whose
     /// line was printed.
     pub(super) fn second(&mut self, second: &Second, ramp_up: u64) -> Option<String> {
-        let mut now = 0;
+        let (mut now, mut width) = (0, 1.0);
         let (mut service, mut response) = (Histogram::new(), Histogram::new());
         for (series, kind) in self.series.iter().zip(&second.kinds) {
             match series.role {
@@ -78,32 +115,34 @@ impl Status {
             Part::Tail => return None,
             Part::RampUp => ("ramp-up", ramp_up.saturating_add_signed(second.second) + 1, Some(ramp_up)),
             Part::Measured => {
-                self.measured_seconds = self.measured_seconds.max(second.second as u64 + 1);
+                let from = second.second as f64;
+                width = self.length.map_or(1.0, |length| (length - from).clamp(0.0, 1.0));
+                self.measured_seconds = self.measured_seconds.max(from + width);
                 self.measured += now;
-                ("measure", second.second as u64 + 1, self.planned)
+                ("measure", second.second as u64 + u64::from(width >= SLIVER), self.planned)
             }
         };
         if self.printed.is_some_and(|printed| printed >= second.second) {
             return None;
         }
         self.printed = Some(second.second);
-        let (what, latency) =
-            if self.arrivals.is_some() { ("response p95", &response) } else { ("p95", &service) };
+        // Jobs with a rate have response times without arrivals; where only some jobs have one, their times are not all.
+        let open = self.arrivals.is_some() || !response.is_empty() && response.count() >= service.count();
+        let (what, latency) = if open { ("response p95", &response) } else { ("p95", &service) };
         let p95 = latency.percentile(95.0).map_or("–".to_owned(), |nanos| milliseconds(nanos as f64));
-        let who = if self.headline == IOPS { "worker" } else { "user" };
-        let users = if self.users == 1 { format!("1 {who}") } else { format!("{} {who}s", self.users) };
+        let users = format!("{} {}", self.users, self.words.who.of(self.users.into()));
         let errors =
             if self.errors == 1 { "1 error".into() } else { format!("{} errors", grouped(self.errors)) };
-        let pace =
-            |count: u64, seconds: u64| grouped((count as f64 * self.per.seconds() / seconds as f64) as u64);
+        let pace = |count: u64, seconds: f64| grouped((count as f64 * self.per.seconds() / seconds) as u64);
         let mean = match (second.part, self.measured_seconds) {
-            (Part::Measured, seconds @ 1..) => pace(self.measured, seconds),
+            (Part::Measured, seconds) if seconds > 0.0 => pace(self.measured, seconds),
             _ => "–".into(),
         };
+        let now = if width >= SLIVER { pace(now, width) } else { "–".into() };
         let clock = total.map_or(format!("{at} s"), |total| format!("{} s left", total.saturating_sub(at)));
         Some(format!(
             "{name} {clock} · {} {} now {mean} mean · {what} {p95}{} · {errors} · {users}",
-            pace(now, 1),
+            now,
             self.headline,
             self.arrivals.as_ref().map_or_else(String::new, queue),
         ))
@@ -117,9 +156,12 @@ fn queue(arrivals: &Arrivals) -> String {
     format!(" · {} due, {} waiting{refused}", grouped(arrivals.due), grouped(arrivals.waiting.unwrap_or(0)))
 }
 
-/// A latency in milliseconds with a precision that fits its size.
+/// A latency in milliseconds with a precision that fits its size; a short one, as of an I/O, in microseconds.
 pub(super) fn milliseconds(nanos: f64) -> String {
     let ms = nanos / 1e6;
+    if (1e-9..0.1).contains(&ms) {
+        return format!("{:.1} µs", ms * 1e3);
+    }
     let decimals = if ms < 1.0 {
         3
     } else if ms < 100.0 {
@@ -159,11 +201,12 @@ mod tests {
 
     #[test]
     fn the_line_says_where_we_are_and_what_it_is() {
-        let mut status = Status::new("NOPM", Per::Minute, vec![Series::transaction("New-Order", true)]);
-        status.phase(Phase::RampUp, 4, Some(5_000_000_000));
+        let mut status =
+            Status::new("tproc-c", "NOPM", Per::Minute, vec![Series::transaction("New-Order", true)]);
+        status.phase(Phase::RampUp, 0, 4, Some(5_000_000_000));
         let line = status.second(&second(-5, Part::RampUp, 100), 5).unwrap();
         assert_eq!(line, "ramp-up 4 s left · 6,000 NOPM now – mean · p95 – · 0 errors · 4 users");
-        status.phase(Phase::Measure, 4, Some(20_000_000_000));
+        status.phase(Phase::Measure, 5_000_000_000, 4, Some(20_000_000_000));
         status.second(&second(0, Part::Measured, 1000), 5);
         status.errors(3);
         let line = status.second(&second(1, Part::Measured, 500), 5).unwrap();
@@ -177,8 +220,9 @@ mod tests {
     #[test]
     fn an_open_loop_counts_a_transaction_once_and_shows_its_queue() {
         let response = Series { role: Role::Response { of: 0 }, ..Series::transaction("response", false) };
-        let mut status = Status::new("tps", Per::Second, vec![Series::transaction("a", true), response]);
-        status.phase(Phase::Measure, 1, None);
+        let mut status =
+            Status::new("pgbench", "tps", Per::Second, vec![Series::transaction("a", true), response]);
+        status.phase(Phase::Measure, 0, 1, None);
         let mut both = second(0, Part::Measured, 400);
         let mut slow = both.kinds[0].clone();
         slow.latency.clear();
@@ -194,7 +238,19 @@ mod tests {
     }
 
     #[test]
+    fn a_last_sliver_is_no_whole_second() {
+        let mut status = Status::new("io", "IOPS", Per::Second, vec![Series::transaction("read", true)]);
+        status.phase(Phase::Measure, 5_000_000_000, 2, Some(1_000_000_000));
+        status.second(&second(0, Part::Measured, 1000), 0);
+        status.phase(Phase::Stop, 6_001_000_000, 2, None);
+        let line = status.second(&second(1, Part::Measured, 1), 0).unwrap();
+        assert_eq!(line, "measure 0 s left · – IOPS now 1,000 mean · p95 – · 0 errors · 2 workers");
+    }
+
+    #[test]
     fn numbers_are_grouped() {
+        let times = [61_200.0, 100_000.0, 1_490_000.0, 250e6].map(milliseconds);
+        assert_eq!(times, ["61.2 µs", "0.100 ms", "1.49 ms", "250 ms"]);
         assert_eq!((grouped(0), grouped(999), grouped(1000), grouped(1_234_567)).3, "1,234,567");
     }
 }

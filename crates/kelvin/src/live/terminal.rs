@@ -78,14 +78,14 @@ impl Terminal {
 
 impl Live for Terminal {
     fn begin(&mut self, _id: RunId, info: &NewRun, spec: &Spec) {
-        self.status = Status::new(&info.headline, info.headline_per, info.kinds.clone());
+        self.status = Status::new(&info.workload, &info.headline, info.headline_per, info.kinds.clone());
         self.ramp_up = spec.load.ramp_up.nanos().div_ceil(1_000_000_000);
     }
 
     fn event(&mut self, event: &Event) {
         match event {
-            Event::Phase { phase, users, planned, .. } => {
-                self.status.phase(*phase, *users, *planned);
+            Event::Phase { phase, at, users, planned, .. } => {
+                self.status.phase(*phase, *at, *users, *planned);
                 if matches!(phase, Phase::CheckBefore | Phase::CheckAfter) {
                     self.what.clear();
                     self.line("checking the consistency conditions".into());

@@ -12,8 +12,19 @@ use super::{Plan, Treatment};
 use crate::repeat::{Named, Row, half_width, named};
 
 /// Figures beside the judged one. Which of CPU figures is known depends on where the database runs.
-const BESIDE: [&str; 9] =
-    ["nopm", "tps", "p50", "p95", "p99", "server-cpu", "cpu", "server-instructions", "wal"];
+const BESIDE: [&str; 11] = [
+    "nopm",
+    "tps",
+    "iops",
+    "bandwidth",
+    "p50",
+    "p95",
+    "p99",
+    "server-cpu",
+    "cpu",
+    "server-instructions",
+    "wal",
+];
 
 /// What a comparison came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]

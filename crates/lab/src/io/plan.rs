@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kelvin_measure::event::{Role, Series};
-use kelvin_storage::job::{Job, Jobs};
+use kelvin_storage::job::{Job, Jobs, RateProcess};
 use kelvin_storage::{Direction, PerDirection, Target, TargetKind};
 
 /// Devices above which series are by direction only.
@@ -71,9 +71,17 @@ pub(crate) fn planned(jobs: &Jobs) -> Option<Duration> {
     (0..=last).map(one).sum()
 }
 
-/// Whether a rate, or the times of a trace, decide when I/Os begin.
+/// Whether a rate, or the times of a trace, decide when I/Os begin, in every direction of every job: where some find
+/// their throughput out, the whole does.
 pub(crate) fn is_open_loop(jobs: &Jobs) -> bool {
-    jobs.jobs.iter().any(Job::is_open_loop)
+    let is_open = |job: &Job| {
+        let limited = |direction: &Direction| {
+            job.rate.bytes[*direction].is_some() || job.rate.iops[*direction].is_some()
+        };
+        let in_every_direction = || Direction::ALL.iter().filter(|one| job.does(**one)).all(limited);
+        job.is_open_loop() && (job.replay.is_some() || in_every_direction())
+    };
+    !jobs.jobs.is_empty() && jobs.jobs.iter().all(is_open)
 }
 
 /// I/Os a second that a job asks for in each direction, all its clones together; none where nothing is asked, or the
@@ -99,12 +107,21 @@ pub(crate) fn asked_of(jobs: &Jobs, point: u32) -> Option<f64> {
     let of_point = jobs.jobs.iter().zip(points(jobs)).filter(|(_, of)| *of == point);
     let mut sum = 0.0;
     for (job, _) in of_point {
+        if !job.rate.limits() {
+            return None;
+        }
         let asked = asked(job);
         for direction in Direction::ALL.into_iter().filter(|direction| job.pattern.has(*direction)) {
             sum += asked[direction]?;
         }
     }
     Some(sum)
+}
+
+/// Whether the gaps of a point's I/Os are random.
+pub(crate) fn is_random(jobs: &Jobs, point: u32) -> bool {
+    let mut of_point = jobs.jobs.iter().zip(points(jobs)).filter(|(_, of)| *of == point);
+    of_point.any(|(job, _)| job.rate.process == RateProcess::Poisson)
 }
 
 /// The word by which a target's series are told: its device, or the file where there is none.

@@ -9,7 +9,7 @@ use kelvin_measure::storage::{JobLine, TargetLine};
 use kelvin_measure::{Clock, Nanos, Stop};
 use kelvin_storage::control::{self, Prepared, RunOptions};
 use kelvin_storage::event::{IoEvent, State, Watcher};
-use kelvin_storage::job::{Job, Jobs, RateProcess};
+use kelvin_storage::job::{Job, Jobs};
 use kelvin_storage::output::{self, OutputOptions};
 use kelvin_storage::probe::{self, Facts};
 use kelvin_storage::result::{Outcome, WorkerOutcome};
@@ -110,12 +110,9 @@ impl IoRun {
 
     /// Sentences that belong to the result: what each job does, and how its file was read.
     pub fn notes(&self) -> Vec<String> {
-        let how = self
-            .jobs
-            .jobs
-            .iter()
-            .enumerate()
-            .map(|(index, job)| format!("job {}: {}", job.name, words::how(job, self.targets_of(index))));
+        let how = self.jobs.jobs.iter().enumerate().map(|(index, job)| {
+            kelvin_measure::storage::words(&job.name, &words::how(job, self.targets_of(index)))
+        });
         how.chain(self.jobs.notes.iter().chain(self.prepared.notes()).cloned()).collect()
     }
 
@@ -358,15 +355,12 @@ fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed:
 
 /// What became of the rate that was asked for.
 fn schedule(jobs: &Jobs, point: u32, workers: &[(&WorkerOutcome, u32)], ios: u64) -> Option<Schedule> {
-    if !plan::is_open_loop(jobs) {
-        return None;
-    }
     let rate = plan::asked_of(jobs, point)?;
     let clones: u32 = workers.len() as u32;
     // Each worker was to keep its share for as long as it ran.
     let seconds: f64 = workers.iter().map(|(worker, _)| worker.measured as f64 / 1e9).sum();
     let due = rate * seconds / f64::from(clones.max(1));
-    let random = jobs.jobs.iter().any(|job| job.rate.process == RateProcess::Poisson);
+    let random = plan::is_random(jobs, point);
     // Random gaps leave the count as uncertain as its root; even ones at most what is under way.
     let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
     let uncertain = if random { 4.0 * due.sqrt() } else { f64::from(depth + clones) };

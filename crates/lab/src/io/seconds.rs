@@ -114,10 +114,11 @@ impl Seconds {
     /// Everything that is left, when no more ticks of a point come.
     pub(crate) fn end(&mut self, point: u32) -> Vec<Event> {
         let mut events = self.open(point);
-        events.extend(self.complete(point, Nanos::MAX));
+        // Whoever looks on learns how long the last second is before it comes.
         if let Some((_, close)) = self.sums(point).window {
             events.push(Event::Phase { point, phase: Phase::Stop, at: close, users: 0, planned: None });
         }
+        events.extend(self.complete(point, Nanos::MAX));
         events
     }
 

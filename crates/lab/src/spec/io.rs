@@ -99,6 +99,11 @@ impl IoOptions {
         plan::planned(&self.jobs(1).ok()?)
     }
 
+    /// How many phases its stonewalls make.
+    pub fn phases(&self) -> u32 {
+        self.jobs(1).ok().and_then(|jobs| plan::points(&jobs).last().copied()).map_or(1, |last| last + 1)
+    }
+
     /// Whether a rate decides when I/Os begin.
     pub fn is_open_loop(&self) -> bool {
         self.jobs(1).is_ok_and(|jobs| plan::is_open_loop(&jobs))

@@ -78,7 +78,7 @@ impl Beginning {
             }
             Self::Made => "none is needed: each run makes its data anew, in a temporary file".into(),
             Self::Files => {
-                "none: each run uses the job's files as they are, and lays out what is missing".into()
+                "none: each run finds files and devices as the one before left them, and lays out what is missing".into()
             }
             Self::Reset(how) => format!("{how}: every run begins from the same data"),
         }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DesignKind, Study};
 use crate::conditions::Cell;
+use crate::spec::WorkloadName;
 
 /// Its own domain among the seeded streams: the order of the runs has nothing to do with what a run draws.
 const ORDER: u64 = 0x0073_7475_6479;
@@ -60,6 +61,8 @@ pub struct Estimate {
 
 /// Seconds beside ramp-up and window until runs tell: opening, reset, a look at the data, storing.
 const ALLOWANCE: f64 = 15.0;
+/// The same of I/O jobs, which open no database.
+const IO_ALLOWANCE: f64 = 1.0;
 /// Seconds of a window whose length nobody knows, because it ends by count.
 const BY_COUNT: f64 = 60.0;
 
@@ -141,7 +144,12 @@ impl Estimate {
             return Self { run_seconds, measured: true };
         }
         let window = study.run.planned().map_or(BY_COUNT, |planned| planned.as_secs_f64());
-        Self { run_seconds: window + ALLOWANCE, measured: false }
+        Self { run_seconds: window + Self::allowance(study), measured: false }
+    }
+
+    /// Seconds that a run is taken to last beside its load until runs tell.
+    pub fn allowance(study: &Study) -> f64 {
+        if study.run.workload == WorkloadName::Io { IO_ALLOWANCE } else { ALLOWANCE }
     }
 
     /// Seconds of so many runs.

@@ -128,7 +128,11 @@ const PICKS: [(&str, Pick); 4] =
     [("mean", |r| r.mean_us), ("p50", |r| r.p50_us), ("p95", |r| r.p95_us), ("p99", |r| r.p99_us)];
 
 /// The figures of the table, the judged one first, and every key figure.
-pub(super) fn figures(report: &Report, points: &Matched<'_>) -> (Vec<ComparedFigure>, Vec<ComparedFigure>) {
+pub(super) fn figures(
+    report: &Report,
+    open_loop: bool,
+    points: &Matched<'_>,
+) -> (Vec<ComparedFigure>, Vec<ComparedFigure>) {
     let per = report.headline_per;
     let unit = match per {
         Per::Minute => "per minute",
@@ -139,23 +143,26 @@ pub(super) fn figures(report: &Report, points: &Matched<'_>) -> (Vec<ComparedFig
     let mut add = |name: &str, unit: &str, better, value: &dyn Fn(&PointReport) -> Option<f64>| {
         figures.push(figure(&name.to_lowercase(), name, unit, better, points, |p| value(p.figures)));
     };
-    if report.open_loop {
-        add(RESPONSE, "us", lower, &|p| p.response_all.as_ref()?.p99_us);
+    // A completion of a microsecond would be 0.001 ms.
+    let time = if report.is_io() { "µs" } else { "us" };
+    if open_loop {
+        add(RESPONSE, time, lower, &|p| p.response_all.as_ref()?.p99_us);
     }
     add(&report.headline, unit, higher, &|p| p.headline(per));
     if report.has_total() {
         add(report.total_name(), unit, higher, &|p| p.transactions(per));
     }
     let first = points.a.first().map(|p| p.figures);
-    let kinds: &[LatencyRow] = first.map_or(&[], |p| if report.open_loop { &p.response } else { &p.latency });
-    for (kind, row) in kinds.iter().enumerate() {
+    let kinds: &[LatencyRow] = first.map_or(&[], |p| if open_loop { &p.response } else { &p.latency });
+    for row in kinds {
         for (percentile, pick) in PICKS {
-            let (name, rows): (_, Rows) = if report.open_loop {
+            let (name, rows): (_, Rows) = if open_loop {
                 (format!("{} response {percentile}", row.kind), |p| &p.response)
             } else {
                 (format!("{} {percentile}", row.kind), |p| &p.latency)
             };
-            add(&name, "us", lower, &move |p| rows(p).get(kind).and_then(pick));
+            // By name: a phase of I/O jobs has the rows of its own directions and devices.
+            add(&name, time, lower, &move |p| pick(rows(p).iter().find(|r| r.kind == row.kind)?));
         }
     }
     let mut key: Vec<ComparedFigure> = Vec::new();

@@ -5,7 +5,7 @@ use minijinja::{Environment, context};
 
 use super::text::{factor, shown, titled};
 use super::{ComparedPoint, Comparison, Difference, list, share};
-use crate::html::escaped;
+use crate::html::{code, escaped};
 use crate::{Result, Severity};
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -17,6 +17,7 @@ const TEMPLATE: &str = include_str!("page.html");
 pub fn render(comparison: &Comparison) -> Result<String> {
     let mut environment = Environment::new();
     environment.add_template("page.html", TEMPLATE)?;
+    environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     let points: Vec<_> = comparison
         .points
         .iter()

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{PointReport, Report};
 
 /// What a point was put under: users, the rate asked for in thousandths of a transaction per second so that it can
-/// be a key, and which of the run's points with both it is. The two legs of a mirrored ramp ask for the same and
+/// be a key, and which of the run's points with both it is. Of I/O jobs it is the phase alone: how many workers it has is
+/// what its jobs say. The two legs of a mirrored ramp ask for the same and
 /// may get something else: the second time the system remembers what it went through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Load {
@@ -27,6 +28,9 @@ impl Load {
 pub(super) fn loads(report: &Report, by_users: bool) -> Vec<Load> {
     let mut seen: BTreeMap<(Option<u32>, Option<u64>), u32> = BTreeMap::new();
     let load = |p: &PointReport| {
+        if let Some(phase) = p.phase() {
+            return Load { users: None, rate: None, nth: phase };
+        }
         let rate = p.asked_per_second().map(|asked| (asked * 1e3).round() as u64);
         let users = (by_users || rate.is_none()).then_some(p.users);
         let nth = seen.entry((users, rate)).or_default();

@@ -15,6 +15,7 @@ mod side;
 mod text;
 
 use kelvin_diagnose::Evidence;
+use kelvin_measure::words::Words;
 use kelvin_stats::compare::Verdict as Answer;
 use serde::Serialize;
 
@@ -69,6 +70,12 @@ pub struct Comparison {
 pub struct ComparedPoint {
     /// Virtual users of A and of B.
     pub users: (u32, u32),
+    /// Which phase of the I/O jobs it is, from 1; none where the runs have only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<u32>,
+    /// What users and their work are called.
+    #[serde(skip)]
+    pub(crate) called: &'static Words,
     /// Transactions per second that an open loop asked for, of A and of B.
     pub asked_per_second: (Option<f64>, Option<f64>),
     /// Which of the points of a run with these users and this rate it is, from 1; none where there is only one.
@@ -145,6 +152,14 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
     warnings.extend(a.runs.iter().chain(&b.runs).filter_map(|run| own::void(run)));
     let mut points: Vec<ComparedPoint> = Vec::new();
     for pair in &pairs.of {
+        if let Some(unlike) = unlike(&of(a, pairs.by_users, pair.0), &of(b, pairs.by_users, pair.1)) {
+            // One phase of several may have a rate on one side.
+            if pairs.of.len() == 1 {
+                return Err(Error::Compare(unlike));
+            }
+            warnings.push(format!("{} {} is left out: {unlike}", first.words().point.one, pair.0.nth));
+            continue;
+        }
         let (point, told) = compared(first, a, b, &pairs, *pair, noise);
         points.push(point);
         warnings.extend(told.filter(|told| !warnings.contains(told)));
@@ -153,10 +168,17 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
     points.retain(|p| p.figures.iter().any(|f| f.name == first.headline && f.ratio.is_some()));
     if points.is_empty() && common {
         let name = &first.headline;
-        return Err(Error::Compare(format!("{name} has no ratio: on one side no transaction committed")));
+        let none = if first.is_io() { "no I/O was done" } else { "no transaction committed" };
+        return Err(Error::Compare(format!("{name} has no ratio: on one side {none}")));
     }
     if points.is_empty() {
-        let what = if first.open_loop { "rate" } else { "number of users" };
+        let what = if first.is_io() {
+            "phase with a figure of the same kind"
+        } else if first.open_loop {
+            "rate"
+        } else {
+            "number of users"
+        };
         return Err(Error::Compare(format!("no {what} was measured on both sides")));
     }
     let facts = |side: &[&Report]| side.iter().map(|r| differences::of_report(r)).collect::<Vec<_>>();
@@ -202,14 +224,25 @@ fn comparable<'a>(a: &[&'a Report], b: &[&Report]) -> Result<&'a Report> {
             first_a.run, first_a.workload, other.run, other.workload
         )));
     }
-    if let Some(other) = a.iter().chain(b).find(|r| r.open_loop != first_a.open_loop) {
-        return Err(Error::Compare(format!(
-            "one of the runs {} and {} is an open loop and the other a closed one: the throughput of the one was \
-             asked for, that of the other found out",
-            first_a.run, other.run
-        )));
+    // Phases of I/O jobs are open or closed loops each for itself.
+    if let Some(other) = a.iter().chain(b).find(|r| !r.is_io() && r.open_loop != first_a.open_loop) {
+        return Err(Error::Compare(loops(first_a.run, other.run)));
     }
     Ok(first_a)
+}
+
+fn loops(one: i64, other: i64) -> String {
+    format!(
+        "one of the runs {one} and {other} is an open loop and the other a closed one: the throughput of the one was asked \
+         for, that of the other found out"
+    )
+}
+
+/// Why points of a load cannot be set against each other.
+fn unlike(a: &[Point<'_>], b: &[Point<'_>]) -> Option<String> {
+    let first = a.first()?;
+    let other = a.iter().chain(b).find(|p| p.figures.open_loop != first.figures.open_loop)?;
+    Some(loops(first.run, other.run))
 }
 
 fn compared(
@@ -223,7 +256,8 @@ fn compared(
     let points: Matched<'_> = figures::matched(of(a, pairs.by_users, pair.0), of(b, pairs.by_users, pair.1));
     let all = || a.runs.iter().chain(&b.runs).map(|run| &run.report);
     let repeated = all().flat_map(|r| loads(r, pairs.by_users)).any(|load| load.repeats(pair.0));
-    let (figures, key) = figures::figures(first, &points);
+    let open_loop = points.a.first().is_some_and(|p| p.figures.open_loop);
+    let (figures, key) = figures::figures(first, open_loop, &points);
     let runs = (points.a.len(), points.b.len());
     let (verdict, words) = match figures.first() {
         Some(judged) => figures::judge(judged, noise, runs),
@@ -240,15 +274,19 @@ fn compared(
         side.first().map_or((0, None), |p: &Point<'_>| (p.figures.users, p.figures.asked_per_second()))
     };
     let ((users_a, asked_a), (users_b, asked_b)) = (of_first(&points.a), of_first(&points.b));
+    let several = all().any(|report| report.points.len() > 1);
+    let phase = points.a.first().and_then(|p| p.figures.phase()).filter(|_| several);
     let compared = ComparedPoint {
         users: (users_a, users_b),
+        phase,
+        called: first.words(),
         asked_per_second: (asked_a, asked_b),
-        occurrence: repeated.then_some(pair.0.nth),
+        occurrence: (repeated && !first.is_io()).then_some(pair.0.nth),
         runs,
         paired: points.paired,
         figures,
         key,
-        within_run_percent: within.filter(|_| !first.open_loop),
+        within_run_percent: within.filter(|_| !open_loop),
         verdict,
         words,
     };

@@ -163,7 +163,7 @@ impl Page {
 pub(super) fn titled(figure: &ComparedFigure) -> String {
     match figure.unit.as_str() {
         "us" => format!("{} ms", figure.name),
-        "µs" | "bytes" => short(figure),
+        "µs" | "bytes" | "MiB/s" => short(figure),
         _ => figure.name.clone(),
     }
 }
@@ -197,12 +197,16 @@ pub(super) fn shown(figure: &ComparedFigure, value: Option<f64>) -> String {
 
 /// What a point was put under.
 pub(super) fn load(point: &ComparedPoint) -> String {
+    let who = point.called.who;
     let load = match (point.asked_per_second, point.users) {
         ((Some(a), Some(b)), _) if a == b => format!("{}/s asked", rate(Some(a))),
         ((Some(a), Some(b)), _) => format!("{}/s in A, {}/s in B", rate(Some(a)), rate(Some(b))),
-        (_, (1, 1)) => "1 user".into(),
-        (_, (a, b)) if a == b => format!("{a} users"),
-        (_, (a, b)) => format!("{a} user{} in A, {b} in B", if a == 1 { "" } else { "s" }),
+        (_, (a, b)) if a == b => format!("{a} {}", who.of(a.into())),
+        (_, (a, b)) => format!("{a} {} in A, {b} in B", who.of(a.into())),
+    };
+    let load = match point.phase {
+        Some(phase) => format!("{} {phase}: {load}", point.called.point.one),
+        None => load,
     };
     point.occurrence.map_or(load.clone(), |n| format!("{load}, {}", ordinal(n)))
 }

@@ -13,16 +13,19 @@ use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 use serde::Serialize;
 
-use crate::figure::{bounds, coefficient, ms, percent, rate, seconds, users, whole};
+use crate::figure::{NONE, bounds, coefficient, ms, percent, rate, seconds, significant, whole};
 use observed::SeenCharts;
 
 use crate::text::{
-    CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, UNANSWERED, change, elasticity_interval, explained,
-    footnotes, generator, grouped, highest, how, interval, peak, squeezed, when,
+    SERVER_STATISTICS, TOO_SHORT, change, elasticity_interval, explained, footnotes, generator, grouped,
+    highest, how, interval, loop_words, peak, squeezed, times_of, two_times, unanswered, when,
 };
 use crate::{OpenSecond, Outcome, PointReport, Report, Result, SecondReport, Severity};
 
 const TEMPLATE: &str = include_str!("page.html");
+/// What the page of I/O jobs has instead of the table of users or rates, and beside each point.
+const IO_PARTS: [(&str, &str); 2] =
+    [("io_phases.html", include_str!("io_phases.html")), ("io_jobs.html", include_str!("io_jobs.html"))];
 pub(crate) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const UPLOT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
@@ -73,7 +76,10 @@ pub fn render(report: &Report) -> Result<String> {
     environment.add_filter("percent", |v: Option<f64>| percent(v));
     environment.add_filter("whole", |v: u64| whole(v));
     environment.add_filter("cores", |v: Option<f64>| crate::figure::decimal(v));
-    environment.add_filter("users", |v: u32| users(v));
+    let io = report.is_io();
+    environment.add_filter("time", move |v: Option<f64>| if io { figure(v) } else { ms(v) });
+    environment.add_filter("figure", figure);
+    environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.add_filter("seconds", |v: f64| seconds(v));
     environment.add_filter("decimal", |v: f64| format!("{v:.1}"));
     environment.add_filter("capitalize_first", |text: String| {
@@ -83,12 +89,16 @@ pub fn render(report: &Report) -> Result<String> {
             .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect::<String>())
     });
     environment.add_template("page.html", TEMPLATE)?;
+    for (name, part) in IO_PARTS {
+        environment.add_template(name, part)?;
+    }
     environment.add_filter("ms_of_ms", |v: Option<f64>| ms(v.map(|v| v * 1e3)));
     environment.add_filter("two", |v: Option<f64>| crate::figure::decimal(v));
-    environment.add_filter("significant", |v: f64| crate::figure::significant(v));
+    environment.add_filter("significant", significant);
     environment.add_filter("amount", |v: f64| crate::figure::amount(v));
     environment.add_filter("class_colour", |class: String| observed::class_colour(&class));
-    let charts: Vec<Charts> = report.points.iter().map(|p| charts(report, p)).collect();
+    let (words, unit) = (report.words(), TimeUnit::of(report));
+    let charts: Vec<Charts> = report.points.iter().map(|p| charts(report, p, unit)).collect();
     let mut facts = BTreeMap::new();
     crate::model::flatten("", &report.environment, &mut facts);
     let audits: Vec<Vec<String>> =
@@ -99,6 +109,7 @@ pub fn render(report: &Report) -> Result<String> {
     let per = report.headline_per;
     let data = serde_json::json!({
         "headline": report.headline, "total": report.total_name(), "per": per.word(), "points": charts,
+        "words": words, "unit": unit.name,
     });
     // Of every point: headline, all transactions, and those by the server, in the headline's unit.
     let paces: Vec<_> = report
@@ -140,17 +151,26 @@ pub fn render(report: &Report) -> Result<String> {
         .iter()
         .map(|p| p.observed.iter().flat_map(|o| &o.occurrences).map(|o| (o.words(), when(o))).collect())
         .collect();
-    let generators: Vec<String> = report.points.iter().map(|p| generator(&p.generator).join("; ")).collect();
+    let generators: Vec<String> =
+        report.points.iter().map(|p| generator(&p.generator, words).join("; ")).collect();
     let footnotes: Vec<[Vec<String>; 2]> = report
         .points
         .iter()
-        .map(|p| [footnotes(p.response.iter().chain(&p.response_all)), footnotes(p.latency.iter())])
+        .map(|p| {
+            [footnotes(p.response.iter().chain(&p.response_all), words), footnotes(p.latency.iter(), words)]
+        })
         .collect();
+    let drawn: Vec<bool> = charts.iter().map(|chart| chart.t.len() > 1).collect();
     let names: Vec<String> = report.points.iter().map(PointReport::name).collect();
     let page = environment.get_template("page.html")?.render(context! {
         report => Value::from(Serde(report)),
         name => report.workload_name(),
-        who => if report.is_io() { "workers" } else { "virtual users" },
+        words => Value::from(Serde(words)),
+        unit => unit.name,
+        io => io.then(|| of_io(report)),
+        users => report.points.iter().map(PointReport::users).collect::<Vec<_>>(),
+        drawn => drawn,
+        first_closed => report.points.iter().position(|p| !p.open_loop),
         best => Value::from(Serde(report.best())),
         started => report.started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         audits,
@@ -172,11 +192,10 @@ pub fn render(report: &Report) -> Result<String> {
         too_short => report.points.iter().map(PointReport::too_short).collect::<Vec<_>>(),
         too_short_words => TOO_SHORT,
         server_statistics => SERVER_STATISTICS,
-        unanswered => report.points.iter().any(|p| p.seen().missing.unanswered).then_some(UNANSWERED),
-        closed_loop => CLOSED_LOOP,
-        two_times => TWO_TIMES,
-        throughput => svg(curves::throughput(report)),
-        response => svg(curves::response(report)),
+        unanswered => report.points.iter().any(|p| p.seen().missing.unanswered).then(|| unanswered(words)),
+        two_times => two_times(words),
+        throughput => svg(if io { String::new() } else { curves::throughput(report) }),
+        response => svg(if io { String::new() } else { curves::response(report) }),
         scalability => svg(curves::scalability(report)),
         law => report.scalability.as_ref().map(|fit| {
             let row = |name: &str, e, words: &str| [name.to_owned(), coefficient(value(e)), interval(e), words.to_owned()];
@@ -200,6 +219,57 @@ pub fn render(report: &Report) -> Result<String> {
     Ok(page)
 }
 
+/// What the page of I/O jobs has of its own, one of `points` for each point.
+fn of_io(report: &Report) -> Value {
+    let point = |p: &PointReport| {
+        let names: Vec<String> = report.jobs_of(p).map(|job| job.job.clone()).collect();
+        context! { names, mebibytes => report.mebibytes_of(p), loop => loop_words(p) }
+    };
+    context! { times => times_of(report), points => report.points.iter().map(point).collect::<Vec<_>>() }
+}
+
+/// A figure of any size, or a dash.
+fn figure(value: Option<f64>) -> String {
+    value.map_or_else(|| NONE.into(), significant)
+}
+
+/// What stands between backticks as code.
+pub(crate) fn code(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // One without a partner is a character as any other.
+    let pairs = (parts.len() - 1) / 2 * 2;
+    let mut page = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        if index > 0 {
+            page.push_str(match index % 2 {
+                _ if index > pairs => "`",
+                1 => "<code>",
+                _ => "</code>",
+            });
+        }
+        page.push_str(&escaped(part));
+    }
+    page
+}
+
+/// What times are drawn in: an I/O that takes a microsecond would be 0.00 ms.
+#[derive(Clone, Copy)]
+struct TimeUnit {
+    name: &'static str,
+    us: f64,
+}
+
+impl TimeUnit {
+    fn of(report: &Report) -> Self {
+        if report.is_io() { Self { name: "µs", us: 1.0 } } else { Self { name: "ms", us: 1e3 } }
+    }
+
+    /// Microseconds in this unit, with two decimals.
+    fn rounded(self, us: f64) -> f64 {
+        (us / self.us * 100.0).round() / 100.0
+    }
+}
+
 /// JSON that can stand in a script element: no `<` can end it or open a comment.
 fn in_script(json: &str) -> Value {
     Value::from_safe_string(
@@ -215,25 +285,25 @@ fn value(estimate: &kelvin_measure::event::Estimate) -> f64 {
     estimate.value
 }
 
-fn charts(report: &Report, point: &PointReport) -> Charts {
+fn charts(report: &Report, point: &PointReport, unit: TimeUnit) -> Charts {
     // The tail is in no figure and its first second would double the window's last.
     let rows: Vec<_> = point.seconds.iter().filter(|s| s.part != Part::Tail).collect();
     let per = report.headline_per;
     let latency = |pick: fn(&SecondReport) -> Option<f64>, response: fn(&OpenSecond) -> Option<f64>| {
         let us = |s: &SecondReport| s.open.as_ref().map_or_else(|| pick(s), response);
-        rows.iter().map(|s| milliseconds(us(s))).collect()
+        rows.iter().map(|s| us(s).map(|us| unit.rounded(us))).collect()
     };
     // The pace of a sliver of a second is noise.
     let pace = |pick: &dyn Fn(&SecondReport) -> Option<f64>| -> Vec<Option<f64>> {
         rows.iter().map(|s| pick(s).filter(|_| s.width > 0.2).map(|v| (v * 10.0).round() / 10.0)).collect()
     };
     let due = |s: &SecondReport| Some(s.open?.due? as f64 * per.seconds() / s.width);
-    let open = report.open_loop.then(|| OpenCharts {
+    let open = point.open_loop.then(|| OpenCharts {
         due: pace(&due),
         refused: rows.iter().map(|s| s.open?.refused).collect(),
         waiting: rows.iter().map(|s| s.open?.waiting).collect(),
-        service_p99: rows.iter().map(|s| milliseconds(s.p99_us)).collect(),
-        lag_max: rows.iter().map(|s| milliseconds(s.open?.lag_max_us)).collect(),
+        service_p99: rows.iter().map(|s| s.p99_us.map(|us| unit.rounded(us))).collect(),
+        lag_max: rows.iter().map(|s| Some(unit.rounded(s.open?.lag_max_us?))).collect(),
     });
     let mut marks: Vec<(f64, &'static str, String)> = vec![(0.0, "phase", "measured window opens".into())];
     if point.closed {
@@ -269,13 +339,21 @@ fn charts(report: &Report, point: &PointReport) -> Charts {
             .distributions
             .iter()
             .map(|d| {
-                let round = |(p, us): &(f64, f64)| ((p * 1e4).round() / 1e4, (us / 10.0).round() / 100.0);
+                let round = |(p, us): &(f64, f64)| ((p * 1e4).round() / 1e4, unit.rounded(*us));
                 (d.kind.clone(), d.points.iter().map(round).collect())
             })
             .collect(),
     }
 }
 
-fn milliseconds(us: Option<f64>) -> Option<f64> {
-    us.map(|us| (us / 10.0).round() / 100.0)
+#[cfg(test)]
+mod tests {
+    use super::code;
+
+    #[test]
+    fn what_stands_between_backticks_is_code_and_nothing_else_gets_into_the_page() {
+        assert_eq!(code("`direct=1`, or `a<b`"), "<code>direct=1</code>, or <code>a&lt;b</code>");
+        assert_eq!(code("one ` alone & `x`"), "one <code> alone &amp; </code>x`");
+        assert_eq!(code("none"), "none");
+    }
 }

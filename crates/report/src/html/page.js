@@ -6,7 +6,7 @@
   const number = (v) => (v == null ? "–" : v.toLocaleString("en-US", { maximumFractionDigits: v < 10 ? 3 : v < 1000 ? 1 : 0 }));
   const short = (v) => (v >= 1e6 ? +(v / 1e6).toPrecision(3) + " M" : v >= 1e4 ? +(v / 1e3).toPrecision(3) + " k" : number(v));
   const narrow = innerWidth < 520;
-  const logLabel = (point) => (narrow ? "" : point.open ? "response time, " : "service time, ") + "ms (log scale)";
+  const logLabel = (point) => (narrow ? "" : point.open ? "response time, " : data.words.time + ", ") + data.unit + " (log scale)";
   const font = "12px system-ui, sans-serif";
   const axis = (label, more) => Object.assign({ label, labelSize: 20, labelFont: font, font, stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line"), width: 1 } }, more);
   const line = (label, colour, more) => Object.assign({ label, stroke: () => css(colour), width: 1.6, points: { show: true, size: 6, fill: () => css(colour), filter: alone }, value: (u, v) => number(v) }, more);
@@ -86,23 +86,27 @@
     const first = point.t[0], last = point.t[point.t.length - 1], span = point.end - Math.min(first, 0);
     const x = { time: false, range: (u, lo, hi) => (lo > first || hi < last ? [lo, hi] : [Math.min(first, 0) - span * 0.01, point.end]) };
     const time = axis("seconds since the measured window opened", { size: 44, labelSize: 16 });
+    // Jobs with a rate have no queue of arrivals, and nobody but themselves who could be late.
+    const known = (column) => (column && column.some((v) => v != null) ? column : null);
+    const due = point.open && known(point.open.due), late = point.open && known(point.open.lag_max);
     plot("throughput-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],
-      axes: [time, axis((narrow ? "per " : "transactions per ") + data.per, { size: 64, values: (u, v) => v.map(short) })],
+      axes: [time, axis((narrow ? "per " : data.words.unit.many + " per ") + data.per, { size: 64, values: (u, v) => v.map(short) })],
       series: [{ label: "second" }, line(data.headline, "--c0", {})].concat(
         point.all ? [line(data.total, "--c2", {})] : [],
-        point.open ? [line("due", "--soft", { width: 1, dash: [4, 4] })] : []),
-    }, [point.t, point.headline].concat(point.all ? [point.all] : [], point.open ? [point.open.due] : []));
+        due ? [line("due", "--soft", { width: 1, dash: [4, 4] })] : []),
+    }, [point.t, point.headline].concat(point.all ? [point.all] : [], due ? [due] : []));
     plot("latency-" + i, {
       cursor, scales: { x, y: { distr: 3 } }, plugins: [marks(point)],
       axes: [time, axis(logLabel(point), { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
       series: [{ label: "second" }, line("p50", "--c0", {}), line("p95", "--c2", {}), line("p99", "--c1", {}), line("max", "--soft", { width: 0.8 })].concat(
-        point.open ? [line("service p99", "--c3", { dash: [4, 4] }), line("generator’s lateness, max", "--c4", { width: 0.8, dash: [2, 3] })] : []),
-    }, [point.t, point.p50, point.p95, point.p99, point.max].concat(point.open ? [point.open.service_p99, point.open.lag_max] : []));
+        point.open ? [line(data.words.time_short + " p99", "--c3", { dash: [4, 4] })] : [],
+        late ? [line("generator’s lateness, max", "--c4", { width: 0.8, dash: [2, 3] })] : []),
+    }, [point.t, point.p50, point.p95, point.p99, point.max].concat(point.open ? [point.open.service_p99] : [], late ? [late] : []));
     if (point.open) plot("queue-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, Math.max(hi || 0, 1) * 1.08] } }, plugins: [marks(point)],
-      axes: [time, axis("transactions", { size: 64, incrs: [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)), values: (u, v) => v.map(short) })],
-      series: [{ label: "second" }, line("waiting for a free user", "--c1", {}), line("refused", "--bad", { dash: [4, 4] })],
+      axes: [time, axis(data.words.unit.many, { size: 64, incrs: [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)), values: (u, v) => v.map(short) })],
+      series: [{ label: "second" }, line("waiting for a free " + data.words.who.one, "--c1", {}), line("refused", "--bad", { dash: [4, 4] })],
     }, [point.t, point.open.waiting, point.open.refused], 160);
 
     (point.seen ? point.seen.charts : []).forEach((chart, k) => {

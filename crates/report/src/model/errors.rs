@@ -1,13 +1,14 @@
 //! Errors by class and code.
 
 use kelvin_measure::event::Series;
+use kelvin_measure::words::Words;
 use kelvin_store::ErrorGroup;
 use serde::Serialize;
 
 /// Errors of one sort.
 #[derive(Debug, Clone, Serialize)]
 pub struct ErrorRow {
-    /// Transaction type; "connection" when none was under way.
+    /// Transaction type; "connection" when none was under way, of I/O jobs "sync".
     pub kind: String,
     /// The class.
     pub class: String,
@@ -25,10 +26,10 @@ pub struct ErrorRow {
     pub last_s: i64,
 }
 
-pub(super) fn error_row(group: ErrorGroup, kinds: &[Series]) -> ErrorRow {
+pub(super) fn error_row(group: ErrorGroup, kinds: &[Series], words: &Words) -> ErrorRow {
     let name = |k: u16| kinds.get(usize::from(k)).map_or_else(|| format!("type {k}"), |n| n.name.clone());
     ErrorRow {
-        kind: group.kind.map_or_else(|| "connection".into(), name),
+        kind: group.kind.map_or_else(|| words.no_kind.into(), name),
         class: group.class,
         code: group.code,
         message: group.message,

@@ -17,6 +17,7 @@ use kelvin_diagnose::{Evidence, Finding};
 use kelvin_measure::event::{MaximumRate, Per, Phase, Scalability, Series, Squeeze, Status};
 use kelvin_measure::observation::Absent;
 use kelvin_measure::storage::JobLine;
+use kelvin_measure::words::{self, Words};
 use kelvin_store::{Liveness, RunId, Store, StoredRun, verdict};
 use serde::Serialize;
 
@@ -34,9 +35,6 @@ pub use open_loop::ScheduleReport;
 pub use point::{PointReport, Precision};
 pub use second::{OpenSecond, SecondReport};
 pub use statements::{StatementRow, TransactionStatements};
-
-/// The name of the workload of I/O jobs.
-pub(crate) const IO: &str = "io";
 
 /// Version of the JSON schema. Raised when a field changes its meaning or goes; new fields do not raise it.
 pub const SCHEMA: &str = "kelvin-report/1";
@@ -72,7 +70,8 @@ pub struct Report {
     pub headline: String,
     /// The time that the headline figure counts over.
     pub headline_per: Per,
-    /// Whether transactions start by a schedule, whether or not those before them have ended.
+    /// Whether transactions start by a schedule, whether or not those before them have ended; of a run with several phases
+    /// of I/O jobs, whether they do in all of them.
     pub open_loop: bool,
     /// Transaction types in their order.
     pub kinds: Vec<Series>,
@@ -156,7 +155,7 @@ impl Report {
     /// When a stored histogram or an observation of either is damaged.
     pub fn after(run: &StoredRun, earlier: Option<&StoredRun>) -> Result<Self> {
         // Taking the evidence costs a pass over all events, which nothing is gained from where nobody looked.
-        let evidence = if run.has_observations() || run.storage("facts").is_some() {
+        let evidence = if run.has_evidence() {
             let mut evidence = Evidence::of(run)?;
             evidence.earlier = earlier.map(Evidence::of).transpose()?.map(Box::new);
             Some(Arc::new(evidence))
@@ -166,6 +165,11 @@ impl Report {
         let seen = evidence.as_deref();
         let points =
             run.points().into_iter().map(|p| PointReport::of(run, p, seen)).collect::<Result<Vec<_>>>()?;
+        // What a newer Kelvin wrote otherwise is not shown.
+        let jobs: Vec<JobLine> = run
+            .storage("jobs")
+            .and_then(|jobs| serde_json::from_value(jobs.clone()).ok())
+            .unwrap_or_default();
         let checks: Vec<JudgedCheck> = run
             .checks()
             .into_iter()
@@ -195,7 +199,7 @@ impl Report {
             violations,
             headline: info.headline.clone(),
             headline_per: info.headline_per,
-            open_loop: point::is_open_loop(&info.kinds),
+            open_loop: point::are_open(&points, &info.kinds),
             kinds: info.kinds.iter().filter(|s| s.is_transaction()).cloned().collect(),
             scalability: run.scalability().cloned(),
             maximum_rate: run.maximum_rate().cloned(),
@@ -204,13 +208,9 @@ impl Report {
             findings: seen.map(kelvin_diagnose::find).unwrap_or_default(),
             absent: seen.map(|e| once(e.absent())).unwrap_or_default(),
             lost: seen.map(|e| once(e.lost())).unwrap_or_default(),
-            // What a newer Kelvin wrote otherwise is not shown.
-            jobs: run
-                .storage("jobs")
-                .and_then(|jobs| serde_json::from_value(jobs.clone()).ok())
-                .unwrap_or_default(),
+            notes: notes(&info.notes, &jobs),
+            jobs,
             checks,
-            notes: info.notes.clone(),
             command: info.command.clone(),
             spec_toml: info.spec_toml.clone(),
             seed: info.seed.to_string(),
@@ -235,6 +235,18 @@ impl Report {
         self.points.iter().max_by(|a, b| rank(a).cmp(&rank(b)).then(value(a).total_cmp(&value(b))))
     }
 
+    /// What the jobs of a point did.
+    pub(crate) fn jobs_of(&self, point: &PointReport) -> impl Iterator<Item = &JobLine> {
+        let wanted = point.point;
+        self.jobs.iter().filter(move |job| job.point == wanted)
+    }
+
+    /// MiB a second of the jobs of a point; none without jobs.
+    pub(crate) fn mebibytes_of(&self, point: &PointReport) -> Option<f64> {
+        let each = self.jobs_of(point).flat_map(|job| &job.targets).map(|target| target.bandwidth);
+        each.reduce(|sum, one| sum + one).map(|sum| sum / f64::from(1 << 20))
+    }
+
     /// Name of the figure that counts all transactions in the headline's unit.
     pub(crate) fn total_name(&self) -> &'static str {
         match self.headline_per {
@@ -250,13 +262,24 @@ impl Report {
 
     /// Whether it is a run of I/O jobs, whose transactions are I/Os and whose users are workers.
     pub fn is_io(&self) -> bool {
-        self.workload == IO
+        self.workload == words::IO
+    }
+
+    /// What its users and their work are called.
+    pub(crate) fn words(&self) -> &'static Words {
+        Words::of(&self.workload)
     }
 
     /// The workload's name as a heading has it.
     pub fn workload_name(&self) -> String {
         if self.workload.starts_with("tproc") { self.workload.to_uppercase() } else { self.workload.clone() }
     }
+}
+
+/// The sentences without those that a job's own line says: they are kept for runs that end before their jobs have lines.
+fn notes(notes: &[String], jobs: &[JobLine]) -> Vec<String> {
+    let said: Vec<String> = jobs.iter().map(JobLine::words).collect();
+    notes.iter().filter(|note| !said.contains(note)).cloned().collect()
 }
 
 /// Each once, in their order: an observer that finds more of its metrics says again what it could not see.
@@ -291,6 +314,7 @@ fn violations(points: &[PointReport], checks: &[JudgedCheck]) -> Vec<String> {
 /// Which of several points, after the name of what did not hold.
 fn with(point: &PointReport) -> String {
     match point.asked_per_second() {
+        _ if point.phase().is_some() => format!(" ({})", point.name()),
         Some(asked) => format!(" (at {}/s)", crate::figure::rate(Some(asked))),
         None => format!(" (with {} users)", point.users),
     }

@@ -1,10 +1,11 @@
 //! What became of the arrivals of an open loop.
 
 use kelvin_measure::event::{Per, Schedule};
+use kelvin_measure::words::{self, Words};
 use kelvin_store::{Figures, Point};
 use serde::Serialize;
 
-use crate::figure::{rate, users, whole};
+use crate::figure::{rate, whole};
 
 /// The schedule of an open loop and how it was kept, over the measured window.
 #[derive(Debug, Clone, Serialize)]
@@ -33,7 +34,7 @@ pub struct ScheduleReport {
 
 impl ScheduleReport {
     /// Of a point of an open loop.
-    pub(super) fn of(point: &Point, figures: &Figures) -> Self {
+    pub(super) fn of(point: &Point, figures: &Figures, words: &Words) -> Self {
         let window = point.window.as_ref().and_then(|w| w.schedule);
         let seen = figures.arrivals.unwrap_or_default();
         let schedule = window.unwrap_or(Schedule {
@@ -61,7 +62,7 @@ impl ScheduleReport {
                 .filter(|(asked, _)| *asked > 0.0)
                 .map(|(asked, got)| got / asked),
             overloaded,
-            shortfall: shortfall(due, refused, waiting, overloaded, point.users),
+            shortfall: shortfall(due, refused, waiting, overloaded, point.users, words),
         }
     }
 
@@ -76,17 +77,29 @@ impl ScheduleReport {
     }
 }
 
-fn shortfall(due: u64, refused: u64, waiting: u64, overloaded: bool, count: u32) -> Option<String> {
+fn shortfall(
+    due: u64,
+    refused: u64,
+    waiting: u64,
+    overloaded: bool,
+    count: u32,
+    words: &Words,
+) -> Option<String> {
     if refused == 0 && waiting == 0 {
         return None;
     }
-    let plural = |n: u64| if n == 1 { "transaction" } else { "transactions" };
+    let units = |n: u64| words.unit.of(n);
+    // A worker of I/O jobs has its own schedule: what is late waits for no other.
+    let waited = if words.unit == Words::of(words::IO).unit {
+        "had not begun when the window closed".to_owned()
+    } else {
+        format!("still waited for a free {} when the window closed", words.who.one)
+    };
     if !overloaded {
         return Some(format!(
-            "{} {} still waited for a free user when the window closed; the response times count {} as longer than all \
-             others",
+            "{} {} {waited}; the response times count {} as longer than all others",
             whole(waiting),
-            plural(waiting),
+            units(waiting),
             if waiting == 1 { "it" } else { "them" }
         ));
     }
@@ -95,29 +108,36 @@ fn shortfall(due: u64, refused: u64, waiting: u64, overloaded: bool, count: u32)
         parts.push(format!("{} were refused because the queue was full", whole(refused)));
     }
     if waiting > 0 {
-        parts.push(format!("{} still waited for a free user when the window closed", whole(waiting)));
+        parts.push(format!("{} {waited}", whole(waiting)));
     }
     Some(format!(
-        "the database did not keep up with {}: of {} {} due, {}; the response times count these as longer \
-         than all others",
-        users(count),
+        "{} did not keep up with {}: of {} {} due, {}; the response times count these as longer than all others",
+        words.system,
+        words.users(count, &whole(count.into())),
         whole(due),
-        plural(due),
+        units(due),
         parts.join(" and ")
     ))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::shortfall;
+    use super::{Words, shortfall, words};
 
     #[test]
     fn what_was_not_served_is_told_and_told_apart() {
-        assert_eq!(shortfall(1000, 0, 0, false, 8), None);
-        let mild = shortfall(1000, 0, 1, false, 8).unwrap();
-        assert!(mild.starts_with("1 transaction still waited"), "{mild}");
-        let hard = shortfall(1000, 200, 30, true, 8).unwrap();
+        let tproc = Words::of("tproc-c");
+        assert_eq!(shortfall(1000, 0, 0, false, 8, tproc), None);
+        let mild = shortfall(1000, 0, 1, false, 8, tproc).unwrap();
+        assert!(mild.starts_with("1 transaction still waited for a free user"), "{mild}");
+        let hard = shortfall(1000, 200, 30, true, 8, tproc).unwrap();
         assert!(hard.starts_with("the database did not keep up with 8 virtual users: of 1,000"), "{hard}");
         assert!(hard.contains("200 were refused") && hard.contains("30 still waited"), "{hard}");
+        let late = shortfall(1000, 0, 30, true, 2, Words::of(words::IO)).unwrap();
+        assert_eq!(
+            late,
+            "the storage did not keep up with 2 workers: of 1,000 I/Os due, 30 had not begun when the window closed; the \
+             response times count these as longer than all others"
+        );
     }
 }

@@ -3,6 +3,7 @@
 use kelvin_diagnose::{Evidence, Verdict};
 use kelvin_measure::event::{AuditLine, KindCounts, Part, Per, Role, Series};
 use kelvin_measure::invariant::Invariant;
+use kelvin_measure::words::{self, Words};
 use kelvin_stats::ess;
 use kelvin_store::{Figures, Point, StoredRun};
 use serde::Serialize;
@@ -15,7 +16,7 @@ use super::open_loop::ScheduleReport;
 use super::second::SecondReport;
 use super::statements::{TransactionStatements, statements};
 use crate::Result;
-use crate::figure::{rate, users, workers};
+use crate::figure::{rate, whole};
 
 /// Whole seconds below which nothing is said of how steady a figure was: an interval of two or three paces is
 /// wider than the figure itself.
@@ -28,9 +29,12 @@ pub struct PointReport {
     pub point: u32,
     /// Virtual users.
     pub users: u32,
-    /// Whether they are the workers of I/O jobs.
+    /// Whether transactions start by a schedule in it. Where some I/Os of a phase do and others do not, its throughput is
+    /// found out and not asked for: it is none, and has response times of some all the same.
+    pub open_loop: bool,
+    /// What its users and their work are called.
     #[serde(skip)]
-    pub(crate) workers: bool,
+    pub(crate) words: &'static Words,
     /// Whether the window closed; if not, the figures are of a part.
     pub closed: bool,
     /// Length of the window in seconds, as elapsed.
@@ -129,9 +133,15 @@ impl PointReport {
         self.schedule.as_ref()?.asked_per_second
     }
 
-    /// The times that a user of the system would see: response times where they are known, else service times.
+    /// The times that a user of the system would see: response times where they are known of everything, else service
+    /// times.
     pub fn seen(&self) -> &LatencyRow {
-        self.response_all.as_ref().unwrap_or(&self.latency_all)
+        self.response_all.as_ref().filter(|_| self.open_loop).unwrap_or(&self.latency_all)
+    }
+
+    /// The number of a phase of I/O jobs, from 1; none of a run on a database, whose points are told by their load.
+    pub(crate) fn phase(&self) -> Option<u32> {
+        (self.words == Words::of(words::IO)).then_some(self.point + 1)
     }
 
     /// Errors of any sort.
@@ -139,15 +149,21 @@ impl PointReport {
         self.errors.iter().map(|e| e.count).sum()
     }
 
-    /// "8 virtual users", or "1,000/s asked of 8 virtual users".
+    /// "8 virtual users", "phase 2 (1 worker)", or "1,000/s asked of 8 virtual users".
     pub(crate) fn name(&self) -> String {
-        if self.workers {
-            return format!("phase {} ({})", self.point + 1, workers(self.users));
+        let users = self.users();
+        if let Some(phase) = self.phase() {
+            return format!("{} {phase} ({users})", self.words.point.one);
         }
         match self.asked_per_second() {
-            Some(asked) => format!("{}/s asked of {}", rate(Some(asked)), users(self.users)),
-            None => users(self.users),
+            Some(asked) => format!("{}/s asked of {users}", rate(Some(asked))),
+            None => users,
         }
+    }
+
+    /// "1 virtual user", "4 workers".
+    pub(crate) fn users(&self) -> String {
+        self.words.users(self.users, &whole(self.users.into()))
     }
 
     /// Whether the window has too few whole seconds to tell how steady the figures were.
@@ -164,24 +180,36 @@ impl PointReport {
     pub(super) fn of(run: &StoredRun, point: Point, evidence: Option<&Evidence>) -> Result<Self> {
         let figures = run.figures(point.point)?;
         let series = &run.info.kinds;
-        let open_loop = is_open_loop(series);
-        let schedule = open_loop.then(|| ScheduleReport::of(&point, &figures));
+        let open_loop = figures.open_loop;
+        let words = Words::of(&run.info.workload);
+        let schedule = open_loop.then(|| ScheduleReport::of(&point, &figures, words));
         let mut errors_by_second = run.errors_by_second(point.point);
         let mut invariants = point.invariants;
         invariants.extend(run.cross_checks(point.point, &figures));
         let window = point.window.as_ref();
         let minutes = figures.seconds / 60.0;
         let threads = host_threads(&run.info.environment);
-        let lag = open_loop.then_some(&figures.lag);
+        // Jobs with a rate have nobody but themselves who could be late.
+        let lag = series.iter().any(|s| s.role == Role::Lag).then_some(&figures.lag);
         let generator = Generator::of(window, figures.all.good(), threads, lag);
         // Nobody knows of what type the arrivals without an answer would have been: every type gets its share.
         let unanswered = schedule.as_ref().map_or(0, |s| s.refused.saturating_add(s.waiting));
         let answers = Answers::of(figures.response.count(), unanswered);
         let response = responses(series, &figures.kinds, answers);
+        let answered = open_loop || !figures.response.is_empty();
+        let of_response = if open_loop {
+            figures.all.clone()
+        } else {
+            KindCounts { committed: figures.response.count(), ..KindCounts::default() }
+        };
+        // The series of I/O jobs are those of all phases.
+        let one_load = run.info.workload != words::IO;
+        let did = |row: &LatencyRow| one_load || row.count() + row.failed > 0;
         Ok(Self {
             point: point.point,
             users: point.users,
-            workers: run.info.workload == super::IO,
+            open_loop,
+            words,
             closed: figures.closed,
             window_s: figures.seconds,
             ramp_up_s: point.ramp_up,
@@ -199,17 +227,18 @@ impl PointReport {
             generator,
             schedule,
             within_run: within_run(&figures),
-            response_all: open_loop.then(|| row("all", &figures.all, &figures.response, answers)),
+            response_all: answered.then(|| row("all", &of_response, &figures.response, answers)),
             latency: transactions(series, &figures.kinds)
                 .map(|(name, k)| row(&name.name, k, &k.latency, Answers::ALL))
+                .filter(did)
                 .collect(),
             latency_all: row("all", &figures.all, &figures.all.latency, Answers::ALL),
             statements: statements(series, &figures.kinds),
             distributions: distributions(series, &figures.kinds, open_loop, answers),
-            response,
+            response: if answered { response.into_iter().filter(did).collect() } else { Vec::new() },
             verdict: evidence.and_then(|e| kelvin_diagnose::verdict(e, point.point)),
             observed: evidence.and_then(|e| Observed::of(e, point.point)),
-            errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series)).collect(),
+            errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series, words)).collect(),
             audit: point.audit,
             audited: point.audited,
             invariants,
@@ -224,9 +253,12 @@ impl PointReport {
     }
 }
 
-/// Whether response times are kept: only an open loop knows when a transaction was to start.
-pub(super) fn is_open_loop(series: &[Series]) -> bool {
-    series.iter().any(|s| matches!(s.role, Role::Response { .. } | Role::Lag))
+/// Whether all points are open loops; of a run that has none yet, whether its series are those of one.
+pub(super) fn are_open(points: &[PointReport], series: &[Series]) -> bool {
+    if points.is_empty() {
+        return series.iter().any(|s| matches!(s.role, Role::Response { .. } | Role::Lag));
+    }
+    points.iter().all(|point| point.open_loop)
 }
 
 fn transactions<'a>(

@@ -4,32 +4,42 @@ use std::fmt::Write as _;
 
 use kelvin_measure::storage::{JobLine, TargetLine};
 
-use super::{BOLD, Page, cut, footnotes};
-use crate::figure::{NONE, decimal, rate, seconds, significant, whole, workers};
+use super::{BOLD, Page, RED, cut, footnotes, two_times};
+use crate::figure::{NONE, decimal, rate, seconds, significant, whole};
 use crate::{LatencyRow, PointReport, Report};
 
-/// What a closed loop of I/Os cannot tell.
-const CLOSED_LOOP: &str = "closed loop: a worker sends its next I/O when one under way has ended. While the device stalls, \
-    nothing is sent, so that few I/Os meet the stall (coordinated omission); a rate (rate_iops) measures what they would \
-    have waited";
-
-/// The two times of an open loop.
-const TWO_TIMES: &str = "response time: from when the I/O was to start by its rate to its completion; completion time: from \
-    when it was handed to the kernel";
-
-/// The times, where every I/O has them.
-const COMPLETION: &str = "completion time: from the end of handing over to the completion";
-
 impl Page {
-    pub(super) fn io_point(&mut self, report: &Report, p: &PointReport) {
+    /// The phases, each with its jobs: what separated jobs did is no series, and none of them is the best of the others.
+    pub(super) fn io_points(&mut self, report: &Report) {
+        self.line("");
+        let mut head = format!("{:<5}  {:<19}{:>7}", "phase", "jobs", "workers");
+        for (width, name) in IO_COLUMNS {
+            let _ = write!(head, "{name:>width$}");
+        }
+        self.line(&head);
+        for p in &report.points {
+            let jobs: Vec<&str> = report.jobs_of(p).map(|job| job.job.as_str()).collect();
+            let mut line = format!("{:<5}  {:<19}{:>7}", p.point + 1, cut(&jobs.join(", "), 19), p.users);
+            let times = p.seen();
+            let values = [p.headline(report.headline_per), report.mebibytes_of(p)]
+                .into_iter()
+                .chain([times.p50_us, times.p95_us, times.p99_us])
+                .map(|value| value.map_or(NONE.into(), significant));
+            for ((width, _), value) in IO_COLUMNS.iter().zip(values) {
+                let _ = write!(line, "{value:>width$}");
+            }
+            self.line(&line);
+        }
+        self.wrapped("", &format!("times of all I/Os: {}", times_of(report)));
+    }
+
+    pub(super) fn io_point(&mut self, report: &Report, p: &PointReport, first: bool) {
         self.line("");
         if report.points.len() > 1 {
             self.wrapped_in(BOLD, "", &format!("{}:", p.name()));
         }
-        let jobs: Vec<&JobLine> = report.jobs.iter().filter(|job| job.point == p.point).collect();
-        let bandwidth: f64 =
-            jobs.iter().flat_map(|job| &job.targets).map(|target| target.bandwidth).sum::<f64>();
-        let moved = if jobs.is_empty() { String::new() } else { format!("   {}", mebibytes(bandwidth)) };
+        let moved =
+            report.mebibytes_of(p).map_or(String::new(), |moved| format!("   {} MiB/s", significant(moved)));
         let figures = format!("{} {}{moved}", rate(p.headline(report.headline_per)), report.headline);
         let figures = self.painted(BOLD, &figures);
         self.line(&figures);
@@ -39,36 +49,37 @@ impl Page {
             "no ramp-up".into()
         };
         let open = if p.closed { "" } else { "; the window did not close: figures of a part" };
-        let model = if report.open_loop { "open loop" } else { "closed loop" };
         let window = seconds(p.window_s);
-        self.wrapped(
-            "",
-            &format!("{}, {model}, {window} measured as elapsed, {ramp_up}{open}", workers(p.users)),
-        );
+        let how = loop_words(p);
+        self.wrapped("", &format!("{}, {how}, {window} measured as elapsed, {ramp_up}{open}", p.users()));
         if let Some(schedule) = &p.schedule
             && schedule.asked_per_second.is_some()
         {
-            let behind = if schedule.overloaded {
-                format!("; {} I/Os behind: the rate was not kept", whole(schedule.waiting))
-            } else {
-                String::new()
-            };
-            self.wrapped("", &format!("rate: {}{behind}", schedule.words()));
+            self.wrapped("", &format!("rate: {}", schedule.words()));
+            if let Some(shortfall) = &schedule.shortfall {
+                self.wrapped_in(if schedule.overloaded { RED } else { "" }, "", shortfall);
+            }
         }
         self.precision(report, p);
-        for job in jobs {
+        for job in report.jobs_of(p) {
             self.io_job(job);
         }
         if let Some(all) = &p.response_all {
             self.io_times("response, µs", &p.response, all);
         }
         self.io_times("completion, µs", &p.latency, &p.latency_all);
-        for note in footnotes(p.latency.iter().chain(&p.response).chain(&p.response_all)) {
-            self.wrapped("", &note.replace("transactions", "I/Os"));
+        for note in footnotes(p.latency.iter().chain(&p.response).chain(&p.response_all), p.words) {
+            self.wrapped("", &note);
         }
-        self.wrapped("", if report.open_loop { TWO_TIMES } else { COMPLETION });
-        if !report.open_loop {
-            self.wrapped("", CLOSED_LOOP);
+        if p.response_all.is_some() {
+            self.wrapped("", &two_times(p.words));
+        } else if first {
+            self.wrapped("", &format!("{}: {}", p.words.time, p.words.time_is));
+        }
+        // Said once, at the first point that it is true of.
+        let closed = report.points.iter().find(|p| !p.open_loop);
+        if closed.is_some_and(|closed| closed.point == p.point) {
+            self.wrapped("", p.words.closed_loop);
         }
         if let Some(cores) = p.generator.cpu_cores {
             let each = p.generator.cpu_us_per_transaction;
@@ -160,7 +171,25 @@ fn times_line(row: &LatencyRow) -> String {
     line
 }
 
-/// Bytes a second in MiB/s.
-fn mebibytes(bandwidth: f64) -> String {
-    format!("{} MiB/s", significant(bandwidth / f64::from(1 << 20)))
+/// Widths and names of the columns of figures in the table of phases.
+const IO_COLUMNS: [(usize, &str); 5] =
+    [(11, "IOPS"), (9, "MiB/s"), (9, "p50 µs"), (9, "p95 µs"), (9, "p99 µs")];
+
+/// Which times the table of phases has.
+pub(crate) fn times_of(report: &Report) -> String {
+    let open = report.points.iter().filter(|p| p.open_loop).count();
+    match open {
+        0 => "completion times".into(),
+        all if all == report.points.len() => "response times".into(),
+        _ => "completion times; response times of phases with a rate".into(),
+    }
+}
+
+/// Whether the I/Os of a point waited for each other.
+pub(crate) fn loop_words(p: &PointReport) -> &'static str {
+    match (p.open_loop, &p.response_all) {
+        (true, _) => "open loop",
+        (false, None) => "closed loop",
+        (false, Some(_)) => "closed loop beside jobs with a rate, of whose I/Os the response times are",
+    }
 }

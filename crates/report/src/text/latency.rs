@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
-use super::point::{CLOSED_LOOP, TWO_TIMES};
+use kelvin_measure::words::Words;
+
+use super::point::two_times;
 use super::{Page, cut};
 use crate::figure::{NONE, ms, percent, whole};
+
 use crate::{LatencyRow, PointReport, Report};
 
 impl Page {
@@ -13,11 +16,15 @@ impl Page {
             self.times("response, ms", &p.response, all);
         }
         self.times("service, ms", &p.latency, &p.latency_all);
-        for note in footnotes(p.latency.iter().chain(&p.response).chain(&p.response_all)) {
+        for note in footnotes(p.latency.iter().chain(&p.response).chain(&p.response_all), p.words) {
             self.wrapped("", &note);
         }
         if first {
-            self.wrapped("", if report.open_loop { TWO_TIMES } else { CLOSED_LOOP });
+            if report.open_loop {
+                self.wrapped("", &two_times(p.words));
+            } else {
+                self.wrapped("", p.words.closed_loop);
+            }
         }
         let rows = || p.latency.iter();
         let (rolled, failed, retries) = (
@@ -88,25 +95,25 @@ impl Page {
 }
 
 /// What "–" stands for in percentiles that lie among arrivals without an answer.
-pub(crate) const UNANSWERED: &str = "–: so many arrivals had no answer (refused or waiting) that this percentile is not \
-    known; it is longer than any shown";
+pub(crate) fn unanswered(words: &Words) -> String {
+    format!("–: so many {} that this percentile is not known; it is longer than any shown", words.unanswered)
+}
 
 /// What the figures that are not given stand for, in sentences.
-pub(crate) fn footnotes<'a>(rows: impl Iterator<Item = &'a LatencyRow>) -> Vec<String> {
+pub(crate) fn footnotes<'a>(rows: impl Iterator<Item = &'a LatencyRow>, words: &Words) -> Vec<String> {
     let rows: Vec<&LatencyRow> = rows.collect();
     let mut notes = Vec::new();
     if rows.iter().any(|r| r.missing.few) {
-        notes.push(format!("{NONE}: fewer than ten transactions lie beyond that percentile"));
+        notes.push(format!("{NONE}: fewer than ten {} lie beyond that percentile", words.unit.many));
     }
     if rows.iter().any(|r| r.missing.unanswered) {
-        notes.push(UNANSWERED.into());
+        notes.push(unanswered(words));
     }
     if rows.iter().any(|r| r.unanswered_percent > 0.0) {
-        notes.push(
-            "arrivals without an answer count as longer than all others in the response times, which leaves their \
-             mean and max unknown"
-                .into(),
-        );
+        notes.push(format!(
+            "{} count as longer than all others in the response times, which leaves their mean and max unknown",
+            words.those_unanswered
+        ));
     }
     notes
 }

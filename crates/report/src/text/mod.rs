@@ -10,9 +10,10 @@ mod squeeze;
 
 pub use findings::findings;
 pub(crate) use findings::{grouped, of_finding};
-pub(crate) use latency::{UNANSWERED, footnotes};
+pub(crate) use io::{loop_words, times_of};
+pub(crate) use latency::{footnotes, unanswered};
 pub(crate) use observed::when;
-pub(crate) use point::{CLOSED_LOOP, SERVER_STATISTICS, TOO_SHORT, TWO_TIMES, generator};
+pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, two_times};
 pub(crate) use points::{explained, highest, interval, peak};
 pub(crate) use squeeze::{change, elasticity_interval, headline as squeezed, how};
 
@@ -49,7 +50,9 @@ pub fn render(report: &Report, options: Options) -> String {
     page.maximum_rate(report);
     page.scalability(report);
     page.squeeze(report);
-    if report.points.len() > 1 {
+    if report.points.len() > 1 && report.is_io() {
+        page.io_points(report);
+    } else if report.points.len() > 1 {
         page.points(report);
         // A search has its trials' outcomes above, and no order in which a curve would say something.
         if report.maximum_rate.is_none() {
@@ -72,7 +75,8 @@ pub fn render(report: &Report, options: Options) -> String {
 
 /// The points that stand in full: of a series only the best.
 fn shown(report: &Report) -> Vec<&PointReport> {
-    if report.points.len() > SERIES {
+    // Phases of I/O jobs are different jobs and no series.
+    if report.points.len() > SERIES && !report.is_io() {
         report.best().into_iter().collect()
     } else {
         report.points.iter().collect()
@@ -129,10 +133,7 @@ impl Page {
             return;
         }
         self.line("errors (ramp-up and stop included)");
-        self.line(&format!(
-            "{:<13}{:<22}{:<9}{:>8}{:>9}",
-            "transaction", "class", "code", "count", "retried"
-        ));
+        self.line(&format!("{:<13}{:<22}{:<9}{:>8}{:>9}", p.words.kind, "class", "code", "count", "retried"));
         for e in &p.errors {
             self.line(&format!(
                 "{:<13}{:<22}{:<9}{:>8}{:>9}",

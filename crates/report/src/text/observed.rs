@@ -18,7 +18,11 @@ impl Page {
         if self.out.len() > start {
             self.out.insert_str(
                 start,
-                if p.workers { "\nhost in the window\n" } else { "\nhost and database in the window\n" },
+                if p.phase().is_some() {
+                    "\nhost in the window\n"
+                } else {
+                    "\nhost and database in the window\n"
+                },
             );
         }
     }

@@ -1,13 +1,10 @@
 //! The paragraph of one point: what was measured, how, and what it cost the client.
 
-use super::{BOLD, Page, RED, SERIES};
-use crate::figure::{decimal, ms, rate, seconds, users, whole};
-use crate::{Generator, PointReport, Report};
+use kelvin_measure::words::Words;
 
-/// What a closed loop cannot tell, for those who know databases and not the theory of queues.
-pub(crate) const CLOSED_LOOP: &str = "closed loop: each user sends its next transaction when the last has ended. When \
-    the server stalls, the users wait and send nothing, so that few transactions meet the stall. How long one would \
-    have taken that came at its own time is not known (coordinated omission); --rate measures it";
+use super::{BOLD, Page, RED, SERIES};
+use crate::figure::{decimal, ms, rate, seconds, significant, whole};
+use crate::{Generator, PointReport, Report};
 
 /// What stands for the precision of a short window.
 pub(crate) const TOO_SHORT: &str = "window too short to tell how steady it was";
@@ -18,14 +15,15 @@ pub(crate) const SERVER_STATISTICS: &str =
     "by the server's own statistics, which its processes publish up to a second late, all its work included";
 
 /// The two times of an open loop.
-pub(crate) const TWO_TIMES: &str = "response time: from when the transaction was to start; service time: from when it \
-    started on the connection";
+pub(crate) fn two_times(words: &Words) -> String {
+    format!("response time: {}; {}: {}", words.response_is, words.time, words.time_is)
+}
 
 impl Page {
     /// `first` of those that are shown; what the times mean is said once.
     pub(super) fn point(&mut self, report: &Report, p: &PointReport, first: bool) {
         if report.is_io() {
-            return self.io_point(report, p);
+            return self.io_point(report, p, first);
         }
         self.line("");
         if report.points.len() > 1 {
@@ -49,16 +47,12 @@ impl Page {
         let model = if report.open_loop { "open loop" } else { "closed loop" };
         self.wrapped(
             "",
-            &format!(
-                "{}, {model}, {} measured as elapsed, {ramp_up}{open}",
-                users(p.users),
-                seconds(p.window_s)
-            ),
+            &format!("{}, {model}, {} measured as elapsed, {ramp_up}{open}", p.users(), seconds(p.window_s)),
         );
         self.schedule(p);
         self.counts(report, p);
         self.precision(report, p);
-        for line in generator(&p.generator) {
+        for line in generator(&p.generator, p.words) {
             self.wrapped("", &line);
         }
         self.latency(report, p, first);
@@ -141,19 +135,28 @@ impl Page {
     }
 }
 
+/// Microseconds; an I/O may cost less than one.
+fn cost(us: f64) -> String {
+    if us < 10.0 { significant(us) } else { rate(Some(us)) }
+}
+
 /// What the load generator used, and how late it was, in sentences.
-pub(crate) fn generator(g: &Generator) -> Vec<String> {
+pub(crate) fn generator(g: &Generator, words: &Words) -> Vec<String> {
     let mut lines = Vec::new();
     let each =
-        |us: Option<f64>| us.map_or_else(String::new, |us| format!(", {} µs a transaction", rate(Some(us))));
+        |us: Option<f64>| us.map_or_else(String::new, |us| format!(", {} µs {}", cost(us), words.a_unit));
     if let Some(cores) = g.cpu_cores {
         let host = g.cpu_host_percent.map_or_else(String::new, |p| format!(" ({p:.1} % of the host)"));
         let us = each(g.cpu_us_per_transaction);
-        lines.push(format!("client CPU: {} cores{host}{us}", decimal(Some(cores))));
+        lines.push(format!("{} CPU: {} cores{host}{us}", words.client, decimal(Some(cores))));
     }
     if let Some(delay) = g.run_delay_ms_per_s {
         let us = each(g.run_delay_us_per_transaction);
-        lines.push(format!("client threads waited for a CPU: {} ms a second{us}", decimal(Some(delay))));
+        lines.push(format!(
+            "{} threads waited for a CPU: {} ms a second{us}",
+            words.client,
+            decimal(Some(delay))
+        ));
     }
     if let Some(lag) = &g.lag
         && lag.samples == 0

@@ -2,7 +2,7 @@
 
 use kelvin_measure::event::{Estimate, MaximumRate, Scalability};
 
-use super::{GREEN, Page, RED, UNANSWERED};
+use super::{GREEN, Page, RED, unanswered};
 use crate::figure::{NONE, coefficient, decimal, ms, rate, whole};
 use crate::{PointReport, Report, ScheduleReport};
 
@@ -39,7 +39,7 @@ impl Page {
         let time = if report.open_loop { "response times" } else { "service times" };
         self.wrapped("", &format!("{time} of all transactions; cores: kept busy by the client's process"));
         if report.points.iter().any(|p| p.seen().missing.unanswered) {
-            self.wrapped("", UNANSWERED);
+            self.wrapped("", &unanswered(report.words()));
         }
     }
 

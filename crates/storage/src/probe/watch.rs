@@ -17,6 +17,8 @@ use crate::{Direction, PerDirection};
 const LOOK: Duration = Duration::from_millis(200);
 /// What a value of a series covers.
 const STEP: Nanos = 1_000_000_000;
+/// By so much may a worker miss the beginning or the end of a second that counts as whole: clones do not begin together.
+const HAIR: Nanos = STEP / 100;
 /// Values of a series while it grows: eleven days.
 const MOST: usize = 1_000_000;
 /// Values of a series as it is kept.
@@ -45,9 +47,12 @@ pub struct Watched {
     looked: Option<Instant>,
 }
 
-/// Bytes of a job by second of the run's clock, of the measured part.
+/// Bytes of a job by second of the measured part.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Series {
+    /// Where seconds begin on the run's clock, so that the first begins with the job: else a run of two seconds would have
+    /// only one whole.
+    offset: Option<Nanos>,
     first: usize,
     bytes: Vec<f64>,
     /// From where to where each worker measured.
@@ -60,14 +65,15 @@ impl Series {
             Some(worker) => worker.2 = worker.2.max(tick.to),
             None => self.workers.push((tick.worker, tick.from, tick.to)),
         }
+        let offset = *self.offset.get_or_insert(tick.from % STEP);
         let length = tick.to.saturating_sub(tick.from);
         if bytes == 0 || length == 0 {
             return;
         }
-        let mut from = tick.from;
-        while from < tick.to {
+        let (mut from, end) = (tick.from.saturating_sub(offset), tick.to.saturating_sub(offset));
+        while from < end {
             let second = from / STEP;
-            let to = ((second + 1) * STEP).min(tick.to);
+            let to = ((second + 1) * STEP).min(end);
             let share = (to - from) as f64 / length as f64;
             if let Some(sum) = self.at(second as usize) {
                 *sum += bytes as f64 * share;
@@ -101,9 +107,11 @@ impl Series {
 
     /// The whole seconds in which all workers measured, as bytes a second, and how many seconds each value stands for.
     pub(crate) fn done(&self) -> (Vec<f64>, f64) {
-        let begun = self.workers.iter().map(|worker| worker.1).max().unwrap_or(0);
-        let ended = self.workers.iter().map(|worker| worker.2).min().unwrap_or(0);
-        let (from, to) = (begun.div_ceil(STEP) as usize, (ended / STEP) as usize);
+        let offset = self.offset.unwrap_or(0);
+        let begun = self.workers.iter().map(|worker| worker.1).max().unwrap_or(0).saturating_sub(offset);
+        let ended = self.workers.iter().map(|worker| worker.2).min().unwrap_or(0).saturating_sub(offset);
+        let (from, to) =
+            (begun.saturating_sub(HAIR).div_ceil(STEP) as usize, ((ended + HAIR) / STEP) as usize);
         let mut values: Vec<f64> = (from..to)
             .map(|second| {
                 let place = second.checked_sub(self.first);
@@ -209,5 +217,45 @@ impl Watcher for Watching<'_> {
     fn idle(&mut self) {
         self.facts.watched.look();
         self.inner.idle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tick of the measured part, in milliseconds.
+    fn tick(worker: u32, from: Nanos, to: Nanos) -> Tick {
+        Tick {
+            worker,
+            from: from * 1_000_000,
+            to: to * 1_000_000,
+            part: Part::Measured,
+            targets: Vec::new(),
+            syncs: crate::tick::Moments::default(),
+            sync_bins: None,
+            depth: crate::tick::DepthCounts::default(),
+            failures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn seconds_begin_with_the_job_and_not_with_the_clock() {
+        let mut series = Series::default();
+        for half in 0..4 {
+            series.add(&tick(0, 700 + half * 500, 1200 + half * 500), 50);
+        }
+        assert_eq!(series.done(), (vec![100.0, 100.0], 1.0));
+        // A clone that begins a moment later leaves the first second whole, one that begins much later does not.
+        let mut late = series.clone();
+        for half in 0..4 {
+            late.add(&tick(1, 703 + half * 500, 1203 + half * 500), 50);
+        }
+        assert_eq!(late.done().0.len(), 2);
+        let mut later = series.clone();
+        for half in 0..4 {
+            later.add(&tick(1, 900 + half * 500, 1400 + half * 500), 50);
+        }
+        assert_eq!(later.done().0.len(), 1);
     }
 }

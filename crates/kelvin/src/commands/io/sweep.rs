@@ -10,8 +10,9 @@ use kelvin_lab::analysis::words::count;
 use kelvin_lab::repeat::Row;
 use kelvin_lab::spec::Setting;
 use kelvin_lab::study::duration;
-use kelvin_lab::{Bench, BenchError, Measured, Planned, Spec};
+use kelvin_lab::{Bench, BenchError, Measured, Planned, Spec, bench};
 use kelvin_measure::event::Role;
+use kelvin_report::Report;
 use kelvin_report::figure::significant;
 use kelvin_storage::jobfile;
 use kelvin_store::{Figures, GroupId, GroupKind, Member, NewGroup, Slot, Store, StoredGroup};
@@ -79,6 +80,7 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
     let cells = plan.cells();
     for cell in &cells {
         cell.spec(&base).validate().with_context(|| cell.name.clone())?;
+        bench::suits(&cell.spec(&base)).map_err(|why| anyhow!(why))?;
     }
     if plan.curve.is_some() {
         suits_curve(&base)?;
@@ -310,6 +312,11 @@ struct Line {
     member: Member,
     figures: Vec<KeyFigure>,
     sums: Figures,
+    /// Mean, p50, p95, p99 and p99.9 in µs: response times where there was a rate, in which I/Os that had not begun when the
+    /// window closed are longer than all others.
+    times: [Option<f64>; 5],
+    /// Whether the rate was not kept.
+    behind: bool,
     series: Vec<(String, Role)>,
     asked: Option<f64>,
 }
@@ -319,7 +326,15 @@ fn lines(store: &Store, group: &StoredGroup) -> Result<Vec<Line>> {
         let run = store.load(member.run)?;
         let evidence = Evidence::of(&run)?;
         let point = evidence.point(0);
+        let report = Report::of(&run)?;
+        let times = report.points.first().map(|point| {
+            let seen = point.seen();
+            [seen.mean_us, seen.p50_us, seen.p95_us, seen.p99_us, seen.p999_us]
+        });
+        let schedule = report.points.first().and_then(|point| point.schedule.as_ref());
         Ok(Line {
+            times: times.unwrap_or_default(),
+            behind: schedule.is_some_and(|schedule| schedule.overloaded),
             figures: kelvin_diagnose::key_figures(&run, &evidence, 0, &[])?,
             sums: run.figures(0)?,
             series: run.info.kinds.iter().map(|series| (series.name.clone(), series.role)).collect(),
@@ -338,10 +353,6 @@ impl Line {
     /// Completion time of everything in µs at a percentile; the mean for none.
     fn completion(&self, percent: Option<f64>) -> Option<f64> {
         micros(&self.sums.all.latency, percent)
-    }
-
-    fn response(&self, percent: Option<f64>) -> Option<f64> {
-        micros(&self.sums.response, percent)
     }
 }
 
@@ -446,16 +457,23 @@ fn curve(text: &mut String, lines: &[Line]) {
     columns.push((5, "run".into()));
     row(text, &columns);
     for line in lines {
-        let is_maximum = line.member.slot.treatment == MAXIMUM;
-        let time = |percent| if is_maximum { line.completion(percent) } else { line.response(percent) };
         let mut columns = vec![(9, line.member.slot.treatment.clone()), (9, shown(line.asked))];
         columns.extend([line.value("iops"), line.value("bandwidth")].map(|value| (9, shown(value))));
-        columns.extend(
-            [None, Some(50.0), Some(95.0), Some(99.0), Some(99.9)].map(|percent| (9, shown(time(percent)))),
-        );
+        columns.extend(line.times.map(|time| (9, shown(time))));
         columns.push((9, shown(line.value("cpu"))));
-        columns.push((5, line.member.run.to_string()));
+        let behind = if line.behind { " behind" } else { "" };
+        columns.push((5, format!("{}{behind}", line.member.run)));
         row(text, &columns);
+    }
+    if lines.iter().any(|line| line.behind) {
+        out::wrapped(
+            text,
+            "behind: the rate was not kept; I/Os that had not begun when the window closed count as longer than all others, and \
+             a time that lies among them is not known (–)",
+            0,
+            0,
+            100,
+        );
     }
     out::wrapped(
         text,

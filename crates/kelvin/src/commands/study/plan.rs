@@ -1,7 +1,9 @@
 //! `kelvin study plan`: every run before it is made.
 
 use anyhow::Result;
-use kelvin_lab::study::{DesignKind, Direction, PlannedRun, Power, duration, pooled_variation, restarts};
+use kelvin_lab::study::{
+    DesignKind, Direction, Estimate, PlannedRun, Power, duration, pooled_variation, restarts,
+};
 
 use super::page::{WIDTH, counted, cut, head, paragraph, percent, table};
 use super::{Situation, find};
@@ -84,7 +86,11 @@ fn summary(text: &mut String, situation: &Situation, cv: Option<f64>) {
 
     let estimate = situation.estimate();
     let (total, left) = (estimate.seconds(plan.runs.len()), estimate.seconds(state.missing()));
-    let how = if estimate.measured { "as those made took" } else { "assumed: ramp-up, window and 15 s" };
+    let how = if estimate.measured {
+        "as those made took".to_owned()
+    } else {
+        format!("assumed: ramp-up, window and {}", duration(Estimate::allowance(study)))
+    };
     let words = format!(
         "about {} in all, {} left ({} a run, {how}); {:.1} machine hours",
         duration(total),

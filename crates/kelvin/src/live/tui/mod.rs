@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 use anyhow::{Result, bail};
 use kelvin_diagnose::Context;
 use kelvin_lab::Spec;
+use kelvin_lab::spec::WorkloadName;
 use kelvin_measure::Event;
 use kelvin_store::{NewRun, RunId};
 use kelvin_workload::Stop;
@@ -149,7 +150,10 @@ impl Live for Tui {
         self.begun = true;
         self.plain.begin(id, info, spec);
         let context = Context::of(id, info);
-        let points = (!spec.load.find_max).then(|| spec.load.points().len());
+        let points = match spec.workload {
+            WorkloadName::Io => Some(spec.io.phases() as usize),
+            _ => (!spec.load.find_max).then(|| spec.load.points().len()),
+        };
         if self.is_up() {
             self.send(Message::Begin(Box::new(context), points));
         }

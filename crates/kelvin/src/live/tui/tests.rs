@@ -309,12 +309,43 @@ fn late_samples_count_and_a_new_point_begins_at_nothing() {
     model.event(&second(0, 1, Part::Measured, vec![counts(50, 900), counts(10, 900)]));
     model.event(&second(0, 0, Part::Measured, vec![counts(3, 900), counts(0, 900)]));
     model.event(&second(0, 10, Part::Tail, vec![counts(7, 900), counts(0, 900)]));
-    assert_eq!((model.load.headline, model.load.now, model.load.seconds), (153, 50, 2));
+    assert_eq!((model.load.headline, model.load.now, model.load.seconds), (153, 50, 2.0));
     assert_eq!(model.pace(model.load.headline, 2.0), Some(4590.0));
     assert_eq!(model.load.kinds[1].good, 20);
     let columns: Vec<u64> =
         model.timeline.last(3).map(|(_, column)| column.map_or(0, |column| column.headline)).collect();
     assert_eq!(columns, [103, 50, 0]);
     model.event(&phase(Phase::Connect, 1, 11, None));
-    assert_eq!((model.load.headline, model.load.seconds, model.load.latency), (0, 0, [[None; 4]; 2]));
+    assert_eq!((model.load.headline, model.load.seconds, model.load.latency), (0, 0.0, [[None; 4]; 2]));
+}
+
+/// Two devices, of which the first phase reads one at a rate.
+#[test]
+fn a_run_of_io_jobs_has_workers_and_devices() {
+    let mut model = Model::new(About { workload: "io".into(), ..About::default() });
+    let mut context = Context::default();
+    (context.workload, context.target, context.headline) = ("io".into(), "/data/f".into(), "IOPS".into());
+    context.per = Per::Second;
+    let response =
+        Series { role: Role::Response { of: 0 }, ..Series::transaction("read sda, response", false) };
+    context.series =
+        vec![Series::transaction("read sda", true), Series::transaction("write sdb", true), response];
+    model.begin(&context, Some(2));
+    model.event(&phase(Phase::Connect, 0, 0, None));
+    model.event(&phase(Phase::Measure, 0, 0, Some(2)));
+    let none = KindCounts::default;
+    model.event(&second(0, 0, Part::Measured, vec![counts(400, 100), none(), counts(400, 5_000)]));
+    assert!(model.load.is_open(), "everything had a rate");
+    assert!(picture(&model, 80, 24, Asked::default()).contains("response time"));
+    model.event(&phase(Phase::Connect, 1, 2, None));
+    model.event(&phase(Phase::Measure, 1, 2, Some(2)));
+    for at in 0..2 {
+        model.event(&second(1, at, Part::Measured, vec![counts(300, 90), counts(200, 900), none()]));
+    }
+    model.event(&Event::Phase { point: 1, phase: Phase::Stop, at: 4_100_000_000, users: 8, planned: None });
+    model.event(&second(1, 2, Part::Measured, vec![counts(25, 90), counts(25, 900), none()]));
+    assert!(!model.load.is_open() && (model.load.seconds - 2.1).abs() < 1e-9);
+    insta::assert_snapshot!("an_io_run_at_80_by_24", picture(&model, 80, 24, Asked::default()));
+    let help = picture(&model, 80, 24, Asked { help: true, ..Asked::default() });
+    assert!(help.contains("by direction and device") && !help.contains("transactions"), "{help}");
 }

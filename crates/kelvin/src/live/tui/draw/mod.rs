@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::super::status::grouped;
-use super::model::{CLASSES, Model, NAMES};
+use super::model::{CLASSES, Model, NAMES, RECENT};
 pub(super) use ink::Ink;
 use words::{line, short, wrap};
 
@@ -40,7 +40,7 @@ type Panel = (&'static str, fn(&mut Buffer, Rect, &Model, Ink));
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, asked: Asked, ink: Ink) {
     let body = header(buffer, area, model, ink);
     if asked.help {
-        help(buffer, body, ink);
+        help(buffer, body, model, ink);
     } else if area.width < NEEDS.0 || area.height < NEEDS.1 {
         too_small(buffer, body, area, ink);
     } else {
@@ -62,7 +62,9 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
         &[(62, ("throughput", panels::throughput)), (38, ("latency", panels::latencies))]
     };
     let causes: &[(u16, Panel)] = &[(62, ("waits", panels::waits)), (38, ("host", surroundings::host))];
-    let detail: &[(u16, Panel)] = if wide {
+    let detail: &[(u16, Panel)] = if wide && model.is_io() {
+        &[(60, ("devices", surroundings::devices)), (40, ("transactions", panels::types))]
+    } else if wide {
         &[
             (33, ("devices", surroundings::devices)),
             (42, ("top statements", panels::statements)),
@@ -106,9 +108,10 @@ fn title_of(title: &str, model: &Model, wide: bool) -> String {
     match title {
         "throughput" => format!("throughput: {} by second", model.about.headline),
         "latency" if model.load.is_open() => "response time".into(),
-        "latency" => "service time".into(),
+        "latency" => model.words().time.into(),
         "latency over time" if model.load.is_open() => "response time by second".into(),
-        "latency over time" => "service time by second".into(),
+        "latency over time" => format!("{} by second", model.words().time),
+        "waits" if model.is_io() => format!("by direction and device, last {RECENT} s"),
         "waits" => match model.sessions.hottest() {
             Some(relation) => format!("waits: sessions by class; rows of {relation}"),
             None => "waits: sessions by class".into(),
@@ -119,6 +122,7 @@ fn title_of(title: &str, model: &Model, wide: bool) -> String {
         "errors and notes" if model.load.all_errors() > 0 => {
             format!("errors: {}, and notes", grouped(model.load.all_errors()))
         }
+        "top statements" | "transactions" if model.is_io() => "over the window".into(),
         "top statements" if !wide && model.sessions.top(1).is_empty() => "transaction types".into(),
         other => other.into(),
     }
@@ -138,11 +142,11 @@ fn header(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) -> Rect {
     let mut first = vec!["kelvin".to_owned(), stage(model)];
     if model.stage.users > 0 {
         let users = grouped(u64::from(model.stage.users));
-        first.push(if model.stage.users == 1 { "1 user".into() } else { format!("{users} users") });
+        first.push(format!("{users} {}", model.words().who.of(model.stage.users.into())));
     }
     match about.points {
         Some(points) if points > 1 && model.stage.users > 0 => {
-            first.push(format!("point {} of {points}", model.stage.point + 1));
+            first.push(format!("{} {} of {points}", model.words().point.one, model.stage.point + 1));
         }
         None if model.stage.users > 0 => first.push(format!("trial {}", model.stage.point + 1)),
         _ => {}
@@ -194,7 +198,7 @@ fn figures(model: &Model) -> String {
         "{} {} now  {} mean",
         model.about.headline,
         rate(model.pace(load.now, 1.0)),
-        rate(model.pace(load.headline, load.seconds as f64))
+        rate(model.pace(load.headline, load.seconds))
     )];
     if let Some(arrivals) = &load.arrivals {
         let waiting = grouped(arrivals.waiting.unwrap_or(0));
@@ -239,25 +243,38 @@ fn too_small(buffer: &mut Buffer, body: Rect, area: Rect, ink: Ink) {
     }
 }
 
-fn help(buffer: &mut Buffer, body: Rect, ink: Ink) {
+fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
     let [first, second] = [0..6, 6..CLASSES].map(|range| {
         let classes: Vec<String> =
             NAMES[range].iter().map(|(letter, name, _)| format!("{letter} {name}")).collect();
         format!("  {}", classes.join("   "))
     });
-    let lines: [&str; 18] = [
+    let stop =
+        format!("  q, Ctrl-C   stop after the {} under way; once more: stop now", model.words().unit.many);
+    // What I/O jobs have in the place of sessions.
+    let devices = [
+        "by direction and device",
+        "  now: I/Os of the newest second; times of the last seconds, of those that",
+        "  have a rate from when they were to start",
+    ];
+    let waits = [
+        "waits: average number of sessions that were in each class when looked at",
+        &first,
+        &second,
+        "  log: the write-ahead log's I/O and latches. latches: its shortest locks",
+    ];
+    let seen: &[&str] = if model.is_io() { &devices } else { &waits };
+    let lines: [&str; 8] = [
         "keys",
-        "  q, Ctrl-C   stop after the transactions under way; once more: stop now",
+        &stop,
         "  p, space    let the picture stand still; the run goes on",
         "  Ctrl-L      draw everything anew",
         "  ?           this page, and back",
         "throughput",
         "  one column a second; a dot below it: ramp-up, in no figure",
         "  below it: c checkpoint  v vacuum  ! restart  e errors  2, 3, …: a point begins",
-        "waits: average number of sessions that were in each class when looked at",
-        &first,
-        &second,
-        "  log: the write-ahead log's I/O and latches. latches: its shortest locks",
+    ];
+    let rest = [
         "host",
         "  u user  s system  i interrupts  w waiting for devices  t stolen  · idle",
         "  pressure: share of time in which some task had to wait for it",
@@ -265,7 +282,7 @@ fn help(buffer: &mut Buffer, body: Rect, ink: Ink) {
         "  await, f_await: ms for a request, for a flush. aqu-sz: mean queue",
         "findings so far may change until the end: the report has the last word",
     ];
-    for (row, text) in lines.into_iter().enumerate() {
+    for (row, text) in lines.iter().chain(seen).chain(&rest).enumerate() {
         let style = if text.starts_with(' ') { Style::new() } else { ink.heading() };
         line(buffer, body, row as u16, text, style);
     }
@@ -283,7 +300,7 @@ fn footer(buffer: &mut Buffer, area: Rect, model: &Model, asked: Asked, ink: Ink
     let right = if asked.paused {
         "PAUSED: the run goes on".to_owned()
     } else if model.stopping {
-        "stopping after the transactions under way".to_owned()
+        format!("stopping after the {} under way", model.words().unit.many)
     } else {
         let conditions = model.sessions.any().then(|| {
             let sessions: f64 = model.sessions.average().iter().sum();

@@ -1,6 +1,6 @@
 //! The panels of the load and of the database's sessions.
 
-use kelvin_measure::event::{Part, Role};
+use kelvin_measure::event::{Part, Role, Series};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -87,8 +87,40 @@ pub(super) fn latency_over_time(buffer: &mut Buffer, area: Rect, model: &Model, 
     line(buffer, charts::plot(area, LABELS), area.height - 1, legend, ink.faint());
 }
 
+/// What each direction does on each device now: response times where they are known.
+fn devices_now(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+    // A small panel has no room for the largest.
+    let times = if area.width < 60 { 3 } else { 4 };
+    let name = usize::from(area.width).saturating_sub(9 * (times + 1)).clamp(10, 24);
+    let mut header = format!("{:<name$}", "");
+    for head in ["now", "p50", "p95", "p99", "max"].iter().take(times + 1) {
+        header.push_str(&format!("{head:>9}"));
+    }
+    line(buffer, area, 0, &header, ink.faint());
+    let load = &model.load;
+    let response = |kind: usize| {
+        let of = |series: &Series| matches!(series.role, Role::Response { of } if usize::from(of) == kind);
+        load.series.iter().position(of).and_then(|place| load.kinds.get(place))
+    };
+    let rows = load.series.iter().zip(&load.kinds).enumerate();
+    let rows = rows.filter(|(_, (series, _))| series.role == Role::Transaction);
+    for (row, (kind, (series, sum))) in (1..).zip(rows) {
+        let (now, own) = sum.now();
+        let of_rate = response(kind).map(|sum| sum.now().1).filter(|times| times[3].is_some());
+        let shown: String = series.name.chars().take(name - 1).collect();
+        let mut text = format!("{shown:<name$}{:>9}", figure(now as f64));
+        for time in of_rate.unwrap_or(own).into_iter().take(times) {
+            text.push_str(&format!("{:>9}", latency(time)));
+        }
+        line(buffer, area, row, &text, Style::new());
+    }
+}
+
 /// What the sessions waited for, over time.
 pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+    if model.is_io() {
+        return devices_now(buffer, area, model, ink);
+    }
     if !model.sessions.any() {
         let why = model.host.why_not("postgres.sessions").map_or_else(
             || {
@@ -162,7 +194,7 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: In
     let rows = usize::from(area.height).saturating_sub(1);
     let top = model.sessions.top(rows);
     if top.is_empty() {
-        if area.width < 60 {
+        if area.width < 60 || model.is_io() {
             return types(buffer, area, model, ink);
         }
         // Where there is room the types have a panel of their own.
@@ -200,7 +232,7 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: In
 /// The transaction types, or timed statements, with rate and 95th percentile.
 pub(super) fn types(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
     let load = &model.load;
-    let seconds = load.seconds as f64;
+    let seconds = load.seconds;
     // The names get what the figures leave.
     let name = usize::from(area.width).saturating_sub(28).clamp(12, 24);
     let header = format!("{:<name$}{:>9}{:>11}{:>8}", "type", "a second", "p95", "failed");

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use kelvin_measure::event::{Arrivals, ErrorCount, Part, Role, Second, Series};
 use kelvin_measure::{Histogram, Nanos};
 
+use super::super::super::status::SLIVER;
+
 /// Seconds that "now" is made of, where one would jump too much.
 pub(crate) const RECENT: usize = 5;
 
@@ -29,6 +31,30 @@ pub(crate) struct KindSum {
     latency: Histogram,
     /// Its 95th percentile in nanoseconds.
     pub(crate) p95: Option<Nanos>,
+    recent: VecDeque<(i64, u64, Histogram)>,
+}
+
+impl KindSum {
+    /// Takes a second, or what is added to one.
+    fn newest(&mut self, second: i64, good: u64, latency: &Histogram) {
+        match self.recent.iter_mut().find(|(at, ..)| *at == second) {
+            Some((_, sum, histogram)) => {
+                *sum += good;
+                histogram.add(latency);
+            }
+            None => self.recent.push_back((second, good, latency.clone())),
+        }
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+    }
+
+    /// Done in the newest second, and the percentiles of [`SHOWN`] and the largest value of the last [`RECENT`].
+    pub(crate) fn now(&self) -> (u64, [Option<Nanos>; 4]) {
+        let mut sum = Histogram::new();
+        self.recent.iter().for_each(|(_, _, histogram)| sum.add(histogram));
+        (self.recent.back().map_or(0, |(_, good, _)| *good), figures(&sum))
+    }
 }
 
 /// One kind of error over the point.
@@ -44,14 +70,18 @@ pub(crate) struct ErrorSum {
 pub(crate) struct Load {
     /// What the counts of a second are of.
     pub(crate) series: Vec<Series>,
+    by_second: bool,
+    open: bool,
     recent: VecDeque<(i64, Histogram)>,
     window: Histogram,
     /// Latencies of the last [`RECENT`] seconds, and of the window: p50, p95, p99, largest.
     pub(crate) latency: [[Option<Nanos>; 4]; 2],
     /// By series.
     pub(crate) kinds: Vec<KindSum>,
-    /// Seconds of the window that are complete.
-    pub(crate) seconds: u64,
+    /// Seconds of the window that are complete, with the part of the last one that belongs to it.
+    pub(crate) seconds: f64,
+    /// How long the window was, once that is known.
+    length: Option<f64>,
     /// Headline transactions in them.
     pub(crate) headline: u64,
     /// Headline transactions of the newest second.
@@ -72,19 +102,47 @@ pub(super) struct Came {
 }
 
 impl Load {
-    pub(super) fn new(series: Vec<Series>) -> Self {
+    /// `by_second` of I/O jobs, whose series are those of all phases: whether a phase has a rate is seen when it runs.
+    pub(super) fn new(series: Vec<Series>, by_second: bool) -> Self {
         let kinds = vec![KindSum::default(); series.len()];
-        Self { series, kinds, ..Self::default() }
+        let kept = series.iter().any(|series| matches!(series.role, Role::Response { .. }));
+        Self { series, kinds, by_second, open: kept && !by_second, ..Self::default() }
+    }
+
+    /// The window has closed after so many seconds.
+    pub(super) fn close(&mut self, length: f64) {
+        self.length = Some(length);
     }
 
     /// Whether latencies are response times, from the intended start.
     pub(crate) fn is_open(&self) -> bool {
-        self.series.iter().any(|series| matches!(series.role, Role::Response { .. }))
+        self.open
+    }
+
+    /// Whether everything of a second has a response time.
+    fn responds(&self, second: &Second) -> bool {
+        let (mut good, mut answered) = (0, 0);
+        for (series, counts) in self.series.iter().zip(&second.kinds) {
+            match series.role {
+                Role::Transaction => good += counts.good(),
+                Role::Response { .. } => answered += counts.latency.count(),
+                Role::Statement { .. } | Role::Lag => {}
+            }
+        }
+        answered > 0 && answered >= good
     }
 
     /// A second is complete, or something is added to one.
     pub(super) fn second(&mut self, second: &Second) -> Came {
-        let open = self.is_open();
+        if self.by_second {
+            self.open = self.responds(second);
+        }
+        let open = self.open;
+        let from = second.second as f64;
+        let width = match (second.part, self.length) {
+            (Part::Measured, Some(length)) => (length - from).clamp(0.0, 1.0),
+            _ => 1.0,
+        };
         let (mut latency, mut headline) = (Histogram::new(), 0);
         for ((series, counts), sum) in self.series.iter().zip(&second.kinds).zip(&mut self.kinds) {
             if series.role.counts_in(second.part) {
@@ -93,6 +151,9 @@ impl Load {
                 sum.retries += counts.retries;
                 sum.latency.add(&counts.latency);
                 sum.p95 = sum.latency.percentile(95.0);
+            }
+            if width >= SLIVER {
+                sum.newest(second.second, counts.good(), &counts.latency);
             }
             let shown = match series.role {
                 Role::Transaction => {
@@ -111,7 +172,7 @@ impl Load {
             }
         }
         if second.part == Part::Measured {
-            self.seconds = self.seconds.max(second.second as u64 + 1);
+            self.seconds = self.seconds.max(from + width);
             self.headline += headline;
         }
         let recent = self.recent.iter_mut().find(|(at, _)| *at == second.second);
@@ -133,7 +194,7 @@ impl Load {
             Some(newest) if newest == second.second && second.part != Part::Tail => self.now += headline,
             Some(newest) if newest > second.second => {}
             // The newest second of the load stays when the users end.
-            _ if second.part == Part::Tail => {}
+            _ if second.part == Part::Tail || width < SLIVER => {}
             _ => (self.newest, self.now) = (Some(second.second), headline),
         }
         Came { headline, latency: added }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use kelvin_diagnose::{Context, Finding};
 use kelvin_measure::event::{Event, Per, Phase, Status};
 use kelvin_measure::observation::{Observation, Occurrence};
+use kelvin_measure::words::{self, Words};
 use kelvin_measure::{Nanos, event::Part};
 
 pub(super) use host::Host;
@@ -98,6 +99,16 @@ impl Model {
         Self { about, ..Self::default() }
     }
 
+    /// What its users and their work are called.
+    pub(super) fn words(&self) -> &'static Words {
+        Words::of(&self.about.workload)
+    }
+
+    /// Whether it is a load of I/O jobs, which have devices and no sessions.
+    pub(super) fn is_io(&self) -> bool {
+        self.about.workload == words::IO
+    }
+
     /// The load is about to start.
     pub(super) fn begin(&mut self, context: &Context, points: Option<usize>) {
         self.about = About {
@@ -107,7 +118,7 @@ impl Model {
             per: context.per,
             points,
         };
-        self.load = Load::new(context.series.clone());
+        self.load = Load::new(context.series.clone(), self.is_io());
         self.work = None;
     }
 
@@ -187,14 +198,19 @@ impl Model {
         match phase {
             Phase::CheckBefore | Phase::CheckAfter => self.checked = (0, 0),
             Phase::Connect => {
-                self.load = Load::new(std::mem::take(&mut self.load.series));
+                self.load = Load::new(std::mem::take(&mut self.load.series), self.is_io());
                 self.sessions.restart();
                 self.opens = None;
                 self.timeline.at(at).begins = Some(point);
             }
             Phase::RampUp => self.opens = planned.map(|planned| at + planned),
             Phase::Measure => self.opens = Some(at),
-            Phase::Build | Phase::Stop => {}
+            Phase::Stop => {
+                if let Some(opened) = self.opens {
+                    self.load.close(at.saturating_sub(opened) as f64 / 1e9);
+                }
+            }
+            Phase::Build => {}
         }
         let users = if users > 0 { users } else { self.stage.users };
         // A load that ends by count has no end in time.

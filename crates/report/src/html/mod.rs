@@ -4,7 +4,7 @@ mod curves;
 mod observed;
 mod plot;
 
-pub(crate) use plot::escaped;
+pub(crate) use plot::{decades, escaped, number, ticks};
 
 use std::collections::BTreeMap;
 

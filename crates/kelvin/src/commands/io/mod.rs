@@ -22,6 +22,7 @@ pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
     let done = match &args.command {
         None => run::run(args, global),
         Some(IoCommand::Explain(args)) => explain::explain(args),
+        Some(IoCommand::Plot(args)) => super::io_plot::plot(args, global),
         Some(IoCommand::Sweep(args)) => sweep::sweep(args, global),
     };
     done.unwrap_or_else(|error| {

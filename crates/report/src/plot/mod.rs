@@ -26,7 +26,7 @@ pub use page::page;
 pub use png::Painter;
 pub use series::{Point, Quantity, Series};
 
-use crate::Report;
+use crate::{PointReport, Report};
 
 /// A picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,42 +142,48 @@ fn direction(kind: &str) -> Option<Direction> {
     Direction::ALL.into_iter().find(|direction| direction.word() == word)
 }
 
-/// The seconds of a run: I/Os a second of each direction, all its devices together.
-pub(crate) fn seconds(report: &Report) -> Vec<Series> {
+/// The seconds of a run, of each point.
+fn seconds(report: &Report) -> Vec<Series> {
+    report.points.iter().flat_map(|point| seconds_of(report, point)).collect()
+}
+
+/// The chart of a point's I/Os a second over time, a colour for each direction; none of other workloads.
+pub(crate) fn over_time(report: &Report, point: &PointReport) -> Option<String> {
+    let series = if report.is_io() { seconds_of(report, point) } else { Vec::new() };
+    time::each(&series, &|_| None).pop().map(|chart| chart.svg)
+}
+
+/// I/Os a second of each direction of a point, all its devices together.
+fn seconds_of(report: &Report, point: &PointReport) -> Vec<Series> {
+    let several = report.points.len() > 1;
+    let name = format!("run {}", report.run);
+    let name = if several { format!("{name} {}", point.name()) } else { name };
     let mut found = Vec::new();
-    for point in &report.points {
-        for direction in Direction::ALL {
-            let kinds: Vec<usize> = report
-                .kinds
-                .iter()
-                .enumerate()
-                .filter(|(_, kind)| {
-                    kind.role == Role::Transaction && self::direction(&kind.name) == Some(direction)
-                })
-                .map(|(at, _)| at)
-                .collect();
-            let measured =
-                point.seconds.iter().filter(|second| second.part == Part::Measured && second.width > 0.2);
-            let points: Vec<Point> = measured
-                .map(|second| {
-                    let ended: u64 = kinds.iter().filter_map(|at| second.good.get(*at)).sum();
-                    let value = ended as f64 / second.width;
-                    let time = second.second as f64 + second.width;
-                    Point { time, width: second.width, value, low: value, high: value }
-                })
-                .collect();
-            if points.iter().any(|point| point.value > 0.0) {
-                let name = format!("run {}", report.run);
-                let name = if report.points.len() > 1 { format!("{name} {}", point.name()) } else { name };
-                found.push(Series {
-                    name,
-                    prefix: report.jobs.first().map_or_else(String::new, |job| job.job.clone()),
-                    quantity: Quantity::Iops,
-                    direction,
-                    how: "seconds of the measured window".into(),
-                    points,
-                });
-            }
+    for direction in Direction::ALL {
+        let is_it = |kind: &kelvin_measure::event::Series| {
+            kind.role == Role::Transaction && self::direction(&kind.name) == Some(direction)
+        };
+        let kinds = report.kinds.iter().enumerate().filter(|(_, kind)| is_it(kind));
+        let kinds: Vec<usize> = kinds.map(|(at, _)| at).collect();
+        // The pace of a sliver of a second is noise.
+        let measured =
+            point.seconds.iter().filter(|second| second.part == Part::Measured && second.width > 0.2);
+        let points = measured.map(|second| {
+            let ended: u64 = kinds.iter().filter_map(|at| second.good.get(*at)).sum();
+            let value = ended as f64 / second.width;
+            let time = second.second as f64 + second.width;
+            Point { time, width: second.width, value, low: value, high: value }
+        });
+        let points: Vec<Point> = points.collect();
+        if points.iter().any(|point| point.value > 0.0) {
+            found.push(Series {
+                name: name.clone(),
+                prefix: report.jobs.first().map_or_else(String::new, |job| job.job.clone()),
+                quantity: Quantity::Iops,
+                direction,
+                how: "seconds of the measured window".into(),
+                points,
+            });
         }
     }
     found

@@ -11,7 +11,7 @@ use clap::builder::ValueHint;
     a log of fio or kelvin    NAME_bw.log, NAME_iops.1.log, _slat, _clat, _lat, _clat_hist, also .fz\n  \
     a result                  fio's or kelvin's JSON or JSON+\n  \
     a directory               all logs and results in it\n  \
-    a stored run              its number, name@REVISION or latest; group:N for a sweep, as kelvin groups lists it\n\n\
+    a stored run              its number, its label or last; group:N for the runs of a sweep\n\n\
     Reads and writes are never in one line. docs/io-plots.md shows every chart.\n\n\
     Examples:\n  kelvin io plot job_bw.1.log job_clat.1.log --out plots\n  \
     kelvin io plot old.json new.json --png                two results against each other\n  \

@@ -187,7 +187,7 @@ fn values(text: &str, kind: LogKind, shown: &str) -> Result<Rows> {
             return Err(refused_at(shown, number, &problem));
         }
         // fio writes the workers of a file one behind the other: the time falls back to the beginning.
-        let falls_back = row.time + 100 < last && row.time * 2 < last;
+        let falls_back = row.time + 100 < last && row.time * 2 <= last;
         match parts.last_mut() {
             Some(part) if !falls_back => part.push(row),
             _ => parts.push(vec![row]),

@@ -52,7 +52,7 @@ fn without(one: &Measured, is_map: bool) -> String {
     let mut words: Vec<String> = Vec::new();
     if is_map {
         words.extend(one.depth.map(|depth| format!("depth {depth}")));
-        words.extend(one.jobs.map(|jobs| format!("{jobs} jobs")));
+        words.extend(one.jobs.map(|jobs| format!("{jobs} job{}", if jobs == 1 { "" } else { "s" })));
         let order = one.pattern.as_ref().map(|p| if p.starts_with("rand") { "random" } else { "sequential" });
         words.extend(order.map(ToOwned::to_owned));
     } else {

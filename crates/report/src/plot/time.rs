@@ -144,7 +144,7 @@ fn comparison((quantity, direction): (Quantity, Direction), series: &[&Series]) 
         series.iter().map(|one| (one.name.clone(), vec![line(0, one), level()])).collect()
     };
     let picture = Lines {
-        title: format!("{} compared: {direction}, {} files", quantity.words(), series.len()),
+        title: format!("{} compared: {direction}, {} logs or runs", quantity.words(), series.len()),
         about: Vec::new(),
         x: Axis::linear(format!("time, {seconds}")),
         y: Axis::linear(format!("{} of {direction}s, {unit}", quantity.words())),

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use kelvin_database::{Engine, EngineKind};
 use kelvin_diagnose::Evidence;
-use kelvin_lab::io::{IoDone, IoRun};
+use kelvin_lab::io::{IoDone, IoRun, View};
 use kelvin_lab::spec::{Build, Span, WorkloadName};
 use kelvin_lab::{Bench, BenchError, Environment, Measured, Outcome, Planned, Run, Sink, SinkError, Spec};
 use kelvin_measure::event::{Per, Status};
@@ -16,6 +16,7 @@ use kelvin_measure::{Clock, Event};
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 use kelvin_storage::control::RunOptions;
 use kelvin_storage::event::{IoEvent, Watcher};
+use kelvin_storage::probe::Facts;
 use kelvin_store::{GroupId, NewRun, RunId, RunWriter, Slot, Store};
 use kelvin_workload::{Stop, Workload};
 
@@ -130,7 +131,7 @@ impl<'a> StoreBench<'a> {
         run: IoRun,
         member: Option<(GroupId, &Slot)>,
         clock: &Clock,
-        view: &mut dyn Watcher,
+        view: &mut dyn View,
     ) -> Result<(RunId, IoDone)> {
         let environment = Environment::of_files(run.target(), run.place().as_deref());
         let info = NewRun {
@@ -224,7 +225,7 @@ impl Bench for StoreBench<'_> {
     }
 }
 
-/// The jobs of a specification with their targets found and looked at; nothing is written yet.
+/// The jobs of a specification with their targets found; nothing is written yet.
 pub(crate) fn io_run(spec: &Spec, destroys: &[PathBuf]) -> Result<IoRun> {
     let jobs = spec.io.jobs(spec.load.seed)?;
     let options = RunOptions {
@@ -241,6 +242,11 @@ pub(crate) struct Unseen;
 
 impl Watcher for Unseen {
     fn event(&mut self, _event: &IoEvent<'_>) {}
+}
+
+impl View for Unseen {
+    // The facts are kept with the run, and its findings are told with it.
+    fn looked(&mut self, _facts: &Facts) {}
 }
 
 /// Makes the data if it is not there and looks at it; what the result's reader has to know is added to `notes`.

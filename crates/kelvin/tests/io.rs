@@ -191,6 +191,34 @@ fn holes_are_found_before_the_run_and_after_it() {
     assert!(ids.iter().any(|id| id.starts_with("io-")), "{ids:?}");
 }
 
+/// What is said of a file is said of it as the jobs find it, and not as it was before it was made.
+#[test]
+fn files_are_looked_at_after_they_are_laid_out() {
+    let place = place("[made]\nfilename=fresh\nsize=2m\nrw=randread\nnumber_ios=100\nioengine=psync\n");
+    let output = place.run(&["io", "job.fio", "--no-observe", "--json-events"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let events: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let facts = events.iter().find(|event| event["what"] == "facts").expect("the facts of the run");
+    let target = &facts["body"]["targets"][0];
+    assert_eq!(target["kind"], "file", "{target}");
+    assert_eq!(target["size"], 2 << 20, "{target}");
+}
+
+#[test]
+fn compressed_logs_are_read() {
+    let job = format!("{JOB}write_lat_log=times\nlog_compression=64k\nlog_store_compressed=1\n");
+    let place = place(&job);
+    let output = place.run(&["io", "job.fio", "--no-observe", "--no-store"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let output = place.run(&["io", "--inflate-log=times_clat.1.log.fz"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().count(), 100);
+    let output = place.run(&["io", "--inflate-log=data"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no compressed log"), "{}", text(&output.stderr));
+}
+
 #[test]
 fn runs_repeat_and_compare() {
     let place = place(JOB);

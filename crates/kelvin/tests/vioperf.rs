@@ -71,7 +71,7 @@ fn four_tests_a_table_a_log_and_a_verdict() {
     let shown = text(&output.stdout);
     let verdict = shown.lines().last().unwrap();
     // What the storage of whoever runs the tests can do is not known; code and words must agree.
-    let expected = if verdict.starts_with("PASS: ") { 0 } else { 1 };
+    let expected = i32::from(!verdict.starts_with("PASS: "));
     assert_eq!(output.status.code(), Some(expected), "{shown}\n{}", text(&output.stderr));
     assert!(expected == 0 || verdict.starts_with("FAIL: "), "{shown}");
     let table: Vec<&str> = shown
@@ -94,7 +94,7 @@ fn four_tests_a_table_a_log_and_a_verdict() {
     assert!(rows[0]["counter_value"]["write_mb_s"].as_f64().unwrap() > 0.0);
     assert_eq!(rows[0]["directory"], "data");
     assert!(result["result"]["extend"]["bytes"].as_u64().unwrap() <= 2 << 20);
-    assert_eq!(result["result"]["notes"].as_array().map(Vec::len).is_some(), true);
+    assert!(result["result"]["notes"].is_array());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn ctrl_c_keeps_what_was_measured_and_leaves_no_file() {
     std::fs::create_dir(place.path("data")).unwrap();
     let args = vioperf(&["--duration", "1h", "--log-interval", "100ms", "--condense-log", "data"]);
     let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("a row is in the log", Duration::from_secs(60), || {
+    wait_until("a row is in the log", Duration::from_mins(1), || {
         std::fs::read_to_string(place.path("log.json")).is_ok_and(|log| log.lines().count() > 1)
     });
     assert_eq!(names(&place.path("data")).len(), 2);

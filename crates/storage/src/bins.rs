@@ -79,14 +79,10 @@ impl Bins {
 }
 
 /// Sums of [`Bins`] over a run: wide counts.
-#[derive(Clone, PartialEq, Eq)]
-pub struct BinSums(Box<[u64; BINS]>);
-
-impl Default for BinSums {
-    fn default() -> Self {
-        Self(Box::new([0; BINS]))
-    }
-}
+///
+/// The bins are made with the first count: a result has a dozen for every file, and of 10,000 files most stay empty.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct BinSums(Option<Box<[u64; BINS]>>);
 
 impl std::fmt::Debug for BinSums {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -97,31 +93,45 @@ impl std::fmt::Debug for BinSums {
 impl BinSums {
     /// Adds what was counted in an interval.
     pub fn add(&mut self, bins: &Bins) {
-        for (bin, count) in bins.filled() {
-            self.0[bin] += count;
+        let mut filled = bins.filled().peekable();
+        if filled.peek().is_none() {
+            return;
         }
+        let sums = self.made();
+        for (bin, count) in filled {
+            sums[bin] += count;
+        }
+    }
+
+    /// The bins; only for who has a count to put into them, so that equal sums are equal in memory.
+    fn made(&mut self) -> &mut [u64; BINS] {
+        self.0.get_or_insert_with(|| Box::new([0; BINS]))
     }
 
     /// Adds another sum.
     pub fn merge(&mut self, other: &Self) {
-        for (sum, more) in self.0.iter_mut().zip(&*other.0) {
+        let Some(more) = &other.0 else { return };
+        for (sum, more) in self.made().iter_mut().zip(&**more) {
             *sum += more;
         }
     }
 
     /// Adds to a bin; for readers of stored results. What lies beyond the last bin is in the last.
     pub fn add_to(&mut self, bin: usize, count: u64) {
-        self.0[bin.min(BINS - 1)] += count;
+        if count > 0 {
+            self.made()[bin.min(BINS - 1)] += count;
+        }
     }
 
     /// How many times were counted.
     pub fn count(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.iter().flat_map(|bins| bins.iter()).sum()
     }
 
     /// The bins with something in them: index and count, ascending.
     pub fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.0.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bin, count)| (bin, *count))
+        let bins = self.0.iter().flat_map(|bins| bins.iter());
+        bins.enumerate().filter(|(_, count)| **count > 0).map(|(bin, count)| (bin, *count))
     }
 
     /// The time in nanoseconds that `percent` of the counted do not exceed: the middle of its bin; none when there are
@@ -178,5 +188,18 @@ mod tests {
         assert_eq!(sums.percentile(99.0), Some(99));
         assert_eq!(sums.percentile(100.0), Some(100));
         assert_eq!(sums.count(), 100);
+    }
+
+    #[test]
+    fn sums_of_nothing_have_no_bins() {
+        let (mut sums, mut other) = (BinSums::default(), BinSums::default());
+        sums.add(&Bins::default());
+        sums.merge(&other);
+        sums.add_to(7, 0);
+        assert!(sums.0.is_none() && sums.count() == 0 && sums.filled().next().is_none());
+        other.add_to(7, 2);
+        sums.merge(&other);
+        assert_eq!(sums, other);
+        assert_eq!(sums.filled().collect::<Vec<_>>(), [(7, 2)]);
     }
 }

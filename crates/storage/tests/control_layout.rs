@@ -139,6 +139,19 @@ fn a_writer_begins_with_a_new_file_but_drops_nothing_outside_its_region() {
 }
 
 #[test]
+fn a_writer_drops_nothing_that_another_job_reads() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    fs::write(&path, vec![7; MIB as usize]).unwrap();
+    let mut growing = on(writer("growing", directory.path(), 2 * MIB), &path);
+    growing.course.stonewall = true;
+    laid_out(&jobs([on(job("read"), &path), growing]), &RunOptions::default());
+    let content = fs::read(&path).unwrap();
+    assert_eq!(content.len() as u64, 2 * MIB);
+    assert!(content[..MIB as usize].iter().all(|byte| *byte == 7));
+}
+
+#[test]
 fn percentages_and_ranges_are_of_what_is_there() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");

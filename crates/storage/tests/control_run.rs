@@ -212,6 +212,49 @@ fn logs_and_iologs_are_written_and_fio_replays_what_was_issued() {
     assert_eq!(paths(&outcome), [[at("elsewhere")]]);
 }
 
+/// Without its syncs the trace of a database's log would replay as something much faster.
+#[test]
+fn an_iolog_has_the_syncs_at_their_places() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut job = writer("wal", directory.path(), 64 << 10);
+    (job.sync.fdatasync, job.logs.iolog) = (4, Some("trace".into()));
+    let options = RunOptions { log_directory: Some(directory.path().into()), ..RunOptions::default() };
+    let (outcome, _) = run(&jobs([job]), &options).unwrap();
+    assert_eq!(exit_code(&outcome), 0);
+    let text = fs::read_to_string(directory.path().join("trace")).unwrap();
+    let actions: Vec<&str> = text.lines().filter_map(|line| line.split(' ').nth(2)).collect();
+    // As with fio, the last write of the job's size is the end, and no sync follows it.
+    let expected = &["write", "write", "write", "write", "datasync"].repeat(4)[..19];
+    let found: Vec<&str> = actions.into_iter().filter(|word| expected.contains(word)).collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+/// What may be under `--readonly` is decided by what the trace holds.
+#[test]
+fn a_read_only_replay_reads() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("data"), vec![0; 8192]).unwrap();
+    let said = |actions: &str, skip: &str| {
+        let data = at("data").display().to_string();
+        let mut text = format!("fio version 2 iolog\n{data} add\n{data} open\n");
+        for action in actions.split(',') {
+            text += &format!("{data} {action} 0 4096\n");
+        }
+        fs::write(at("trace"), text + &format!("{data} close\n")).unwrap();
+        let job = format!("[replay]\nread_iolog={}\n{skip}", at("trace").display());
+        let parsed = kelvin_storage::jobfile::parse_text(&job, None, &[]).unwrap();
+        let options = RunOptions { read_only: true, ..RunOptions::default() };
+        prepare(&parsed, &options).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(said("read,read", ""), Ok(()));
+    assert_eq!(said("read,write", "replay_skip=write"), Ok(()));
+    for actions in ["read,write", "read,trim"] {
+        let error = said(actions, "").unwrap_err();
+        assert!(error.contains("--readonly") && error.contains("replay_skip="), "{error}");
+    }
+}
+
 #[test]
 fn a_worker_that_dies_is_an_error_of_its_own_and_the_others_go_on() {
     struct Mortal;

@@ -62,7 +62,7 @@ fn files_are_refused_that_others_use_or_that_are_more_than_data() {
     let link = path("link");
     symlink(&data, &link).unwrap();
     assert_eq!(refusal(&data, &[link]), "", "confirmed by another name of it");
-    assert_ne!(refusal(&data, &[plain.clone()]), "");
+    assert_ne!(refusal(&data, std::slice::from_ref(&plain)), "");
 
     let server = path("server");
     fs::create_dir_all(server.join("base")).unwrap();
@@ -84,7 +84,7 @@ fn files_are_refused_that_others_use_or_that_are_more_than_data() {
     // What other processes have open is remembered for a moment.
     std::thread::sleep(std::time::Duration::from_millis(250));
     let told = refusal(&used, &[]);
-    let confirmed = refusal(&used, &[used.clone()]);
+    let confirmed = refusal(&used, std::slice::from_ref(&used));
     writer.kill().unwrap();
     writer.wait().unwrap();
     assert!(told.contains("is open for writing by sleep"), "{told}");

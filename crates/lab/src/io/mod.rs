@@ -10,4 +10,4 @@ mod seconds;
 pub mod text;
 mod words;
 
-pub use run::{IoDone, IoRun};
+pub use run::{IoDone, IoRun, View};

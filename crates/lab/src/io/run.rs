@@ -27,8 +27,13 @@ pub struct IoRun {
     jobs: Jobs,
     prepared: Prepared,
     options: RunOptions,
-    facts: Facts,
     workers: Vec<Worker>,
+}
+
+/// Who looks on: what the jobs tell, and what was seen before their first I/O.
+pub trait View: Watcher {
+    /// The files are laid out and were looked at; the first I/O is next.
+    fn looked(&mut self, facts: &Facts);
 }
 
 /// A worker as it was planned.
@@ -55,7 +60,7 @@ pub struct IoDone {
 }
 
 impl IoRun {
-    /// Finds the targets of the jobs and looks at them.
+    /// Finds the targets of the jobs. Nothing is written, and nothing read that a run would find changed.
     ///
     /// # Errors
     /// When a target is missing or must not be written.
@@ -66,18 +71,12 @@ impl IoRun {
             .iter()
             .map(|worker| Worker { job: worker.job, targets: worker.targets.clone() })
             .collect();
-        let facts = probe::before(&prepared.targets(), &jobs);
-        Ok(Self { jobs, prepared, options, facts, workers })
+        Ok(Self { jobs, prepared, options, workers })
     }
 
     /// The jobs.
     pub fn jobs(&self) -> &Jobs {
         &self.jobs
-    }
-
-    /// What was seen of the targets before anything was done.
-    pub fn facts(&self) -> &Facts {
-        &self.facts
     }
 
     /// The series of its seconds.
@@ -146,8 +145,9 @@ impl IoRun {
         Layout::new(&workers)
     }
 
-    /// Runs the jobs. The last event is always [`Event::Finished`], whatever happened, unless the sink itself failed. What
-    /// the jobs tell goes to `view` as well.
+    /// Lays out the files, looks at them as the jobs will find them, and runs the jobs. The last event is always
+    /// [`Event::Finished`], whatever happened, unless the sink itself failed. What the jobs tell goes to `view` as well.
+    /// A run that is stopped while its files are made has no result; what was made is kept.
     ///
     /// # Errors
     /// When an event could not be kept.
@@ -157,7 +157,7 @@ impl IoRun {
         clock: &Clock,
         stop: &Stop,
         sink: &mut dyn Sink,
-        view: &mut dyn Watcher,
+        view: &mut dyn View,
     ) -> Result<IoDone, RunError> {
         let paths: Vec<PathBuf> = self.place().into_iter().collect();
         let mut watched = Watched::start(sink, Watchers::beside_files(observe, &paths), clock)?;
@@ -166,7 +166,7 @@ impl IoRun {
             self.workers.iter().map(|worker| of_jobs.get(worker.job).copied().unwrap_or(0)).collect();
         let layout = self.layout();
         let (targets, depths) = self.shape();
-        let Self { jobs, prepared, mut options, mut facts, .. } = self;
+        let Self { jobs, mut prepared, mut options, .. } = self;
         // What is seen of the host beside the jobs is told on the same clock.
         options.clock = Some(clock.clone());
         let mut relay = Relay {
@@ -182,7 +182,17 @@ impl IoRun {
             laid_out: false,
             error: None,
         };
-        let ran = control::run(prepared, &options, stop, &mut facts.watching(&mut relay));
+        let mut facts = Facts::default();
+        let ran = match control::lay_out(&mut prepared, stop, &mut relay) {
+            Err(error) => Err(error),
+            Ok(()) if stop.requested() => Ok(None),
+            Ok(()) => {
+                // Before the layout the probe would see files that are not there, or other bytes than are read.
+                facts = probe::before(&prepared.targets(), &jobs);
+                relay.view.looked(&facts);
+                control::run(prepared, &options, stop, &mut facts.watching(&mut relay)).map(Some)
+            }
+        };
         relay.end();
         let (seconds, kept) = (relay.seconds, relay.error);
         if let Some(error) = kept {
@@ -198,7 +208,11 @@ impl IoRun {
             failed: 0,
         };
         match ran {
-            Ok(outcome) => {
+            Ok(None) => {
+                done.status = Status::Interrupted;
+                done.error = Some("interrupted while files were laid out".into());
+            }
+            Ok(Some(outcome)) => {
                 facts.after(&outcome);
                 done.holds = tell(&outcome, &seconds, &points, &depths, &mut watched)?;
                 done.failed = failed(&outcome);
@@ -441,7 +455,7 @@ fn line(
 /// Hands what the jobs tell to the run's sink, and to the view.
 struct Relay<'a, 'b> {
     sink: &'a mut Watched<'b>,
-    view: &'a mut dyn Watcher,
+    view: &'a mut dyn View,
     stop: &'a Stop,
     clock: &'a Clock,
     jobs: &'a Jobs,
@@ -506,7 +520,8 @@ impl Watcher for Relay<'_, '_> {
     fn event(&mut self, event: &IoEvent<'_>) {
         self.view.event(event);
         match event {
-            IoEvent::State { worker, state } if !matches!(state, State::Planned) => {
+            // Files of all jobs are made before the first begins: that begins no point.
+            IoEvent::State { worker, state } if !matches!(state, State::Planned | State::SettingUp) => {
                 if let Some(&point) = self.points.get(*worker as usize) {
                     self.begin(point);
                 }

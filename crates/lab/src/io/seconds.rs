@@ -399,7 +399,9 @@ mod tests {
             times in proptest::collection::vec(1_u64..10_000_000, 0..200), failed in 0_u64..20, part in 0.02..0.98_f64,
         ) {
             let mut latency = Histogram::new();
-            times.iter().for_each(|time| latency.record(*time));
+            for time in &times {
+                latency.record(*time);
+            }
             let counts = KindCounts { committed: times.len() as u64, failed, latency, ..KindCounts::default() };
             let (first, rest) = (Share::First(part).of(&counts), Share::Rest(part).of(&counts));
             proptest::prop_assert_eq!(first.committed, first.latency.count());

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use super::RunOptions;
-use crate::job::{Job, Jobs, ReplaySkip};
+use crate::job::{Job, Jobs};
 use crate::probe::safety;
 use crate::probe::tree::Tree;
-use crate::{Error, Result, Target, TargetKind};
+use crate::stream::replay;
+use crate::{Direction, Error, Result, Target, TargetKind};
 
 /// Refuses jobs that contradict themselves, each other or what the run may do.
 pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
@@ -28,13 +29,19 @@ pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
         if options.read_only && job.pattern.changes_data() && job.replay.is_none() {
             return refused("it writes or trims, which --readonly forbids".into());
         }
-        if let Some(replay) = &job.replay
-            && options.read_only
-            && !(replay.skip.contains(&ReplaySkip::Write) && replay.skip.contains(&ReplaySkip::Trim))
-        {
-            return refused(
-                "its trace may hold writes, which --readonly forbids: add replay_skip=write,trim".into(),
-            );
+        if job.replay.is_some() && options.read_only {
+            for clone in 0..job.clones.max(1) {
+                let reached = replay::files(job, clone)?;
+                let changed = reached
+                    .iter()
+                    .find(|file| file.bytes[Direction::Write] > 0 || file.bytes[Direction::Trim] > 0);
+                if let Some(file) = changed {
+                    return refused(format!(
+                        "its trace writes or trims {}, which --readonly forbids: add replay_skip=write,trim",
+                        file.path.display()
+                    ));
+                }
+            }
         }
         if job.targets.unlink_each_loop && (job.course.loops > 1 || job.course.time_based) {
             return refused(

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use kelvin_measure::Nanos;
 
 use super::Prepared;
-use crate::log::Chunk;
+use crate::log::{Chunk, Issued};
 use crate::stream::replay::IologWriter;
 use crate::{Error, Result};
 
@@ -44,10 +44,14 @@ impl Iologs {
     /// Writes what a worker issued.
     pub(super) fn chunk(&mut self, worker: u32, chunk: &Chunk) -> Result<()> {
         let Some(Some(log)) = self.0.get_mut(worker as usize) else { return Ok(()) };
-        for (at, io) in &chunk.issued {
+        for (at, issued) in &chunk.issued {
             let begun = log.times.map_or(*at, |times| times.0);
             log.times = Some((begun, *at));
-            let written = log.writer.issued(at.saturating_sub(begun), io);
+            let since = at.saturating_sub(begun);
+            let written = match issued {
+                Issued::Io(io) => log.writer.issued(since, io),
+                Issued::Sync { target, how } => log.writer.synced(since, *target, *how),
+            };
             written.map_err(Error::system(format!("cannot write {}", log.path.display())))?;
         }
         Ok(())

@@ -3,6 +3,7 @@
 
 mod behaviour;
 mod data;
+mod defaults;
 mod logs;
 mod shape;
 mod targets;

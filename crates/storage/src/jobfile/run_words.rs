@@ -99,6 +99,8 @@ pub enum Asked {
     CommandHelp(Option<String>),
     /// `--enghelp`, of one engine or of all.
     EngineHelp(Option<String>),
+    /// `--inflate-log`: the text of a compressed log.
+    InflateLog(PathBuf),
 }
 
 /// Whether a flag has a value.
@@ -225,6 +227,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         run.max_jobs = Some(whole(value, 1, 65_536)? as u32);
         Ok(())
     }),
+    sets("inflate-log", Takes::Value, "write the text of a compressed log (.fz)", |run, value| {
+        run.asked = Some(Asked::InflateLog(value.into()));
+        Ok(())
+    }),
     sets("help", Takes::Nothing, "this page", |run, _| {
         run.asked = Some(Asked::Help);
         Ok(())
@@ -274,12 +280,6 @@ pub(crate) const FLAGS: &[Flag] = &[
         Takes::Value,
         "how idle the processors are",
         "Kelvin samples the host while it measures",
-    ),
-    refused(
-        "inflate-log",
-        Takes::Value,
-        "read a compressed log",
-        ".fz files are zlib streams, which other tools read",
     ),
     refused("server", Takes::Maybe, "wait for jobs of clients", REMOTE),
     refused("client", Takes::Value, "send jobs to servers", REMOTE),

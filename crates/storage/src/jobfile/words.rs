@@ -264,6 +264,8 @@ mod tests {
     fn help_needs_no_jobs() {
         assert_eq!(parse("--cmdhelp=bs").unwrap().run.asked, Some(Asked::CommandHelp(Some("bs".into()))));
         assert_eq!(parse("--enghelp").unwrap().run.asked, Some(Asked::EngineHelp(None)));
+        assert_eq!(parse("--inflate-log=a.fz").unwrap().run.asked, Some(Asked::InflateLog("a.fz".into())));
+        assert_eq!(parse("--inflate-log a.fz").unwrap().run.asked, Some(Asked::InflateLog("a.fz".into())));
     }
 
     #[test]

@@ -98,6 +98,8 @@ struct Known {
     device: Option<String>,
     capacity: u64,
     making: Option<usize>,
+    /// A worker before needs what is in it.
+    needed: bool,
 }
 
 /// Decides for all workers. Nothing is written.
@@ -230,7 +232,8 @@ impl Planner<'_> {
 
     fn existing(&self, path: &Path, facts: &Metadata) -> std::result::Result<Known, String> {
         let kind = facts.file_type();
-        let known = |kind, size, device| Known { kind, size, device, capacity: 0, making: None };
+        let known =
+            |kind, size, device| Known { kind, size, device, capacity: 0, making: None, needed: false };
         if kind.is_file() {
             let device = device::under(self.tree, path, facts);
             let capacity = space::capacity(path);
@@ -276,7 +279,7 @@ impl Planner<'_> {
         }
         let device = fs::metadata(there).ok().and_then(|facts| device::under(self.tree, there, &facts));
         let capacity = space::capacity(there);
-        Ok(Known { kind: TargetKind::File, size: Some(0), device, capacity, making: None })
+        Ok(Known { kind: TargetKind::File, size: Some(0), device, capacity, making: None, needed: false })
     }
 
     /// Decides what a regular file needs for one more worker.
@@ -294,6 +297,7 @@ impl Planner<'_> {
             || job.sync.overwrite
             || job.engine.name == EngineName::Mmap
             || rules.prepare;
+        known.needed |= needs_data;
         let mut steps = Vec::new();
         if targets.create_on_open {
             // What comes to be when it is opened is the worker's.
@@ -319,7 +323,7 @@ impl Planner<'_> {
             } else {
                 // As fio, whose writers of a file that is too small begin with a new one. Nothing before the region is
                 // dropped.
-                if size > 0 && target.begin == 0 && !targets.append {
+                if size > 0 && target.begin == 0 && !targets.append && !known.needed {
                     steps.push(Step::Truncate);
                     known.size = Some(0);
                 }

@@ -123,8 +123,22 @@ pub struct Chunk {
     pub done: Vec<Done>,
     /// Rows of the histogram log.
     pub histograms: Vec<HistogramRow>,
-    /// I/Os in the order of their issue, for `write_iolog`: when, what.
-    pub issued: Vec<(Nanos, crate::Io)>,
+    /// What was issued, in its order, for `write_iolog`: when, what.
+    pub issued: Vec<(Nanos, Issued)>,
+}
+
+/// What a worker asked of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Issued {
+    /// An I/O.
+    Io(crate::Io),
+    /// To bring what was written to a target's medium.
+    Sync {
+        /// The target.
+        target: u32,
+        /// How.
+        how: crate::SyncCall,
+    },
 }
 
 impl Chunk {

@@ -2,9 +2,9 @@
 
 use kelvin_measure::Nanos;
 
-use super::{Chunk, Done, HistogramRow, LogKind, Row};
+use super::{Chunk, Done, HistogramRow, Issued, LogKind, Row};
 use crate::job::{Job, LogValue};
-use crate::{Bins, Direction, Io, PerDirection};
+use crate::{Bins, Direction, Io, PerDirection, SyncCall};
 
 /// I/Os or issues after which a chunk should be fetched, so that memory stays bounded: 4 MiB of [`Done`].
 const FULL: usize = 65_536;
@@ -190,7 +190,15 @@ impl Recorder {
     pub fn issued(&mut self, at: Nanos, io: &Io) {
         if self.issues {
             self.begin(at);
-            self.chunk.issued.push((at, *io));
+            self.chunk.issued.push((at, Issued::Io(*io)));
+        }
+    }
+
+    /// A sync was issued, for `write_iolog`.
+    pub fn synced(&mut self, at: Nanos, target: u32, how: SyncCall) {
+        if self.issues {
+            self.begin(at);
+            self.chunk.issued.push((at, Issued::Sync { target, how }));
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::OutputOptions;
 use super::entry::{Entry, Line, RateSamples, TargetLine, group_rate, merged, rate};
 use super::latency::{Classes, LONG, SHORT, is_known, shares};
-use super::unit::{TimeUnit, Unit, Units, count, scaled, short_time};
+use super::unit::{TimeUnit, Unit, Units, scaled, short_time};
 use crate::job::ReportOptions;
 use crate::result::{DiskUse, Outcome, SteadyOutcome};
 use crate::{BinSums, Direction, Moments};
@@ -109,7 +109,7 @@ fn direction(text: &mut String, word: &str, line: &Line, report: &ReportOptions,
     let _ = writeln!(
         text,
         "  {word}: IOPS={}, BW={} ({})({}/{}msec){}",
-        count(line.iops()),
+        units.count(line.iops()),
         units.rate(rate),
         units.other_rate(rate),
         units.amount(line.sums.bytes),
@@ -305,7 +305,7 @@ fn steady_line(text: &mut String, steady: &SteadyOutcome, asked: &crate::job::St
         if steady.attained { "yes" } else { "no" },
         units.rate(bandwidth),
         units.other_rate(bandwidth),
-        count(mean(&steady.iops)),
+        units.count(mean(&steady.iops)),
         if asked.slope { "slope" } else { "mean dev" },
         steady.criterion,
         if asked.percent { "%" } else { "" },
@@ -372,7 +372,7 @@ fn target(text: &mut String, line: &TargetLine, units: Units, depth: &str) {
             text,
             "      {:>5}: IOPS={}, BW={} ({}), clat avg={}, p50={}, p99={}, max={}{}",
             direction.word(),
-            count(line.iops(direction)),
+            units.count(line.iops(direction)),
             units.rate(line.bytes_per_second(direction)),
             units.other_rate(line.bytes_per_second(direction)),
             sums.completion.mean().map_or_else(|| "–".into(), short_time),

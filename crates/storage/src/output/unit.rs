@@ -28,17 +28,10 @@ pub(super) fn scaled(value: f64, digits: usize, binary: bool, unit: Unit) -> Str
         scaled /= step;
         power += 1;
     }
-    let mut text = String::new();
-    let room = digits.saturating_sub(whole_digits(scaled) + 1);
-    let decimals = if power == 0 { 0 } else { room };
-    text.push_str(&format!("{scaled:.decimals$}"));
-    // Rounding up may have added a digit: 9.999 is 10.00, which is one character too long.
-    if decimals > 0 && text.len() > digits {
-        text = format!("{scaled:.*}", decimals - 1);
-    } else if decimals == 0 && text.len() > digits && power + 1 < prefixes.len() {
-        scaled /= step;
+    let mut text = fitted(scaled, digits, power > 0);
+    if text.len() > digits && power + 1 < prefixes.len() {
         power += 1;
-        text = format!("{scaled:.*}", digits.saturating_sub(whole_digits(scaled) + 1));
+        text = fitted(scaled / step, digits, true);
     }
     text.push_str(prefixes.get(power).copied().unwrap_or(""));
     text.push_str(match unit {
@@ -50,21 +43,43 @@ pub(super) fn scaled(value: f64, digits: usize, binary: bool, unit: Unit) -> Str
     text
 }
 
-/// A count such as I/Os a second: 46.8k.
-pub(super) fn count(value: f64) -> String {
-    scaled(value, 4, false, Unit::None)
+/// A number with the decimals that there is room for, if there may be any.
+fn fitted(value: f64, digits: usize, decimals: bool) -> String {
+    let whole = format!("{:.0}", value.floor()).len();
+    let room = if decimals { digits.saturating_sub(whole + 1) } else { 0 };
+    let text = format!("{value:.room$}");
+    // Rounding up may have added a digit: 9.999 is 10.00, which is one character too long.
+    if room > 0 && text.len() > digits { format!("{value:.*}", room - 1) } else { text }
 }
 
-/// How amounts of data are written: `kb_base` and `unit_base`.
-#[derive(Debug, Clone, Copy, Default)]
+/// A count such as I/Os a second: 46.8k.
+pub(super) fn count(value: f64) -> String {
+    Units::default().count(value)
+}
+
+/// How amounts of data are written: `kb_base`, `unit_base` and `significant_figures`.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Units {
     pub(super) thousand: bool,
     pub(super) bits: bool,
+    pub(super) digits: usize,
+}
+
+impl Default for Units {
+    fn default() -> Self {
+        Self { thousand: false, bits: false, digits: 4 }
+    }
 }
 
 impl Units {
     pub(super) fn of(report: &crate::job::ReportOptions) -> Self {
-        Self { thousand: report.thousand, bits: report.bits }
+        let digits = usize::from(report.significant_figures);
+        Self { thousand: report.thousand, bits: report.bits, digits }
+    }
+
+    /// A count such as I/Os a second: 46.8k.
+    pub(super) fn count(self, value: f64) -> String {
+        scaled(value, self.digits, false, Unit::None)
     }
 
     fn rate_unit(self) -> Unit {
@@ -73,22 +88,22 @@ impl Units {
 
     /// Bytes a second in the units asked for: 183MiB/s.
     pub(super) fn rate(self, bytes: f64) -> String {
-        scaled(bytes, 4, !self.thousand, self.rate_unit())
+        scaled(bytes, self.digits, !self.thousand, self.rate_unit())
     }
 
     /// The same in the other base: 192MB/s.
     pub(super) fn other_rate(self, bytes: f64) -> String {
-        scaled(bytes, 4, self.thousand, self.rate_unit())
+        scaled(bytes, self.digits, self.thousand, self.rate_unit())
     }
 
     /// Bytes: 4096KiB.
     pub(super) fn amount(self, bytes: u64) -> String {
-        scaled(bytes as f64, 4, !self.thousand, Unit::Bytes)
+        scaled(bytes as f64, self.digits, !self.thousand, Unit::Bytes)
     }
 
     /// Bytes in the other base.
     pub(super) fn other_amount(self, bytes: u64) -> String {
-        scaled(bytes as f64, 4, self.thousand, Unit::Bytes)
+        scaled(bytes as f64, self.digits, self.thousand, Unit::Bytes)
     }
 }
 
@@ -168,6 +183,8 @@ mod tests {
         // Each of these stands in an output of fio 3.33.
         assert_eq!(count(46_761.9), "46.8k");
         assert_eq!(count(999.47), "999");
+        let fine = Units { digits: 7, ..Units::default() };
+        assert_eq!((fine.count(1_365_333.0), fine.amount(1 << 20)), ("1365333".into(), "1048576B".into()));
         assert_eq!(count(1_365_333.0), "1365k");
         assert_eq!(count(4_592_246.0), "4592k");
         let units = Units::default();
@@ -182,10 +199,10 @@ mod tests {
         assert_eq!(units.amount(64 << 10), "64.0KiB");
         assert_eq!(units.rate(4_093_838.0), "3998KiB/s");
         assert_eq!(units.other_rate(4_093_838.0), "4094kB/s");
-        let bits = Units { bits: true, thousand: false };
+        let bits = Units { bits: true, ..Units::default() };
         assert_eq!(bits.rate(58_254_222.0), "444Mibit/s");
         assert_eq!(bits.other_rate(58_254_222.0), "466Mbit/s");
-        let thousand = Units { bits: false, thousand: true };
+        let thousand = Units { thousand: true, ..Units::default() };
         assert_eq!(thousand.rate(59_074_704.0), "59.1MB/s");
         assert_eq!(thousand.other_rate(59_074_704.0), "56.3MiB/s");
         assert_eq!(scaled(2_118_100.0, 6, false, Unit::None), "2118.1k");

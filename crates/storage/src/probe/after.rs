@@ -102,6 +102,7 @@ fn job_run(job: usize, outcome: &Outcome, watched: &Watched) -> JobRun {
     let mut devices: BTreeMap<&str, Moments> = BTreeMap::new();
     let (mut depths, mut issued, mut issued_sum, mut cpu, mut seconds) = (0.0, 0, 0, 0, 0.0);
     let mut timed = true;
+    let mut all_times = Moments::default();
     for worker in &workers {
         let measured = worker.measured as f64;
         let mut under_way = 0.0;
@@ -112,6 +113,7 @@ fn job_run(job: usize, outcome: &Outcome, watched: &Watched) -> JobRun {
                 // What is counted and not timed leaves Little's law without its latency.
                 timed &= times.count >= done.ios;
                 under_way += times.sum as f64 / measured;
+                all_times.merge(times);
                 if let Some(device) = &target.device {
                     devices.entry(device).or_default().merge(times);
                 }
@@ -132,6 +134,7 @@ fn job_run(job: usize, outcome: &Outcome, watched: &Watched) -> JobRun {
     let ios: u64 = sums.0.iter().map(|done| done.ios).sum();
     if !workers.is_empty() {
         run.seconds = seconds / count;
+        run.latency = all_times.mean();
         run.depth = (timed && ios > 0).then_some(depths / count);
         run.issued_depth = (issued > 0).then(|| issued_sum as f64 / issued as f64);
         run.cpu_per_io = (ios > 0).then(|| cpu as f64 / ios as f64);

@@ -494,6 +494,8 @@ pub struct JobRun {
     pub bytes: PerDirection<u64>,
     /// I/Os of a worker under way, by Little's law: their times' sum over the time.
     pub depth: Option<f64>,
+    /// Mean time from handing an I/O over to its completion, in nanoseconds.
+    pub latency: Option<f64>,
     /// I/Os under way when each was issued, mean.
     pub issued_depth: Option<f64>,
     /// Share of the time that the busiest worker had a CPU.

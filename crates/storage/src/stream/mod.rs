@@ -50,7 +50,7 @@ enum Kind {
 }
 
 impl Source {
-    /// The source of a clone of a job, over its targets; `seed` is the run's, used where the job gives none.
+    /// The source of a clone of a job, over its targets; `seed` is the worker's, by its place in the run.
     ///
     /// The same job, clone, targets and seed give the same I/Os, but for `randrepeat=0` without `randseed`.
     ///

@@ -35,17 +35,18 @@ pub(crate) fn repeats(pattern: &Pattern) -> bool {
     pattern.repeatable || pattern.all_repeatable || pattern.seed.is_some()
 }
 
-/// The seed of a job: `randseed`, or the run's, with the job's name, so that jobs of a run differ; the system's
-/// randomness as well when nothing is to repeat.
+/// The seed of a worker's I/Os: that of the worker, in which its place in the run is, so that jobs of the same name and
+/// `randseed` differ as fio's do; with the job's name and `randseed`, and the system's randomness as well when nothing is to
+/// repeat.
 pub(crate) fn seed(job: &Job, run: u64) -> u64 {
     // FNV-1a, whose values never change.
     let name = job.name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    let base = job.pattern.seed.unwrap_or(run);
     // The standard library seeds its hash maps from the system's randomness, once a thread and then counting.
     let fresh = if repeats(&job.pattern) { 0 } else { RandomState::new().build_hasher().finish() };
-    Random::part(base, name, fresh).bits()
+    let mixed = Random::part(run, name, fresh).bits();
+    job.pattern.seed.map_or(mixed, |seed| Random::part(mixed, seed, 0).bits())
 }
 
 impl Streams {

@@ -190,10 +190,14 @@ impl Worker {
         add_time(&counters.extending, begin.elapsed());
         let begin = Instant::now();
         let mut place = 0;
-        while !over(order) {
+        // Once at least, so that there is a figure however long the growing took.
+        loop {
             self.put(place, order.crc, counters)?;
             add(&counters.overwritten, self.buffer.bytes().len() as u64);
             place = (place + 1) % self.blocks;
+            if over(order) {
+                break;
+            }
         }
         self.sync()?;
         add_time(&counters.overwriting, begin.elapsed());

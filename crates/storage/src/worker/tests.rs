@@ -253,6 +253,32 @@ fn what_was_written_is_looked_at_in_between_and_afterwards() {
     assert!(message.contains("offset 409600"), "{message}");
 }
 
+#[test]
+fn the_first_corruption_is_the_last_where_that_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    fs::write(&path, vec![0; MIB as usize]).unwrap();
+    assert_eq!(run(&written_in_order(job(EngineName::Psync, 1)), &path, MIB).end.error, None);
+    let mut data = fs::read(&path).unwrap();
+    for block in [100, 101, 200] {
+        data[block * 4096 + 9] ^= 1;
+    }
+    fs::write(&path, data).unwrap();
+    for (fatal, found) in [(false, 3), (true, 1)] {
+        let mut job = in_order(job(EngineName::Psync, 1));
+        job.verify = Some(Verify { fatal, ..verify() });
+        (job.errors.go_on_verify, job.errors.ignore[2]) = (true, vec![libc::EILSEQ]);
+        let sent = run_on(&job, file(&path, MIB), &Stop::new(), |parts| {
+            parts.check = Some(Box::new(Looks::default()));
+        });
+        assert_eq!(sent.end.error.map(|error| error.0), fatal.then_some(libc::EILSEQ));
+        assert_eq!(
+            sent.ticks.iter().flat_map(|tick| &tick.failures).map(|one| one.count).sum::<u64>(),
+            found
+        );
+    }
+}
+
 fn in_order(mut job: Job) -> Job {
     job.pattern.random = false;
     job

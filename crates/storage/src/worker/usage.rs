@@ -7,6 +7,8 @@ use kelvin_measure::Nanos;
 pub(super) struct Usage {
     /// User and system time.
     pub(super) cpu: (Nanos, Nanos),
+    /// Both together, to the nanosecond: the kernel brings the two above up to date at its ticks only.
+    exact: Nanos,
     /// Time ready to run without a CPU; none where the kernel does not say.
     pub(super) run_delay: Option<Nanos>,
     /// Context switches, voluntary and not.
@@ -25,10 +27,12 @@ impl Usage {
             libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
             usage
         };
+        let exact = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         let nanos = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
         let delay = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
         Self {
             cpu: (nanos(usage.ru_utime), nanos(usage.ru_stime)),
+            exact: exact.tv_sec as u64 * 1_000_000_000 + exact.tv_nsec as u64,
             run_delay: delay.and_then(|text| text.split_whitespace().nth(1)?.parse().ok()),
             switches: (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64),
             faults: (usage.ru_majflt as u64, usage.ru_minflt as u64),
@@ -39,8 +43,15 @@ impl Usage {
     pub(super) fn since(&self, before: &Self) -> Self {
         let pair =
             |now: (u64, u64), then: (u64, u64)| (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1));
+        let exact = self.exact.saturating_sub(before.exact);
+        let (user, system) = pair(self.cpu, before.cpu);
+        let system = match user + system {
+            0 => 0,
+            both => (u128::from(exact) * u128::from(system) / u128::from(both)) as u64,
+        };
         Self {
-            cpu: pair(self.cpu, before.cpu),
+            cpu: (exact - system, system),
+            exact,
             run_delay: self.run_delay.zip(before.run_delay).map(|(now, then)| now.saturating_sub(then)),
             switches: pair(self.switches, before.switches),
             faults: pair(self.faults, before.faults),

@@ -44,8 +44,9 @@ fn look(facts: &Facts) -> Vec<Finding> {
             severity: Severity::Note,
             point: None,
             title: format!(
-                "The jobs use {} of {}: a cache of the device, or of who lends it, may hold that",
-                words::percent(part),
+                "The jobs use {} of the {} of {}: a cache of the device, or of who lends it, may hold that",
+                words::size(span as f64),
+                words::size(device.size as f64),
                 device.name
             ),
             evidence,

@@ -37,7 +37,9 @@ fn of(facts: &Facts) -> Option<Finding> {
         foreign_writes = foreign_writes.min(others);
     }
     let foreign = foreign_reads + foreign_writes;
-    let part = share(foreign, reads + writes);
+    // Beside jobs that no device was asked for, every trifle would be all of the traffic.
+    let claimed = run.claimed[Direction::Read] + run.claimed[Direction::Write];
+    let part = share(foreign, (reads + writes).max(claimed));
     if foreign < FEWEST || part < AMBER {
         return None;
     }
@@ -61,9 +63,9 @@ fn of(facts: &Facts) -> Option<Finding> {
         id: ABOUT.id,
         severity: if part >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("Of the traffic of {devices}, {} was not ours", words::percent(part)),
+        title: format!("Others moved {} on {devices} meanwhile, {} of all", words::size(foreign as f64), words::percent(part)),
         evidence,
-        threshold: "5 % of the bytes that the devices counted, less those that this process asked for; red from 25 %. Of writes to files \
+        threshold: "5 % of the bytes that the devices counted (or the jobs moved, where that is more), less those that this process asked for; red from 25 %. Of writes to files \
                     only what other processes are seen to write: journals and metadata are the filesystem's"
             .into(),
         next: "Stop what else uses the device (the processes above, if they are told), take a device of its own, and run again.".into(),
@@ -86,6 +88,10 @@ mod tests {
         assert_eq!(with(100 << 20), []);
         assert_eq!(with(1 << 30), [Severity::Amber]);
         assert_eq!(with(8 << 30), [Severity::Red]);
+        let mut sparse = reading(after());
+        run(&mut sparse).process = Some((0, 0));
+        run(&mut sparse).devices[0].bytes.0[0] = 100 << 20;
+        assert_eq!(severities(&ABOUT, &sparse), [], "little beside what the jobs read from nowhere");
     }
 
     #[test]

@@ -116,6 +116,7 @@ pub(super) fn after() -> Facts {
             ios: per(ios),
             bytes: per(bytes),
             depth: Some(7.9),
+            latency: Some(80_000.0),
             issued_depth: Some(7.8),
             cpu: 0.4,
             cpu_per_io: Some(4000.0),
@@ -268,23 +269,14 @@ mod tests {
             (0..60).map(|i| if i < 20 { 800e6 } else { 200e6 + (i % 7) as f64 * 1e6 }).collect();
         (run.jobs[0].cpu, run.jobs[0].depth) = (0.95, Some(2.0));
         run.jobs.push(second);
-        let text: String = find(&facts)
-            .iter()
-            .map(|finding| {
-                let evidence: String = finding
-                    .evidence
-                    .iter()
-                    .map(|fact| format!("    {}: {}\n", fact.what, fact.found))
-                    .collect();
-                format!(
-                    "{} {}: {}\n{evidence}  > {}\n",
-                    finding.severity.word(),
-                    finding.id,
-                    finding.title,
-                    finding.next
-                )
-            })
-            .collect();
+        let mut text = String::new();
+        for finding in find(&facts) {
+            text.push_str(&format!("{} {}: {}\n", finding.severity.word(), finding.id, finding.title));
+            for fact in &finding.evidence {
+                text.push_str(&format!("    {}: {}\n", fact.what, fact.found));
+            }
+            text.push_str(&format!("  > {}\n", finding.next));
+        }
         insta::assert_snapshot!(text);
     }
 }

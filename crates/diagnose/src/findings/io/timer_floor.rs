@@ -1,9 +1,8 @@
 //! How much of the latencies is the measuring itself.
 
-use kelvin_storage::Direction;
 use kelvin_storage::probe::Facts;
 
-use super::{IoAbout, is_null, nanos, share, words};
+use super::{IoAbout, is_null, nanos, words};
 use crate::{Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
@@ -14,7 +13,7 @@ pub(super) const ABOUT: IoAbout = IoAbout {
 
 /// A clock that is read without a system call takes some 25 ns; one that takes longer is another source.
 const SLOW: f64 = 100.0;
-/// Share of the median latency.
+/// Share of the mean latency.
 const NOTE: f64 = 0.1;
 const AMBER: f64 = 0.5;
 
@@ -37,21 +36,16 @@ fn floor(facts: &Facts) -> Option<Finding> {
     let run = facts.run.as_ref()?;
     let ring = facts.host.ring_floor?;
     let found = facts.jobs.iter().zip(&run.jobs).filter(|(job, _)| job.engine == "io_uring" && !is_null(job));
-    let (job, median) = found
-        .flat_map(|(job, run)| {
-            let times = [Direction::Read, Direction::Write]
-                .into_iter()
-                .filter_map(|direction| run.completion[direction]);
-            times.map(move |times| (job, times.median))
-        })
-        .min_by_key(|(_, median)| *median)?;
-    let part = share(ring as u64, median);
+    let (job, mean) = found
+        .filter_map(|(job, run)| Some((job, run.latency.filter(|mean| *mean > 0.0)?)))
+        .min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let part = ring / mean;
     if part < NOTE {
         return None;
     }
     let mut evidence = vec![
         Fact::new("nothing through the ring, one at a time, median", nanos(ring)),
-        Fact::new(format!("median completion of job {}", job.name), nanos(median as f64)),
+        Fact::new(format!("mean total time of job {}", job.name), nanos(mean)),
     ];
     evidence.extend(facts.host.timer_floor.map(|took| Fact::new("one reading of the clock", nanos(took))));
     evidence.extend(
@@ -61,7 +55,7 @@ fn floor(facts: &Facts) -> Option<Finding> {
     Some(finding(
         if part >= AMBER { Severity::Amber } else { Severity::Note },
         format!(
-            "Of the median latency of job {}, {} is the way through the kernel",
+            "Of the mean latency of job {}, {} is the way through the kernel",
             job.name,
             words::percent(part.min(1.0))
         ),
@@ -76,7 +70,7 @@ fn finding(severity: Severity, title: String, evidence: Vec<Fact>) -> Finding {
         point: None,
         title,
         evidence,
-        threshold: "a clock that takes more than 100 ns to read; a no-operation through io_uring of a tenth of the median completion, amber \
+        threshold: "a clock that takes more than 100 ns to read; a no-operation through io_uring of a tenth of the mean total time, amber \
                     from half"
             .into(),
         next: "Say so with latencies at depth 1; a clock source of `tsc` (or `kvm-clock`) and a governor of `performance` lower the floor."
@@ -99,15 +93,13 @@ mod tests {
 
     #[test]
     fn a_floor_near_the_latency_is_told_after() {
-        let with = |median| {
+        let with = |mean| {
             let mut facts = after();
-            for times in run(&mut facts).jobs[0].completion.0.iter_mut().flatten() {
-                times.median = median;
-            }
+            run(&mut facts).jobs[0].latency = Some(mean);
             severities(&ABOUT, &facts)
         };
-        assert_eq!(with(75_000), []);
-        assert_eq!(with(2000), [Severity::Note]);
-        assert_eq!(with(600), [Severity::Amber]);
+        assert_eq!(with(80_000.0), []);
+        assert_eq!(with(2000.0), [Severity::Note]);
+        assert_eq!(with(600.0), [Severity::Amber]);
     }
 }

@@ -7,16 +7,18 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use kelvin_diagnose::{Finding, Severity, io_findings};
-use kelvin_lab::io::{IoDone, IoRun, text};
+use kelvin_lab::io::{IoDone, IoRun, View, text};
 use kelvin_lab::{Sink, SinkError, Spec};
 use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Event, Stop};
 use kelvin_storage::control;
 use kelvin_storage::error::Place;
+use kelvin_storage::event::{IoEvent, Watcher};
 use kelvin_storage::job::{Job, Jobs};
 use kelvin_storage::jobfile::{self, Asked, Eta, OutputFormat, Parsed, RunWords};
 use kelvin_storage::output::status::{Dumps, StatusLine, StatusOptions};
 use kelvin_storage::output::{self, Format, OutputOptions};
+use kelvin_storage::probe::Facts;
 use kelvin_store::{RunId, Store};
 
 use super::code;
@@ -35,7 +37,7 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
         bail!("no job: give a job file, or --name=… --rw=… --filename=…; kelvin io --help has examples");
     }
     let parsed = jobfile::parse_words(&words)?;
-    if let Some(told) = only_told(&parsed) {
+    if let Some(told) = only_told(&parsed)? {
         out::write(&told)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -58,18 +60,32 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
 }
 
 /// What is asked for without a run: help, the version, the jobs as they were understood.
-fn only_told(parsed: &Parsed) -> Option<String> {
+fn only_told(parsed: &Parsed) -> Result<Option<String>> {
     let run = &parsed.run;
     let told = match &run.asked {
         Some(Asked::Help) => jobfile::flags_help(),
         Some(Asked::Version) => format!("{}\n", output::VERSION),
         Some(Asked::CommandHelp(option)) => jobfile::command_help(option.as_deref()),
         Some(Asked::EngineHelp(engine)) => jobfile::engine_help(engine.as_deref()),
+        Some(Asked::InflateLog(path)) => inflated(path)?,
         None if run.show_command => jobfile::shown(&parsed.jobs) + "\n",
         None if run.parse_only => String::new(),
-        None => return None,
+        None => return Ok(None),
     };
-    Some(told)
+    Ok(Some(told))
+}
+
+/// The text of a compressed log.
+fn inflated(path: &Path) -> Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let (text, whole) = kelvin_storage::log::inflate(&bytes);
+    if !whole && text.is_empty() {
+        bail!("{} is no compressed log", path.display());
+    }
+    if !whole {
+        eprintln!("kelvin: {} was cut off or is damaged: this is what there is of it", path.display());
+    }
+    Ok(text)
 }
 
 /// The specification that repeats the run, with Kelvin's own flags.
@@ -113,8 +129,6 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
     let run = io_run(spec, &flags.i_know_it_destroys)?;
     let formats = formats(words);
     let machines = flags.load.json || formats.iter().any(|format| format.is_for_machines());
-    before(&run, global.quiet);
-
     let stop = signal::listen()?;
     let mut file = match &words.output {
         Some(path) => Some(created(path)?),
@@ -131,7 +145,9 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
         live::for_run(!flags.load.json, flags.load.json)
     };
     let line = shows(words.eta) && !global.quiet && !flags.load.tui && !flags.load.json;
-    let mut view = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
+    let line = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
+    // On the screen of --tui there is no place for sentences; they come with those after the run.
+    let mut view = Seen { line, tell: !global.quiet && !flags.load.tui };
     let metrics = flags.load.metrics.map(Metrics::start).transpose()?;
 
     let (id, done) = if args.no_store {
@@ -142,7 +158,7 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
         let (id, done) = bench.run_io(spec, run, None, &clock, &mut view)?;
         (Some(id), done)
     };
-    view.end();
+    view.line.end();
     live.end();
 
     let Some(outcome) = &done.result else {
@@ -179,12 +195,30 @@ fn shows(eta: Eta) -> bool {
     }
 }
 
-/// What should be known before anything is done.
-fn before(run: &IoRun, quiet: bool) {
-    let findings: Vec<Finding> =
-        io_findings(run.facts()).into_iter().filter(|finding| finding.severity != Severity::Note).collect();
-    if !quiet && !findings.is_empty() {
-        eprint!("before the run:\n{}", kelvin_report::text::findings(&findings));
+/// The status line, and what should be known before the first I/O.
+struct Seen {
+    line: StatusLine,
+    tell: bool,
+}
+
+impl Watcher for Seen {
+    fn event(&mut self, event: &IoEvent<'_>) {
+        self.line.event(event);
+    }
+
+    fn idle(&mut self) {
+        self.line.idle();
+    }
+}
+
+impl View for Seen {
+    fn looked(&mut self, facts: &Facts) {
+        let findings: Vec<Finding> =
+            io_findings(facts).into_iter().filter(|finding| finding.severity != Severity::Note).collect();
+        if self.tell && !findings.is_empty() {
+            self.line.clear();
+            eprint!("before the run:\n{}", kelvin_report::text::findings(&findings));
+        }
     }
 }
 
@@ -252,7 +286,7 @@ fn unkept(
     live: &mut dyn Live,
     stop: &Stop,
     clock: &Clock,
-    view: &mut StatusLine,
+    view: &mut Seen,
 ) -> Result<IoDone> {
     struct Shown<'a>(&'a mut dyn Live);
     impl Sink for Shown<'_> {

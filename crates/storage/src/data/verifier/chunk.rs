@@ -115,7 +115,8 @@ impl Sealer {
 
     /// Fills a chunk, unless a pattern is in it, and puts header and sum on it.
     fn seal(&self, at: u64, seed: u64, number: Number, chunk: &mut [u8]) {
-        if self.pattern.is_none() {
+        // With `null` the filler has filled it.
+        if self.pattern.is_none() && self.method != VerifyMethod::Null {
             self.content.fill(seed, chunk);
         }
         if !self.has_header() {

@@ -282,6 +282,48 @@ fn instead_of_being_remembered_writes_are_drawn_again() {
 }
 
 #[test]
+fn the_writes_of_a_real_job_are_drawn_again_also_by_a_later_run() {
+    let mut job = verifying(VerifyMethod::XxHash);
+    job.verify.as_mut().unwrap().replay_generator = true;
+    job.blocks.sizes =
+        crate::PerDirection::all(crate::job::BlockSizes::Split(vec![(4096, 50.0), (8192, 50.0)]));
+    let targets = [target("/t/file")];
+    let mut source = crate::stream::Source::new(&job, 0, &targets, 1).unwrap();
+    let mut verifier = verifier(&job);
+    let (mut medium, mut writes, mut pass) = (Medium::new(), 0, 0);
+    while pass < 2 {
+        match source.next() {
+            Next::Io(io) => {
+                medium.write(&mut verifier, io.offset, io.length);
+                writes += 1;
+            }
+            Next::End => {
+                source.restart();
+                pass += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(writes > 250, "{writes}");
+    let (count, wrong) = medium.pass(&mut verifier);
+    assert_eq!((count, wrong), (writes, vec![]));
+
+    // What one pass wrote, looked at by a run that writes nothing.
+    let verify = job.verify.as_mut().unwrap();
+    (verify.replay_generator, verify.only) = (false, true);
+    let mut later = self::verifier(&job);
+    let (count, wrong) = medium.pass(&mut later);
+    assert_eq!((count, wrong), (writes / 2, vec![]));
+    medium.0[70_000] ^= 1;
+    let mut later = self::verifier(&job);
+    assert_eq!(medium.pass(&mut later).1.len(), 1);
+
+    job.pattern.repeatable = false;
+    let refused = Verifier::new(&job, 0, &targets, 1).unwrap_err().to_string();
+    assert!(refused.contains("which randrepeat=0 forbids"), "{refused}");
+}
+
+#[test]
 fn what_cannot_be_verified_whole_is_refused() {
     let refused = |change: &dyn Fn(&mut Job)| {
         let mut job = verifying(VerifyMethod::Sha512);

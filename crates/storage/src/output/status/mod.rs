@@ -266,12 +266,17 @@ impl StatusLine {
         let _ = write!(self.out, "{line}{:padding$}{end}", "").and_then(|()| self.out.flush());
     }
 
-    /// Nothing more is written: leaves an empty line behind, so that what follows begins at its beginning.
-    pub fn end(&mut self) {
+    /// Leaves an empty line behind, so that what somebody else writes begins at its beginning.
+    pub fn clear(&mut self) {
         if self.options.line && self.columns > 0 {
             let columns = std::mem::take(&mut self.columns);
             let _ = write!(self.out, "{:columns$}\r", "").and_then(|()| self.out.flush());
         }
+    }
+
+    /// Nothing more is written.
+    pub fn end(&mut self) {
+        self.clear();
         self.options.line = false;
     }
 }

@@ -111,6 +111,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
 
     pub(super) fn sync(&mut self, target: u32, how: SyncCall) -> Result<(), Halt> {
         let begin = self.ticker.now();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.synced(begin, target, how);
+        }
         let all = (0, self.files.target(target).map_or(0, |region| region.begin + region.length));
         let range =
             self.dirty.get_mut(target as usize).map_or(all, |range| std::mem::replace(range, (u64::MAX, 0)));

@@ -78,7 +78,11 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             Direction::Read => {
                 if let Err(problem) = check.check(&io, self.pool.bytes(slot, io.length as usize)) {
                     let problem = format!("{problem} ({})", self.files.name(io.target));
-                    return self.failed(&io, libc::EILSEQ, problem, self.job.errors.go_on_verify, 2);
+                    // verify_fatal= goes before every rule that says to go on, as with fio.
+                    let fatal = self.job.verify.as_ref().is_some_and(|verify| verify.fatal);
+                    let go_on = self.job.errors.go_on_verify && !fatal;
+                    let kind = if fatal { usize::MAX } else { 2 };
+                    return self.failed(&io, libc::EILSEQ, problem, go_on, kind);
                 }
             }
         }
@@ -112,7 +116,8 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         }
         let number = i32::try_from(-result).unwrap_or(libc::EIO);
         let again = number == libc::EINTR || number == libc::EAGAIN && !self.job.engine.no_wait;
-        if result < 0 && again && self.retries < TRIES {
+        // A trim has been asked again by itself: engines know only reads and writes.
+        if result < 0 && again && io.direction != Direction::Trim && self.retries < TRIES {
             self.retries += 1;
             self.resumed.push(slot);
             self.filling = true;
@@ -198,7 +203,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         Err(Halt { number, message })
     }
 
-    /// A trim: the call returns when it is done.
+    /// A trim: the call returns when it is done, so that no later write can overtake it.
     pub(super) fn trim(&mut self, io: Io, intended: Nanos) -> Result<(), Halt> {
         let Some(slot) = self.free.pop() else { return Ok(()) };
         let kind = self.files.target(io.target).map_or(crate::TargetKind::None, |target| target.kind);
@@ -209,7 +214,16 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             recorder.issued(self.now, &io);
         }
         let begin = self.ticker.now();
-        let answer = discard(self.files.descriptor(io.target), kind, io.offset, io.length);
+        let descriptor = self.files.descriptor(io.target);
+        let mut answer = discard(descriptor, kind, io.offset, io.length);
+        while let Err(error) = &answer
+            && matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN))
+            && self.retries < TRIES
+            && !self.shared.stop.requested()
+        {
+            self.retries += 1;
+            answer = discard(descriptor, kind, io.offset, io.length);
+        }
         let at = self.ticker.now();
         self.now = at;
         // The call is the I/O: nothing lies between its beginning and the completion.

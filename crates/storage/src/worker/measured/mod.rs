@@ -1,7 +1,7 @@
 //! The loop: fill the queue, hand over, take back what ended, count.
 //!
-//! The clock is read when a batch begins, when it was handed over, and when the reaping call has returned. I/Os of one
-//! batch share the first two readings, since they are handed over by one call; completions that one call brings
+//! The clock is read when a batch begins (where data is made for it: when that is done), when it was handed over, and when
+//! the reaping call has returned. I/Os of one batch share the first two readings, since they are handed over by one call; completions that one call brings
 //! share the third, since the worker learns of all of them at that moment (fio does the same). Nothing else is
 //! shared: a worker at depth 1 reads the clock three times for each I/O, twice where the call is the I/O.
 
@@ -495,6 +495,16 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
     /// Hands the batch over.
     #[inline]
     fn hand_over(&mut self) -> Result<(), Halt> {
+        if self.wanted.fill {
+            // Data was made for the batch since: that is the worker's time and not the target's. No I/O has begun yet.
+            self.now = self.ticker.now();
+            for slot in &self.fresh {
+                let flight = &mut self.flights[*slot as usize];
+                if flight.handed == 0 {
+                    flight.begin = self.now;
+                }
+            }
+        }
         let named = self.synchronous && self.shared.under_way.len() > self.plan.number as usize;
         if named && let Some(slot) = self.fresh.first() {
             let flight = &self.flights[*slot as usize];
@@ -511,8 +521,8 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         self.counter.submitted(self.fresh.len());
         for slot in self.fresh.drain(..) {
             let flight = &mut self.flights[slot as usize];
-            // The rest of an I/O that moved less than asked was handed over before.
-            if flight.moved == 0 {
+            // What is asked again, and the rest of what moved less than asked, was handed over before.
+            if flight.handed == 0 {
                 flight.handed = handed;
             }
         }
@@ -525,6 +535,8 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         let until = if let Blocked::Until(time) = self.blocked { time.min(self.due) } else { self.due };
         let left = until.saturating_sub(self.now).clamp(1_000, 100_000_000);
         let (least, wait) = match self.blocked {
+            // Handing over had to make room and brought some: waiting for others would make their times longer.
+            _ if !self.ended.is_empty() => (0, Wait::No),
             Blocked::No if self.batch.least == 0 => (0, Wait::No),
             Blocked::No => (self.batch.least.min(self.under_way), Wait::AtMost(left)),
             _ => (1, Wait::AtMost(left)),

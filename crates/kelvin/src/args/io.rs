@@ -297,9 +297,10 @@ fn place(words: &[OsString]) -> Option<(usize, bool)> {
     None
 }
 
-/// Whether the line asks for `kelvin io`, whose exit codes are fio's.
+/// Whether the line asks for `kelvin io`, whose exit codes are fio's; those of `kelvin io plot` are Kelvin's, as fio draws
+/// nothing.
 pub(crate) fn is_asked(words: &[OsString]) -> bool {
-    place(words).is_some()
+    place(words).is_some_and(|(at, _)| words.get(at + 1).is_none_or(|word| word != "plot"))
 }
 
 /// The line of `kelvin io` and `kelvin io sweep` with Kelvin's flags before `--` and fio's words behind it; any other line as

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use kelvin_report::Report;
-use kelvin_report::plot::{Inputs, Measured, Painter, is_log, page, read};
+use kelvin_report::plot::{Inputs, LONGEST, Measured, Painter, is_log, page, read};
 use kelvin_storage::output::read::parse_json;
 use kelvin_store::{GroupId, Store};
 
@@ -15,8 +15,6 @@ use crate::{out, place};
 
 /// Seconds of more runs than these are not drawn: their figures are, against each other.
 const MOST_OVER_TIME: usize = 8;
-/// Files beyond this size are no logs that a person looks at.
-const LONGEST: u64 = 2 << 30;
 
 /// Reads everything, then writes the charts and the page.
 pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
@@ -28,7 +26,7 @@ pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
             directory(path, &mut inputs, &mut notes)?;
         } else if path.is_file() {
             file(path, &mut inputs, &mut notes)?;
-        } else if what.contains('/') || is_log(what) || what.ends_with(".json") {
+        } else if what.contains('/') || is_log(what) || is_result(path) {
             bail!("{what}: there is no such file");
         } else {
             stored(what, global, &mut inputs)?;
@@ -60,6 +58,10 @@ pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn is_result(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "json")
+}
+
 fn write(directory: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     let path = directory.join(name);
     std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
@@ -75,7 +77,7 @@ fn file(path: &Path, inputs: &mut Inputs, notes: &mut Vec<String>) -> Result<()>
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let is_json = !is_log(&name) && bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    if is_json || name.ends_with(".json") {
+    if is_json || is_result(path) {
         let parsed = parse_json(&String::from_utf8_lossy(&bytes), Some(path))?;
         // Of dumps at intervals the last has everything that those before it have.
         if let Some(result) = parsed.results.last() {
@@ -96,7 +98,7 @@ fn directory(path: &Path, inputs: &mut Inputs, notes: &mut Vec<String>) -> Resul
     for entry in std::fs::read_dir(path).with_context(read)? {
         let path = entry.with_context(read)?.path();
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        if path.is_file() && (is_log(&name) || name.ends_with(".json")) {
+        if path.is_file() && (is_log(&name) || is_result(&path)) {
             found.push(path);
         }
     }

@@ -161,8 +161,7 @@ impl Lines {
         text(&mut body, (middle, bottom + 16.0), "middle", 12.0, SOFT, &self.x.label);
         upright(&mut body, (16.0, f64::midpoint(top, bottom)), &self.y.label);
         bottom += 26.0;
-        let first =
-            self.panels.iter().take(if self.panels.len() == 1 { 1 } else { 0 }).flat_map(|panel| &panel.1);
+        let first = self.panels.iter().take(usize::from(self.panels.len() == 1)).flat_map(|panel| &panel.1);
         let entries: Vec<(&str, Stroke, String)> = first
             .chain(
                 self.panels

@@ -14,6 +14,9 @@ const A_DECADE: f64 = 12.0;
 /// Samples beyond a percentile without which it is not drawn.
 const BEYOND: f64 = 10.0;
 
+/// What is drawn of one of several: its place among them, which says its colour, itself, and its points.
+type Drawn<'a> = (usize, &'a Times, Vec<(f64, f64)>);
+
 /// Completion times of one direction of one result.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Times {
@@ -27,15 +30,21 @@ pub struct Times {
     pub percentiles: Vec<(f64, f64)>,
 }
 
+/// The sum of counts; those of a file that somebody wrote by hand may be any.
+pub(super) fn count<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {
+    counts.fold(0, |sum, count| sum.saturating_add(*count))
+}
+
 impl Times {
     /// Adds another's counts.
     pub(super) fn add(&mut self, other: &Self) {
         let mut bins: BTreeMap<u64, u64> = self.bins.iter().copied().collect();
         for (nanos, count) in &other.bins {
-            *bins.entry(*nanos).or_default() += count;
+            let sum = bins.entry(*nanos).or_default();
+            *sum = sum.saturating_add(*count);
         }
         self.bins = bins.into_iter().collect();
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
     }
 
     /// Percent and nanoseconds, as far as ten samples lie beyond.
@@ -44,12 +53,12 @@ impl Times {
         if self.bins.is_empty() {
             return self.percentiles.iter().copied().filter(|(p, _)| *p < 100.0 && known(*p)).collect();
         }
-        let count = self.bins.iter().map(|bin| bin.1).sum::<u64>();
-        let mut seen = 0;
+        let count = count(self.bins.iter().map(|bin| &bin.1));
+        let mut seen = 0_u64;
         let curve = self.bins.iter().map(|(nanos, here)| {
             // A bin's time is what the share up to its middle does not exceed.
             let percent = (seen as f64 + *here as f64 / 2.0) / count as f64 * 100.0;
-            seen += here;
+            seen = seen.saturating_add(*here);
             (percent, *nanos as f64)
         });
         curve.filter(|(percent, _)| known(*percent)).collect()
@@ -57,14 +66,14 @@ impl Times {
 
     /// Nanoseconds at the middle of a bar and percent of all.
     fn bars(&self) -> Vec<(f64, f64)> {
-        let count = self.bins.iter().map(|bin| bin.1).sum::<u64>();
+        let count = count(self.bins.iter().map(|bin| &bin.1));
         let bar = |nanos: u64| ((nanos.max(1) as f64).log10() * A_DECADE).floor() as i64;
         let (Some(first), Some(last)) = (self.bins.first(), self.bins.last()) else { return Vec::new() };
         let (first, last) = (bar(first.0), bar(last.0));
         let mut bars = vec![0_u64; (last - first + 1).max(1) as usize];
         for (nanos, here) in &self.bins {
             if let Some(sum) = bars.get_mut((bar(*nanos) - first) as usize) {
-                *sum += here;
+                *sum = sum.saturating_add(*here);
             }
         }
         // As steps: from the foot of the first to the foot of the last.
@@ -96,7 +105,7 @@ pub(super) fn charts(direction: Direction, all: &[Times]) -> Vec<Chart> {
 }
 
 fn histogram(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart> {
-    let bars: Vec<(usize, &Times, Vec<(f64, f64)>)> = all
+    let bars: Vec<Drawn<'_>> = all
         .iter()
         .enumerate()
         .map(|(at, times)| (at, times, times.bars()))
@@ -104,7 +113,7 @@ fn histogram(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart>
         .collect();
     let most = bars.iter().filter_map(|bars| Some(bars.2.last()?.0)).reduce(f64::max)?;
     let (unit, size) = unit(most);
-    let line = |(at, times, bars): &(usize, &Times, Vec<(f64, f64)>)| {
+    let line = |(at, times, bars): &Drawn<'_>| {
         let points = bars.iter().map(|(nanos, share)| (nanos / size, *share)).collect();
         Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, points)
     };
@@ -126,7 +135,7 @@ fn named(times: &Times) -> String {
 }
 
 fn percentiles(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart> {
-    let curves: Vec<(usize, &Times, Vec<(f64, f64)>)> = all
+    let curves: Vec<Drawn<'_>> = all
         .iter()
         .enumerate()
         .map(|(at, times)| (at, times, times.curve()))
@@ -136,7 +145,7 @@ fn percentiles(direction: Direction, all: &[Times], suffix: &str) -> Option<Char
     let (unit, size) = unit(most);
     // Each step to the right is a tenth of what lies beyond.
     let place = |percent: f64| -(1.0 - percent / 100.0).log10();
-    let line = |(at, times, curve): &(usize, &Times, Vec<(f64, f64)>)| {
+    let line = |(at, times, curve): &Drawn<'_>| {
         let points = curve.iter().map(|(percent, nanos)| (place(*percent), nanos / size)).collect();
         Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, points)
     };

@@ -1,9 +1,20 @@
 //! fio's log files, as fio and Kelvin write them, read into rows.
 
-use kelvin_storage::log::{LogKind, inflate};
+use std::borrow::Cow;
+
+use kelvin_storage::log::{LogKind, inflate_at_most};
 use kelvin_storage::{BINS, Direction};
 
 use crate::{Error, Result};
+
+/// Text beyond so many bytes is no log that a person looks at, and more than a small machine's memory holds.
+pub const LONGEST: u64 = 1 << 30;
+/// Milliseconds since 1970 reach this in the year 5138. What is beyond is not a time.
+const LATEST: u64 = 100_000_000_000_000;
+/// I/Os in a bin of one window: sums of so many do not overflow.
+const MOST: u64 = 10_000_000_000;
+/// Rows of single I/Os stand in the order in which they were logged, which may be so many milliseconds out of order.
+const SLACK: u64 = 100;
 
 /// A log file.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,21 +110,25 @@ pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<Log> {
         )
     })?;
     let mut notes = Vec::new();
-    let text = if name.ends_with(".fz") {
-        let (text, whole) = inflate(bytes);
+    let text = if name.strip_suffix(".fz").is_some() {
+        let Some((text, whole)) = inflate_at_most(bytes, LONGEST) else {
+            return Err(refused(format!(
+                "more than {} GiB when inflated; write logs with log_avg_msec",
+                LONGEST >> 30
+            )));
+        };
         if text.is_empty() {
             return Err(refused(if whole { EMPTY } else { "no compressed log of fio's" }.into()));
         }
         if !whole {
             notes.push(format!("{name} is cut off: drawn as far as it goes"));
         }
-        text
+        Cow::Owned(text)
     } else {
-        let text = std::str::from_utf8(bytes).map_err(|error| {
+        Cow::Borrowed(std::str::from_utf8(bytes).map_err(|error| {
             let line = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
             refused_at(shown, line, "no text: is it a compressed log whose name lacks .fz?")
-        })?;
-        text.to_owned()
+        })?)
     };
     let rows = match kind {
         None => Rows::Histograms(histograms(&text, shown)?),
@@ -142,6 +157,14 @@ fn whole(field: Option<&str>, what: &str) -> std::result::Result<u64, String> {
     let Some(field) = field else { return Err(format!("the row ends before its {what}")) };
     let field = field.trim();
     field.parse().map_err(|_| format!("{field:?} is no {what} (a whole number)"))
+}
+
+fn time(field: Option<&str>) -> std::result::Result<u64, String> {
+    let time = whole(field, "time")?;
+    if time > LATEST {
+        return Err(format!("{time} is no time in milliseconds, neither since the start nor since 1970"));
+    }
+    Ok(time)
 }
 
 fn direction(field: Option<&str>) -> std::result::Result<Direction, String> {
@@ -186,8 +209,8 @@ fn values(text: &str, kind: LogKind, shown: &str) -> Result<Rows> {
             );
             return Err(refused_at(shown, number, &problem));
         }
-        // fio writes the workers of a file one behind the other: the time falls back to the beginning.
-        let falls_back = row.time + 100 < last && row.time * 2 <= last;
+        // fio writes the workers of a file one behind the other: the time falls back.
+        let falls_back = row.time + SLACK < last;
         match parts.last_mut() {
             Some(part) if !falls_back => part.push(row),
             _ => parts.push(vec![row]),
@@ -214,7 +237,7 @@ fn row(line: &str, skipped: usize) -> std::result::Result<Row, String> {
         ));
     }
     let mut fields = line.split(',');
-    let time = whole(fields.next(), "time")?;
+    let time = time(fields.next())?;
     let value = whole(fields.next(), "value")? as f64;
     let mut fields = fields.skip(skipped);
     let direction = direction(fields.next())?;
@@ -243,12 +266,15 @@ fn histogram(line: &str) -> std::result::Result<HistogramRow, String> {
         ));
     };
     let mut fields = line.split(',');
-    let time = whole(fields.next(), "time")?;
+    let time = time(fields.next())?;
     let direction = direction(fields.next())?;
     whole(fields.next(), "block size")?;
     let mut counts = Vec::new();
     for (at, field) in fields.take(BINS >> coarseness).enumerate() {
         let count = whole(Some(field), "count")?;
+        if count > MOST {
+            return Err(format!("{count} I/Os in one bin are too many to be true"));
+        }
         if count > 0 {
             // The middle of the bins that were added up.
             counts.push((kelvin_storage::middle((at << coarseness) + (1 << coarseness) / 2), count));

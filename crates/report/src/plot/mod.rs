@@ -20,7 +20,7 @@ use kelvin_measure::event::{Part, Role};
 use kelvin_storage::Direction;
 
 pub use latency::Times;
-pub use log::{HistogramRow, Log, Row, Rows, is_log, read};
+pub use log::{HistogramRow, LONGEST, Log, Row, Rows, is_log, read};
 pub use measured::{Did, Measured};
 pub use page::page;
 pub use png::Painter;
@@ -68,9 +68,10 @@ impl Inputs {
             for (nanos, count) in
                 rows.iter().filter(|row| row.direction == direction).flat_map(|row| &row.counts)
             {
-                *bins.entry(*nanos).or_default() += count;
+                let sum = bins.entry(*nanos).or_default();
+                *sum = sum.saturating_add(*count);
             }
-            let count = bins.values().sum();
+            let count = latency::count(bins.values());
             if count > 0 {
                 let name = log.name.trim_end_matches(".log").to_owned();
                 let times = Times { name, count, bins: bins.into_iter().collect(), percentiles: Vec::new() };

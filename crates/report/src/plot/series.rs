@@ -37,6 +37,11 @@ impl Quantity {
         }
     }
 
+    /// Whether it is an amount by the time, of which nothing is 0, and not a time of I/Os.
+    fn is_rate(self) -> bool {
+        matches!(self, Self::Bandwidth | Self::Iops)
+    }
+
     /// In words.
     pub(super) fn words(self) -> &'static str {
         match self {
@@ -161,13 +166,18 @@ pub(super) fn of(log: &Log) -> Vec<Series> {
         if parts.len() > 1 {
             name = format!("{name} worker {}", at + 1);
         }
+        let span = (part.first().map_or(0, |row| row.time), part.last().map_or(0, |row| row.time));
+        let window = window(part, zero);
         for direction in Direction::ALL {
             let rows: Vec<Row> = part.iter().copied().filter(|row| row.direction == direction).collect();
             if rows.is_empty() {
                 continue;
             }
-            let (points, how) =
-                if *single { windows(&rows, zero, quantity) } else { averaged(&rows, zero, quantity) };
+            let (points, how) = if *single {
+                windows(&rows, zero, quantity, span)
+            } else {
+                averaged(&rows, zero, quantity, window)
+            };
             let (points, how) = thinned(points, how);
             found.push(Series {
                 name: name.clone(),
@@ -186,65 +196,105 @@ fn in_base(value: f64, quantity: Quantity) -> f64 {
     if quantity == Quantity::Bandwidth { value * 1024.0 } else { value }
 }
 
-/// Rows that are means already: each covers the time since the one before it.
-fn averaged(rows: &[Row], zero: u64, quantity: Quantity) -> (Vec<Point>, String) {
-    let mut gaps: Vec<u64> = rows.windows(2).map(|pair| pair[1].time - pair[0].time).collect();
+/// The length of the windows of a log: what lies between most of its rows. fio leaves a window without I/O out, so that longer
+/// gaps say nothing, and the last window may be a part of one.
+fn window(rows: &[Row], zero: u64) -> u64 {
+    let mut times: Vec<u64> = rows.iter().map(|row| row.time).collect();
+    times.dedup();
+    let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    if gaps.len() > 1 {
+        gaps.pop();
+    }
+    // Of times since 1970 the first row does not say when its window began.
+    gaps.extend(times.first().filter(|first| zero == 0 && **first > 0));
     gaps.sort_unstable();
-    let usual = gaps.get(gaps.len() / 2).copied().unwrap_or(0);
-    let mut last = None;
-    let points = rows.iter().map(|row| {
-        // Of times since 1970 the first row does not say when its window began.
-        let covered = match last {
-            Some(last) => row.time - last,
-            None if zero > 0 => usual,
-            None => row.time.min(usual.max(1)),
-        };
-        last = Some(row.time);
-        let value = in_base(row.value, quantity);
-        let time = (row.time - zero) as f64 / 1e3;
-        Point { time, width: covered as f64 / 1e3, value, low: value, high: value }
-    });
-    let points = points.collect();
-    (points, format!("windows of about {usual} ms as logged"))
+    gaps.get(gaps.len().saturating_sub(1) / 10).copied().unwrap_or(1)
 }
 
-/// Single I/Os: rates are counted in windows, since the rate of one I/O says nothing of the device; times are means.
-fn windows(rows: &[Row], zero: u64, quantity: Quantity) -> (Vec<Point>, String) {
-    let (first, last) = (rows.first().map_or(0, |r| r.time), rows.last().map_or(0, |r| r.time));
-    let span = (last - first).max(1);
+/// Rows that are means already, of a window each.
+fn averaged(rows: &[Row], zero: u64, quantity: Quantity, window: u64) -> (Vec<Point>, String) {
+    let mut points: Vec<Point> = Vec::with_capacity(rows.len());
+    let (mut last, mut left_out) = (None, false);
+    for row in rows {
+        let since = row.time - last.unwrap_or_else(|| row.time.saturating_sub(window).max(zero));
+        last = Some(row.time);
+        // A sample may come late; one that is later than half a window is not of the window before.
+        let covered = if quantity.is_rate() && since * 2 > window * 3 { window } else { since };
+        let time = (row.time - zero) as f64 / 1e3;
+        if covered < since && !points.is_empty() {
+            left_out = true;
+            nothing(&mut points, time - covered as f64 / 1e3, window as f64 / 1e3);
+        }
+        let value = in_base(row.value, quantity);
+        points.push(Point { time, width: covered as f64 / 1e3, value, low: value, high: value });
+    }
+    let gaps = if left_out { "; windows that the log leaves out are 0" } else { "" };
+    (points, format!("windows of {window} ms as logged{gaps}"))
+}
+
+/// Windows in which nothing ended are rates of 0, not gaps that a line is drawn across.
+fn nothing(points: &mut Vec<Point>, until: f64, width: f64) {
+    let Some(from) = points.last().map(|point| point.time) else { return };
+    let zero = |time: f64, width: f64| Point { time, width, value: 0.0, low: 0.0, high: 0.0 };
+    let count = ((until - from) / width).round().max(1.0);
+    if count <= MOST as f64 {
+        let each = (until - from) / count;
+        points.extend((1..=count as usize).map(|at| zero(from + at as f64 * each, each)));
+    } else {
+        points.extend([zero(from + width, width), zero(until, until - from - width)]);
+    }
+}
+
+/// Single I/Os: rates are counted in windows, since the rate of one I/O says nothing of the device; times are means. `span` is
+/// from the first to the last row of the log, of whatever direction: one that pauses is 0 meanwhile.
+fn windows(rows: &[Row], zero: u64, quantity: Quantity, (first, last): (u64, u64)) -> (Vec<Point>, String) {
     let wanted = (rows.len() / A_WINDOW).clamp(1, MOST) as u64;
-    let width = round_up(span.div_ceil(wanted));
+    let width = round_up((last - first).max(1).div_ceil(wanted));
     let start = if zero > 0 { zero } else { first / width * width };
-    let is_rate = matches!(quantity, Quantity::Bandwidth | Quantity::Iops);
-    let mut points = Vec::new();
+    let is_rate = quantity.is_rate();
+    let count = ((last - start) / width + 1) as usize;
+    let mut points = Vec::with_capacity(count);
     let mut left = rows;
-    while let Some(row) = left.first() {
-        let window = (row.time - start) / width;
-        let end = start + (window + 1) * width;
-        let count = left.iter().take_while(|row| row.time < end).count().max(1);
-        let (here, behind) = left.split_at(count);
+    for at in 1..=count as u64 {
+        let end = start + at * width;
+        let (here, behind) = left.split_at(left.partition_point(|row| row.time < end));
         left = behind;
-        // A rate of the last window would be of a part of it.
-        if is_rate && left.is_empty() && !points.is_empty() && last + 1 < end {
-            break;
-        }
-        let seconds = if is_rate && left.is_empty() && points.is_empty() {
-            (last - first).max(1) as f64 / 1e3
-        } else {
-            width as f64 / 1e3
-        };
         let time = (end - zero) as f64 / 1e3;
+        let values = || here.iter().map(|row| row.value);
         if is_rate {
-            gap(&mut points, time, seconds);
+            let amount = match quantity {
+                Quantity::Bandwidth => here.iter().map(|row| row.length as f64).sum::<f64>(),
+                _ => here.len() as f64,
+            };
+            points.push(Point { time, width: width as f64 / 1e3, value: amount, low: 0.0, high: 0.0 });
+        } else if !here.is_empty() {
+            let value = values().sum::<f64>() / here.len() as f64;
+            let (low, high) = (values().fold(value, f64::min), values().fold(value, f64::max));
+            points.push(Point { time, width: width as f64 / 1e3, value, low, high });
         }
-        let value = match quantity {
-            Quantity::Bandwidth => here.iter().map(|row| row.length as f64).sum::<f64>() / seconds,
-            Quantity::Iops => count as f64 / seconds,
-            _ => here.iter().map(|row| row.value).sum::<f64>() / count as f64,
-        };
-        let of = |pick: fn(f64, f64) -> f64| here.iter().map(|row| row.value).reduce(pick).unwrap_or(value);
-        let (low, high) = if is_rate { (value, value) } else { (of(f64::min), of(f64::max)) };
-        points.push(Point { time, width: seconds, value, low, high });
+    }
+    if is_rate {
+        // The log ends within the last window: what is in it belongs to the time that was measured, at the end of the one before.
+        let part = (last + 1 - (start + (count as u64 - 1) * width)).min(width);
+        if let Some(end) = points.last_mut() {
+            end.width = if count == 1 { (last - first).max(1) } else { part } as f64 / 1e3;
+            end.time = (last + 1 - zero) as f64 / 1e3;
+        }
+        if part < width && count > 1 {
+            let end = points.pop();
+            if let (Some(end), Some(before)) = (end, points.last_mut()) {
+                *before = Point {
+                    time: end.time,
+                    width: before.width + end.width,
+                    value: before.value + end.value,
+                    ..end
+                };
+            }
+        }
+        for point in &mut points {
+            point.value /= point.width;
+            (point.low, point.high) = (point.value, point.value);
+        }
     }
     let of = format!("{} single I/Os", crate::figure::whole(rows.len() as u64));
     let how = if is_rate {
@@ -253,16 +303,6 @@ fn windows(rows: &[Row], zero: u64, quantity: Quantity) -> (Vec<Point>, String) 
         format!("{of}, means of windows of {width} ms; the band reaches from the least to the greatest")
     };
     (points, how)
-}
-
-/// Windows in which nothing ended are rates of 0, not gaps that a line is drawn across.
-fn gap(points: &mut Vec<Point>, time: f64, seconds: f64) {
-    let Some(last) = points.last().copied() else { return };
-    let missing = ((time - last.time) / seconds).round() as usize;
-    for at in 1..missing.min(MOST) {
-        let time = last.time + at as f64 * seconds;
-        points.push(Point { time, width: seconds, value: 0.0, low: 0.0, high: 0.0 });
-    }
 }
 
 /// The next of 1, 2 and 5 times powers of ten.

@@ -9,6 +9,11 @@ fn log(name: &str, text: &str) -> Log {
     read(name, name, text.as_bytes()).unwrap()
 }
 
+/// A line for each, made of it.
+fn lines(of: impl IntoIterator<Item = u64>, line: impl Fn(u64) -> String) -> String {
+    of.into_iter().map(|at| line(at) + "\n").collect::<Vec<_>>().concat()
+}
+
 fn refused(name: &str, text: &str) -> String {
     read(name, &format!("dir/{name}"), text.as_bytes()).unwrap_err().to_string()
 }
@@ -29,18 +34,17 @@ fn document(svg: &str) -> roxmltree::Document<'_> {
 
 #[test]
 fn a_name_says_which_log_it_is() {
+    assert!(is_log("a_b_clat.12.log.fz"));
     for (name, prefix, job) in [
         ("a_bw.1.log", "a", Some(1)),
-        ("a_b_clat.12.log.fz", "a_b", Some(12)),
+        ("a_b_clat.12.log", "a_b", Some(12)),
         ("x_lat.log", "x", None),
         ("_iops.log", "", None),
         ("a.b_slat.log", "a.b", None),
     ] {
         assert!(is_log(name), "{name}");
-        if !name.ends_with(".fz") {
-            let found = log(name, "1, 2, 0, 0");
-            assert_eq!((found.prefix.as_str(), found.job), (prefix, job));
-        }
+        let found = log(name, "1, 2, 0, 0");
+        assert_eq!((found.prefix.as_str(), found.job), (prefix, job));
     }
     for name in ["a.log", "a_bw.txt", "bw", "a_bwx.log", "a_bw.x.log", "result.json"] {
         assert!(!is_log(name), "{name}");
@@ -120,8 +124,8 @@ fn histograms_are_read_at_every_coarseness() {
 #[test]
 fn single_ios_become_rates_that_add_up() {
     // 1000 reads of 4 KiB, one a millisecond, and one write.
-    let mut text: String = (0..1000).map(|at| format!("{at}, {}, 0, 4096, 0\n", 1 + at % 7)).collect();
-    text.push_str("1000, 5, 1, 8192, 0\n");
+    let mut text = lines(0..1000, |at| format!("{at}, {}, 0, 4096, 0", 1 + at % 7));
+    text.push_str("999, 5, 1, 8192, 0\n");
     let found = series::of(&log("a_bw.log", &text));
     assert_eq!(
         found.iter().map(|one| one.direction).collect::<Vec<_>>(),
@@ -130,24 +134,78 @@ fn single_ios_become_rates_that_add_up() {
     for point in &found[0].points {
         assert!((point.value - 4_096_000.0).abs() < 1.0, "{point:?}");
     }
-    let bytes: f64 = found[0].points.iter().map(|point| point.value * point.width).sum();
-    assert!((bytes - 4_096_000.0).abs() < 1.0, "{bytes}");
+    for (one, bytes) in found.iter().zip([4_096_000.0, 8192.0]) {
+        let drawn: f64 = one.points.iter().map(|point| point.value * point.width).sum();
+        assert!((drawn - bytes).abs() < 1.0, "{drawn}");
+    }
     let times = series::of(&log("a_clat.log", &text));
     assert_eq!((times[0].points[0].low, times[0].points[0].high), (1.0, 7.0));
 }
 
 #[test]
 fn a_window_without_ios_is_a_rate_of_0() {
-    let rows =
-        |from: u64| -> String { (from..from + 200).map(|at| format!("{at}, 1, 1, 1024, 0\n")).collect() };
+    let rows = |from: u64| lines(from..from + 200, |at| format!("{at}, 1, 1, 1024, 0"));
     let found = series::of(&log("a_iops.log", &(rows(0) + &rows(600))));
     assert!(found[0].points.iter().any(|point| point.value == 0.0 && point.time > 0.3 && point.time < 0.6));
 }
 
 #[test]
+fn a_window_that_fio_leaves_out_is_a_rate_of_0() {
+    // As fio 3.33 wrote it for bursts of 20 writes of 64 KiB: 1280 KiB in a window of 200 ms, then none for a while.
+    let text = "200, 6400, 1, 0, 0\n800, 6400, 1, 0, 0\n1600, 6400, 1, 0, 0\n2203, 6400, 1, 0, 0\n\
+        2803, 320, 1, 0, 0\n3003, 6080, 1, 0, 0\n3604, 6400, 1, 0, 0\n";
+    let found = series::of(&log("think_bw.1.log", text));
+    let bytes: f64 = found[0].points.iter().map(|point| point.value * point.width).sum();
+    assert!((bytes / (6.0 * 1280.0 * 1024.0) - 1.0).abs() < 0.02, "{bytes}");
+    assert!(found[0].points.iter().any(|point| point.value == 0.0 && point.time > 1.2 && point.time < 1.5));
+    assert_eq!(found[0].how, "windows of 200 ms as logged; windows that the log leaves out are 0");
+    // A short last window is no gap in all others.
+    let text = "500, 10, 0, 0\n1000, 10, 0, 0\n1501, 10, 0, 0\n1620, 10, 0, 0\n";
+    let found = series::of(&log("a_bw.log", text));
+    assert_eq!(found[0].points.len(), 4);
+    // Times have no value where nothing ended.
+    assert_eq!(
+        series::of(&log("a_clat.log", "200, 5, 0, 0\n400, 5, 0, 0\n1600, 5, 0, 0\n"))[0].points.len(),
+        3
+    );
+}
+
+#[test]
+fn huge_figures_are_refused_or_drawn_and_never_overflow() {
+    let most = u64::MAX;
+    assert!(refused("a_bw.log", &format!("{most}, 1, 0, 0")).contains(":1: 18446744073709551615 is no time"));
+    assert!(
+        refused("a_bw.log", "1, 99999999999999999999999, 0, 0")
+            .contains(":1: \"99999999999999999999999\" is no value")
+    );
+    let mut counts = vec!["0".to_owned(); kelvin_storage::BINS];
+    counts[5] = most.to_string();
+    assert!(
+        refused("a_clat_hist.log", &format!("1, 0, 4096, {}", counts.join(", ")))
+            .contains("too many to be true")
+    );
+    for kind in ["bw", "iops", "clat"] {
+        for length in [0, most] {
+            let mut inputs = Inputs::default();
+            inputs.log(&log(
+                &format!("a_{kind}.log"),
+                &lines(0..9, |at| format!("{}, {most}, 1, {length}, 0", at.pow(14))),
+            ));
+            for chart in inputs.charts() {
+                document(&chart.svg);
+            }
+        }
+    }
+    let mut inputs = Inputs::default();
+    inputs.log(&log("a_iops.log", &lines(1..9, |at| format!("{at}, 0, 1, 0, 0"))));
+    for chart in inputs.charts() {
+        document(&chart.svg);
+    }
+}
+
+#[test]
 fn smoothing_never_goes_beyond_what_was_measured() {
-    let text: String =
-        (1..200).map(|at| format!("{at}, {}, 0, 0\n", if at % 50 == 0 { 10_000 } else { 100 })).collect();
+    let text = lines(1..200, |at| format!("{at}, {}, 0, 0", if at % 50 == 0 { 10_000 } else { 100 }));
     let one = &series::of(&log("a_iops.log", &text))[0];
     let smoothed = one.smoothed();
     assert_eq!(smoothed.len(), one.points.len());
@@ -326,7 +384,8 @@ proptest! {
         let mut rows = rows;
         rows.sort_by_key(|row| row.0);
         let length = if single { 4096 } else { 0 };
-        let text: String = rows.iter().map(|(time, value, direction)| format!("{time}, {value}, {direction}, {length}, 0\n")).collect();
+        let row = |at: u64| rows.get(at as usize).map(|(time, value, direction)| format!("{time}, {value}, {direction}, {length}, 0"));
+        let text = lines(0..rows.len() as u64, |at| row(at).unwrap());
         let Rows::Values { single: found, parts, .. } = log("a_clat.log", &text).rows else { panic!() };
         prop_assert_eq!(found, single);
         let again: Vec<(u64, u64, u64)> =

@@ -29,7 +29,7 @@ fn clock(end: f64) -> (&'static str, f64) {
 }
 
 fn end(series: &[&Series]) -> f64 {
-    series.iter().flat_map(|one| one.points.last()).map(|point| point.time).fold(0.0, f64::max)
+    series.iter().filter_map(|one| one.points.last()).map(|point| point.time).fold(0.0, f64::max)
 }
 
 /// A chart for each file, a colour for each direction.
@@ -86,12 +86,11 @@ fn one(name: &str, quantity: Quantity, series: &[&Series], about: &dyn Fn(&str) 
                 ends.iter().map(|time| (time / clock, (trend.start + trend.slope * time) / size)).collect();
             let span = ends.last().unwrap_or(&0.0) - ends.first().unwrap_or(&0.0);
             let per = if span < 120.0 { ("s", 1.0) } else { ("min", 60.0) };
-            let share = trend.slope * span / one.mean() * 100.0;
-            let name = format!(
-                "{direction}, trend: {} {unit} per {} ({share:+.1} % over the whole)",
-                signed(trend.slope * per.1 / size),
-                per.0
-            );
+            // Where all are 0 there is no share of them.
+            let share = Some(trend.slope * span / one.mean() * 100.0).filter(|share| share.is_finite());
+            let share = share.map_or_else(String::new, |share| format!(" ({share:+.1} % over the whole)"));
+            let slope = signed(trend.slope * per.1 / size);
+            let name = format!("{direction}, trend: {slope} {unit} per {}{share}", per.0);
             lines.push(Line::new(name, colour, Stroke::Dashed, line));
         }
     }

@@ -27,8 +27,12 @@ pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
     };
     done.unwrap_or_else(|error| {
         eprintln!("kelvin: {}", exit::describe(&error));
-        let interrupted = error.downcast_ref::<Stopped>().is_some();
-        ExitCode::from(if interrupted { INTERRUPTED } else { USAGE })
+        match &args.command {
+            // fio draws nothing: the codes are those of kelvin's other commands.
+            Some(IoCommand::Plot(_)) => exit::Code::of_error(&error).into(),
+            _ if error.downcast_ref::<Stopped>().is_some() => ExitCode::from(INTERRUPTED),
+            _ => ExitCode::from(USAGE),
+        }
     })
 }
 

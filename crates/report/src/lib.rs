@@ -13,6 +13,7 @@ pub mod html;
 pub mod json;
 mod markdown;
 mod model;
+pub mod plot;
 pub mod study;
 pub mod text;
 
@@ -40,6 +41,9 @@ pub enum Error {
     /// Runs that must not be set against each other.
     #[error("cannot compare: {0}")]
     Compare(String),
+    /// What cannot be drawn, with the file and line.
+    #[error("{0}")]
+    Plot(String),
 }
 
 /// Result with the report's error.

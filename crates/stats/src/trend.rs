@@ -30,6 +30,29 @@ pub fn line(values: &[f64]) -> Option<Line> {
     Some(Line { start: mean - slope * middle, slope })
 }
 
+/// The line of Theil and Sen through points (x, y): its slope is the median of the slopes between all pairs, so that a few
+/// wild values do not turn it; its start, the value at x = 0, is the median of y − slope·x. The slope is a change for each
+/// unit of x. None without two points of different finite x. The work grows with the square of the number of points.
+pub fn theil_sen(points: &[(f64, f64)]) -> Option<Line> {
+    let points: Vec<(f64, f64)> =
+        points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
+    let mut slopes = Vec::with_capacity(points.len().saturating_mul(points.len().saturating_sub(1)) / 2);
+    for (at, (x, y)) in points.iter().enumerate() {
+        let others = points.iter().skip(at + 1).filter(|other| other.0 - x != 0.0);
+        slopes.extend(others.map(|other| (other.1 - y) / (other.0 - x)));
+    }
+    let slope = median(&mut slopes)?;
+    let mut starts: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
+    Some(Line { start: median(&mut starts)?, slope })
+}
+
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    let lower = *values.get((values.len() - 1) / 2)?;
+    Some(f64::midpoint(lower, upper))
+}
+
 /// A slope and whether it is more than chance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
@@ -90,6 +113,19 @@ mod tests {
         assert!((found.change - 4.4 / 3.2).abs() < 1e-12);
         assert_eq!(trend(&[1.0; 4]), None);
         assert_eq!(trend(&[2.0; 8]).unwrap().p, 1.0);
+    }
+
+    #[test]
+    fn the_line_of_theil_and_sen_is_not_turned_by_wild_values() {
+        // Slopes of the pairs of (0, 1), (1, 3), (2, 4): 2, 1.5, 1; their median 1.5; starts 1, 1.5, 1.
+        let found = theil_sen(&[(0.0, 1.0), (1.0, 3.0), (2.0, 4.0)]).unwrap();
+        assert_eq!(found, Line { start: 1.0, slope: 1.5 });
+        let mut points: Vec<(f64, f64)> = (0..40).map(|i| (f64::from(i), 5.0 - 0.5 * f64::from(i))).collect();
+        points[7].1 = 1e9;
+        points[31].1 = f64::NAN;
+        assert_eq!(theil_sen(&points).unwrap(), Line { start: 5.0, slope: -0.5 });
+        assert_eq!(theil_sen(&[(1.0, 1.0), (1.0, 2.0)]), None);
+        assert_eq!(theil_sen(&[]), None);
     }
 
     #[test]

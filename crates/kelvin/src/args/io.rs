@@ -21,12 +21,12 @@ use super::{Cli, Flags, HistoryPlace};
 #[command(
     override_usage = "kelvin io [OPTIONS] JOB.fio…\n       \
         kelvin io [OPTIONS] --name=JOB --rw=randread --filename=FILE --size=1g [fio's options]…\n       \
-        kelvin io explain | sweep …",
+        kelvin io explain | plot | sweep …",
     args_conflicts_with_subcommands = true,
     disable_help_subcommand = true,
     after_help = "Job files and options are fio's, with fio's meaning; what kelvin does not do is refused by name. These are \
     fio's, too: --output FILE, --output-format normal|terse|json|json+, --section, --parse-only, --showcmd, --cmdhelp[=OPTION], \
-    --enghelp[=ENGINE], --readonly, --eta, --status-interval. A job file called sweep or explain is reached as ./sweep.\n\n\
+    --enghelp[=ENGINE], --readonly, --eta, --status-interval. A job file called sweep, plot or explain is reached as ./sweep.\n\n\
     Examples:\n  kelvin io job.fio                                              as fio job.fio\n  \
     kelvin io --name=a --rw=randread --bs=4k --iodepth=32 --ioengine=io_uring --direct=1 --filename=f --size=1g \
     --runtime=30 --time_based\n  \
@@ -54,6 +54,8 @@ pub(crate) struct IoArgs {
 pub(crate) enum IoCommand {
     /// Say in words what results tell, Kelvin's or fio's JSON; two or more side by side
     Explain(ExplainArgs),
+    /// Draw charts of logs, results and stored runs, Kelvin's and fio's
+    Plot(super::io_plot::PlotArgs),
     /// Run every combination of block sizes, depths, mixes and numbers of jobs, or a curve of rates
     Sweep(Box<SweepArgs>),
 }
@@ -295,16 +297,17 @@ fn place(words: &[OsString]) -> Option<(usize, bool)> {
     None
 }
 
-/// Whether the line asks for `kelvin io`, whose exit codes are fio's.
+/// Whether the line asks for `kelvin io`, whose exit codes are fio's; those of `kelvin io plot` are Kelvin's, as fio draws
+/// nothing.
 pub(crate) fn is_asked(words: &[OsString]) -> bool {
-    place(words).is_some()
+    place(words).is_some_and(|(at, _)| words.get(at + 1).is_none_or(|word| word != "plot"))
 }
 
 /// The line of `kelvin io` and `kelvin io sweep` with Kelvin's flags before `--` and fio's words behind it; any other line as
 /// it is.
 pub(super) fn arrange(words: Vec<OsString>) -> Vec<OsString> {
     let Some((at, is_sweep)) = place(&words) else { return words };
-    if !is_sweep && words.get(at + 1).is_some_and(|word| word == "explain") {
+    if !is_sweep && words.get(at + 1).is_some_and(|word| word == "explain" || word == "plot") {
         return words;
     }
     let mut cli = Cli::command();
@@ -381,6 +384,7 @@ mod tests {
             ("io -- --label x", "io -- --label x"),
             ("io sweep --bs 4k,8k j.fio --bs=1", "io sweep --bs 4k,8k --bs=1 -- j.fio"),
             ("io explain a.json", "io explain a.json"),
+            ("io plot a_bw.log --png", "io plot a_bw.log --png"),
             ("io ./explain -q", "io -q -- ./explain"),
             ("io --help", "io --help"),
             ("run io --job x", "run io --job x"),

@@ -5,6 +5,7 @@ mod doctor;
 mod familiar;
 mod history;
 pub(crate) mod io;
+pub(crate) mod io_plot;
 mod language;
 mod load;
 mod observation;

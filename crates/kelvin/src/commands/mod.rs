@@ -12,6 +12,7 @@ mod groups;
 mod history;
 pub(crate) mod io;
 mod io_explain;
+mod io_plot;
 mod observe;
 mod repeat;
 mod report;

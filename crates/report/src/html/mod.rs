@@ -4,7 +4,7 @@ mod curves;
 mod observed;
 mod plot;
 
-pub(crate) use plot::escaped;
+pub(crate) use plot::{decades, escaped, number, ticks};
 
 use std::collections::BTreeMap;
 
@@ -174,6 +174,7 @@ pub fn render(report: &Report) -> Result<String> {
         best => Value::from(Serde(report.best())),
         started => report.started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         audits,
+        io_over_time => report.points.iter().map(|p| crate::plot::over_time(report, p).map(svg)).collect::<Vec<_>>(),
         errors,
         best_pace => report.best().map(|p| (p.headline(per), p.transactions(per))),
         has_total => report.has_total(),

@@ -148,7 +148,7 @@ fn legend(out: &mut String, lines: &[Line]) {
 }
 
 /// About six round numbers from 0 to at least `most`.
-fn ticks(most: f64) -> Vec<f64> {
+pub(crate) fn ticks(most: f64) -> Vec<f64> {
     let rough = most / 5.0;
     let power = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough * 0.999);
@@ -157,7 +157,7 @@ fn ticks(most: f64) -> Vec<f64> {
 }
 
 /// 1, 2 and 5 times powers of ten around a range; only the powers when there are many.
-fn decades(low: f64, high: f64) -> Vec<f64> {
+pub(crate) fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) =
         (low.log10().floor() as i32, high.log10().ceil().max(low.log10().floor() + 1.0) as i32);
     let steps: &[f64] = if last - first > 3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
@@ -169,7 +169,7 @@ fn decades(low: f64, high: f64) -> Vec<f64> {
     all[from..=to].to_vec()
 }
 
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
     }

@@ -193,11 +193,20 @@ pub(super) fn row_of(done: &Done, kind: LogKind) -> Row {
 /// The text of a compressed log (`.fz`), fio's or Kelvin's: `--inflate-log`. An archive that was cut off, as a kill
 /// leaves it, gives what there is; the second value says so.
 pub fn inflate(compressed: &[u8]) -> (String, bool) {
+    inflate_at_most(compressed, u64::MAX).unwrap_or_default()
+}
+
+/// As [`inflate`]; none where the samples are more than so many bytes, since a small file may hold very many.
+pub fn inflate_at_most(compressed: &[u8], most: u64) -> Option<(String, bool)> {
     let (mut bytes, mut rest, mut whole) = (Vec::new(), compressed, true);
     // fio writes a stream for each buffer that was full, one behind the other.
     while !rest.is_empty() {
         let mut decoder = flate2::bufread::ZlibDecoder::new(rest);
-        whole &= decoder.read_to_end(&mut bytes).is_ok();
+        let room = most.saturating_sub(bytes.len() as u64);
+        whole &= (&mut decoder).take(room.saturating_add(1)).read_to_end(&mut bytes).is_ok();
+        if bytes.len() as u64 > most {
+            return None;
+        }
         let read = decoder.total_in() as usize;
         if read == 0 || !whole {
             whole = false;
@@ -211,5 +220,5 @@ pub fn inflate(compressed: &[u8]) -> (String, bool) {
         let _ = sample.text(&mut text, None, None);
         left = behind;
     }
-    (String::from_utf8_lossy(&text).into_owned(), whole && left.is_empty())
+    Some((String::from_utf8_lossy(&text).into_owned(), whole && left.is_empty()))
 }

@@ -9,7 +9,7 @@ mod recorder;
 mod summed;
 mod writer;
 
-pub use form::inflate;
+pub use form::{inflate, inflate_at_most};
 pub use recorder::Recorder;
 pub use writer::Writer;
 

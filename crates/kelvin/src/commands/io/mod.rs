@@ -22,12 +22,17 @@ pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
     let done = match &args.command {
         None => run::run(args, global),
         Some(IoCommand::Explain(args)) => explain::explain(args),
+        Some(IoCommand::Plot(args)) => super::io_plot::plot(args, global),
         Some(IoCommand::Sweep(args)) => sweep::sweep(args, global),
     };
     done.unwrap_or_else(|error| {
         eprintln!("kelvin: {}", exit::describe(&error));
-        let interrupted = error.downcast_ref::<Stopped>().is_some();
-        ExitCode::from(if interrupted { INTERRUPTED } else { USAGE })
+        match &args.command {
+            // fio draws nothing: the codes are those of kelvin's other commands.
+            Some(IoCommand::Plot(_)) => exit::Code::of_error(&error).into(),
+            _ if error.downcast_ref::<Stopped>().is_some() => ExitCode::from(INTERRUPTED),
+            _ => ExitCode::from(USAGE),
+        }
     })
 }
 

@@ -1,0 +1,146 @@
+//! `kelvin io plot`: charts of logs, results and stored runs.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use kelvin_report::Report;
+use kelvin_report::plot::{Inputs, LONGEST, Measured, Painter, is_log, page, read};
+use kelvin_storage::output::read::parse_json;
+use kelvin_store::{GroupId, Store};
+
+use crate::args::Global;
+use crate::args::io_plot::PlotArgs;
+use crate::{out, place};
+
+/// Seconds of more runs than these are not drawn: their figures are, against each other.
+const MOST_OVER_TIME: usize = 8;
+
+/// Reads everything, then writes the charts and the page.
+pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
+    let mut inputs = Inputs::default();
+    let mut notes = Vec::new();
+    for what in &args.what {
+        let path = Path::new(what);
+        if path.is_dir() {
+            directory(path, &mut inputs, &mut notes)?;
+        } else if path.is_file() {
+            file(path, &mut inputs, &mut notes)?;
+        } else if what.contains('/') || is_log(what) || is_result(path) {
+            bail!("{what}: there is no such file");
+        } else {
+            stored(what, global, &mut inputs)?;
+        }
+    }
+    let charts = inputs.charts();
+    if charts.is_empty() {
+        bail!(
+            "nothing to draw: the results hold no figures that a chart could show (a single result without times)"
+        );
+    }
+    std::fs::create_dir_all(&args.out).with_context(|| format!("cannot make {}", args.out.display()))?;
+    let title = args.title.clone().unwrap_or_else(|| args.what.join(", "));
+    let painter = args.png.then(Painter::new).transpose()?;
+    for chart in &charts {
+        write(&args.out, &format!("{}.svg", chart.name), chart.svg.as_bytes())?;
+        if let Some(painter) = &painter {
+            write(&args.out, &format!("{}.png", chart.name), &painter.png(chart)?)?;
+        }
+    }
+    let index = write(&args.out, "index.html", page(&title, &charts, &notes).as_bytes())?;
+    if !global.quiet {
+        for note in &notes {
+            eprintln!("note: {note}");
+        }
+        let kinds = if args.png { "SVG and PNG" } else { "SVG" };
+        out::line(&format!("{} charts ({kinds}), all on {}", charts.len(), index.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_result(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "json")
+}
+
+fn write(directory: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+    let path = directory.join(name);
+    std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+fn file(path: &Path, inputs: &mut Inputs, notes: &mut Vec<String>) -> Result<()> {
+    let shown = path.display().to_string();
+    let size = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?.len();
+    if size > LONGEST {
+        bail!("{shown}: {size} bytes are too many; write logs with log_avg_msec");
+    }
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let is_json = !is_log(&name) && bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    if is_json || is_result(path) {
+        let parsed = parse_json(&String::from_utf8_lossy(&bytes), Some(path))?;
+        // Of dumps at intervals the last has everything that those before it have.
+        if let Some(result) = parsed.results.last() {
+            inputs.measured(Measured::of_result(name.trim_end_matches(".json"), result));
+        }
+        return Ok(());
+    }
+    let log = read(&name, &shown, &bytes)?;
+    notes.extend(log.notes.iter().cloned());
+    inputs.log(&log);
+    Ok(())
+}
+
+/// All logs and results; other files may lie beside them, and an empty log is told, not an error.
+fn directory(path: &Path, inputs: &mut Inputs, notes: &mut Vec<String>) -> Result<()> {
+    let read = || format!("cannot read {}", path.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).with_context(read)? {
+        let path = entry.with_context(read)?.path();
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        if path.is_file() && (is_log(&name) || is_result(&path)) {
+            found.push(path);
+        }
+    }
+    if found.is_empty() {
+        bail!("{}: no logs (NAME_bw.log …) and no results (.json) in it", path.display());
+    }
+    found.sort();
+    for path in found {
+        if std::fs::metadata(&path).is_ok_and(|data| data.len() == 0) {
+            notes.push(format!("{} is empty and left out", path.display()));
+            continue;
+        }
+        file(&path, inputs, notes)?;
+    }
+    Ok(())
+}
+
+fn stored(what: &str, global: &Global, inputs: &mut Inputs) -> Result<()> {
+    let store = Store::open_read_only(&place::store(global.store.as_deref())?)
+        .with_context(|| format!("{what} is no file, and no stored run can be looked for"))?;
+    let runs = match what.strip_prefix("group:") {
+        Some(number) => {
+            let id = number
+                .parse()
+                .with_context(|| format!("{what}: write group:N, as kelvin groups lists it"))?;
+            let members = store.members(GroupId(id))?;
+            members.into_iter().filter(|member| member.void.is_none()).map(|member| member.run).collect()
+        }
+        None => vec![store.find(what).with_context(|| format!("{what} is neither a file nor a stored run"))?],
+    };
+    if runs.is_empty() {
+        bail!("{what}: no runs that count");
+    }
+    for run in &runs {
+        let report = Report::load(&store, *run)?;
+        if !report.is_io() {
+            bail!(
+                "run {run} is of {}: kelvin report draws it, kelvin io plot draws I/O jobs",
+                report.workload_name()
+            );
+        }
+        inputs.run(&report, runs.len() <= MOST_OVER_TIME);
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Histograms of times and curves of percentiles, of several results on one scale.
+
+use std::collections::BTreeMap;
+
+use kelvin_storage::Direction;
+
+use super::Chart;
+use super::draw::{Axis, COLOURS, Line, Lines, Stroke};
+
+/// More than these on one chart cannot be told apart.
+const TOGETHER: usize = 8;
+/// Bars a decade of the histogram: each is wider than the bins that it is made of.
+const A_DECADE: f64 = 12.0;
+/// Samples beyond a percentile without which it is not drawn.
+const BEYOND: f64 = 10.0;
+
+/// What is drawn of one of several: its place among them, which says its colour, itself, and its points.
+type Drawn<'a> = (usize, &'a Times, Vec<(f64, f64)>);
+
+/// Completion times of one direction of one result.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Times {
+    /// By which it is told from the others.
+    pub name: String,
+    /// How many there are.
+    pub count: u64,
+    /// Nanoseconds and how many took about so long, ascending; empty where only percentiles are known.
+    pub bins: Vec<(u64, u64)>,
+    /// Percent and nanoseconds, ascending; where there are no bins.
+    pub percentiles: Vec<(f64, f64)>,
+}
+
+/// The sum of counts; those of a file that somebody wrote by hand may be any.
+pub(super) fn count<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {
+    counts.fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+impl Times {
+    /// Adds another's counts.
+    pub(super) fn add(&mut self, other: &Self) {
+        let mut bins: BTreeMap<u64, u64> = self.bins.iter().copied().collect();
+        for (nanos, count) in &other.bins {
+            let sum = bins.entry(*nanos).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        self.bins = bins.into_iter().collect();
+        self.count = self.count.saturating_add(other.count);
+    }
+
+    /// Percent and nanoseconds, as far as ten samples lie beyond.
+    pub(super) fn curve(&self) -> Vec<(f64, f64)> {
+        let known = |percent: f64| self.count as f64 * (1.0 - percent / 100.0) + 1e-9 >= BEYOND;
+        if self.bins.is_empty() {
+            return self.percentiles.iter().copied().filter(|(p, _)| *p < 100.0 && known(*p)).collect();
+        }
+        let count = count(self.bins.iter().map(|bin| &bin.1));
+        let mut seen = 0_u64;
+        let curve = self.bins.iter().map(|(nanos, here)| {
+            // A bin's time is what the share up to its middle does not exceed.
+            let percent = (seen as f64 + *here as f64 / 2.0) / count as f64 * 100.0;
+            seen = seen.saturating_add(*here);
+            (percent, *nanos as f64)
+        });
+        curve.filter(|(percent, _)| known(*percent)).collect()
+    }
+
+    /// Nanoseconds at the middle of a bar and percent of all.
+    fn bars(&self) -> Vec<(f64, f64)> {
+        let count = count(self.bins.iter().map(|bin| &bin.1));
+        let bar = |nanos: u64| ((nanos.max(1) as f64).log10() * A_DECADE).floor() as i64;
+        let (Some(first), Some(last)) = (self.bins.first(), self.bins.last()) else { return Vec::new() };
+        let (first, last) = (bar(first.0), bar(last.0));
+        let mut bars = vec![0_u64; (last - first + 1).max(1) as usize];
+        for (nanos, here) in &self.bins {
+            if let Some(sum) = bars.get_mut((bar(*nanos) - first) as usize) {
+                *sum = sum.saturating_add(*here);
+            }
+        }
+        // As steps: from the foot of the first to the foot of the last.
+        let edge = |bar: i64| 10_f64.powf(bar as f64 / A_DECADE);
+        let mut steps = vec![(edge(first), 0.0)];
+        for (at, sum) in (first..).zip(&bars) {
+            let share = *sum as f64 / count as f64 * 100.0;
+            steps.push((edge(at), share));
+            steps.push((edge(at + 1), share));
+        }
+        steps.push((edge(last + 1), 0.0));
+        steps
+    }
+}
+
+fn unit(greatest: f64) -> (&'static str, f64) {
+    if greatest >= 1e6 { ("ms", 1e6) } else { ("µs", 1e3) }
+}
+
+/// The charts of one direction.
+pub(super) fn charts(direction: Direction, all: &[Times]) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for (part, some) in all.chunks(TOGETHER).enumerate() {
+        let suffix = if part > 0 { format!("-{}", part + 1) } else { String::new() };
+        charts.extend(histogram(direction, some, &suffix));
+        charts.extend(percentiles(direction, some, &suffix));
+    }
+    charts
+}
+
+fn histogram(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart> {
+    let bars: Vec<Drawn<'_>> = all
+        .iter()
+        .enumerate()
+        .map(|(at, times)| (at, times, times.bars()))
+        .filter(|(_, _, bars)| !bars.is_empty())
+        .collect();
+    let most = bars.iter().filter_map(|bars| Some(bars.2.last()?.0)).reduce(f64::max)?;
+    let (unit, size) = unit(most);
+    let line = |(at, times, bars): &Drawn<'_>| {
+        let points = bars.iter().map(|(nanos, share)| (nanos / size, *share)).collect();
+        Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, points)
+    };
+    let picture = Lines {
+        title: format!("histogram of completion times, {direction}"),
+        about: vec![format!("{A_DECADE} bars to a factor of ten; their heights sum to 100 %")],
+        x: Axis::log(format!("completion time, {unit} (log scale)")),
+        y: Axis::linear(format!("share of the {direction}s, %")),
+        panels: vec![(String::new(), bars.iter().map(line).collect())],
+    };
+    Some(Chart::new(&format!("latency-histogram-{direction}{suffix}"), &picture.title, picture.svg()))
+}
+
+fn named(times: &Times) -> String {
+    if times.count == u64::MAX {
+        return times.name.clone();
+    }
+    format!("{} ({} I/Os)", times.name, crate::figure::whole(times.count))
+}
+
+fn percentiles(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart> {
+    let curves: Vec<Drawn<'_>> = all
+        .iter()
+        .enumerate()
+        .map(|(at, times)| (at, times, times.curve()))
+        .filter(|(_, _, curve)| !curve.is_empty())
+        .collect();
+    let most = curves.iter().flat_map(|curve| &curve.2).map(|point| point.1).reduce(f64::max)?;
+    let (unit, size) = unit(most);
+    // Each step to the right is a tenth of what lies beyond.
+    let place = |percent: f64| -(1.0 - percent / 100.0).log10();
+    let line = |(at, times, curve): &Drawn<'_>| {
+        let points = curve.iter().map(|(percent, nanos)| (place(*percent), nanos / size)).collect();
+        Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, points)
+    };
+    let mut x = Axis::linear("percent of the I/Os that took at most so long");
+    x.ticks = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999]
+        .into_iter()
+        .map(|percent| (place(percent), format!("{percent} %")))
+        .collect();
+    let picture = Lines {
+        title: format!("completion times by percentile, {direction}"),
+        about: vec!["each line ends where fewer than ten I/Os lie beyond".into()],
+        x,
+        y: Axis::log(format!("completion time of {direction}s, {unit} (log scale)")),
+        panels: vec![(String::new(), curves.iter().map(line).collect())],
+    };
+    Some(Chart::new(&format!("latency-percentiles-{direction}{suffix}"), &picture.title, picture.svg()))
+}

@@ -1,0 +1,284 @@
+//! fio's log files, as fio and Kelvin write them, read into rows.
+
+use std::borrow::Cow;
+
+use kelvin_storage::log::{LogKind, inflate_at_most};
+use kelvin_storage::{BINS, Direction};
+
+use crate::{Error, Result};
+
+/// Text beyond so many bytes is no log that a person looks at, and more than a small machine's memory holds.
+pub const LONGEST: u64 = 1 << 30;
+/// Milliseconds since 1970 reach this in the year 5138. What is beyond is not a time.
+const LATEST: u64 = 100_000_000_000_000;
+/// I/Os in a bin of one window: sums of so many do not overflow.
+const MOST: u64 = 10_000_000_000;
+/// Rows of single I/Os stand in the order in which they were logged, which may be so many milliseconds out of order.
+const SLACK: u64 = 100;
+
+/// A log file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Log {
+    /// The file's name without its directory.
+    pub name: String,
+    /// What stands before the kind in its name: the job's name, as a rule.
+    pub prefix: String,
+    /// The number of the worker, where the name has one.
+    pub job: Option<u32>,
+    /// What it holds.
+    pub rows: Rows,
+    /// What a reader of the charts should know.
+    pub notes: Vec<String>,
+}
+
+/// The rows of a log.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Rows {
+    /// Values.
+    Values {
+        /// Which, and with that the unit.
+        kind: LogKind,
+        /// Whether each row is of one I/O; else each is of a window.
+        single: bool,
+        /// The rows in the order of time, workers that were written one behind the other apart.
+        parts: Vec<Vec<Row>>,
+    },
+    /// Completion times by bin.
+    Histograms(Vec<HistogramRow>),
+}
+
+/// A row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    /// Milliseconds since the log's first zero.
+    pub time: u64,
+    /// KiB a second, I/Os a second, or nanoseconds.
+    pub value: f64,
+    /// Direction.
+    pub direction: Direction,
+    /// Bytes of the I/O; 0 for a window.
+    pub length: u64,
+}
+
+/// What ended in a window of a histogram log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistogramRow {
+    /// Milliseconds.
+    pub time: u64,
+    /// Direction.
+    pub direction: Direction,
+    /// The time in nanoseconds that stands for a bin, and how many I/Os.
+    pub counts: Vec<(u64, u64)>,
+}
+
+/// What a file's name says: its prefix, the kind (none for histograms) and the worker's number. None when it is no log's name.
+fn named(name: &str) -> Option<(String, Option<LogKind>, Option<u32>)> {
+    let name = name.strip_suffix(".fz").unwrap_or(name).strip_suffix(".log")?;
+    let (stem, job) = match name.rsplit_once('.') {
+        Some((stem, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (stem, number.parse().ok())
+        }
+        _ => (name, None),
+    };
+    if let Some(prefix) = stem.strip_suffix("_clat_hist") {
+        return Some((prefix.into(), None, job));
+    }
+    // "clat" ends as "lat" does: what stands before it tells them apart.
+    let (prefix, word) = stem.rsplit_once('_').unwrap_or(("", stem));
+    let kind = LogKind::ALL.into_iter().find(|kind| kind.word() == word)?;
+    Some((prefix.into(), Some(kind), job))
+}
+
+/// Whether a file is a log by its name.
+pub fn is_log(name: &str) -> bool {
+    named(name).is_some()
+}
+
+/// Reads a log. `name` is the file's name, which says what is in it (`job_bw.1.log`, `job_clat_hist.log`, `.fz` for compressed
+/// ones); `shown` stands in messages.
+///
+/// # Errors
+/// When the name is no log's, when a row does not fit (with its line), when there is none, and when rows of single I/Os and of
+/// windows are in one file.
+pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<Log> {
+    let refused = |problem: String| Error::Plot(format!("{shown}: {problem}"));
+    let (prefix, kind, job) = named(name).ok_or_else(|| {
+        refused(
+            "the name does not say which log it is: it ends in _bw, _iops, _slat, _clat, _lat or _clat_hist, then .log or \
+             .N.log (and .fz when compressed)"
+                .into(),
+        )
+    })?;
+    let mut notes = Vec::new();
+    let text = if name.strip_suffix(".fz").is_some() {
+        let Some((text, whole)) = inflate_at_most(bytes, LONGEST) else {
+            return Err(refused(format!(
+                "more than {} GiB when inflated; write logs with log_avg_msec",
+                LONGEST >> 30
+            )));
+        };
+        if text.is_empty() {
+            return Err(refused(if whole { EMPTY } else { "no compressed log of fio's" }.into()));
+        }
+        if !whole {
+            notes.push(format!("{name} is cut off: drawn as far as it goes"));
+        }
+        Cow::Owned(text)
+    } else {
+        Cow::Borrowed(std::str::from_utf8(bytes).map_err(|error| {
+            let line = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
+            refused_at(shown, line, "no text: is it a compressed log whose name lacks .fz?")
+        })?)
+    };
+    let rows = match kind {
+        None => Rows::Histograms(histograms(&text, shown)?),
+        Some(kind) => values(&text, kind, shown)?,
+    };
+    if let Rows::Values { parts, .. } = &rows
+        && parts.len() > 1
+    {
+        notes.push(format!("{name} holds {} workers one behind the other: each has its line", parts.len()));
+    }
+    Ok(Log { name: name.to_owned(), prefix, job, rows, notes })
+}
+
+const EMPTY: &str = "the log is empty: the job did no I/O of this sort, or ended within the first window";
+
+fn refused_at(shown: &str, line: usize, problem: &str) -> Error {
+    Error::Plot(format!("{shown}:{line}: {problem}"))
+}
+
+/// The lines that are not blank, with their numbers.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())).filter(|(_, line)| !line.is_empty())
+}
+
+fn whole(field: Option<&str>, what: &str) -> std::result::Result<u64, String> {
+    let Some(field) = field else { return Err(format!("the row ends before its {what}")) };
+    let field = field.trim();
+    field.parse().map_err(|_| format!("{field:?} is no {what} (a whole number)"))
+}
+
+fn time(field: Option<&str>) -> std::result::Result<u64, String> {
+    let time = whole(field, "time")?;
+    if time > LATEST {
+        return Err(format!("{time} is no time in milliseconds, neither since the start nor since 1970"));
+    }
+    Ok(time)
+}
+
+fn direction(field: Option<&str>) -> std::result::Result<Direction, String> {
+    let number = whole(field, "direction")?;
+    Direction::ALL
+        .into_iter()
+        .find(|direction| *direction as u64 == number)
+        .ok_or_else(|| format!("direction {number} is none of 0 (read), 1 (write) and 2 (trim)"))
+}
+
+/// With `log_window_value=both` a row has the greatest value behind the mean, and everything else one column later. A
+/// direction is at most 2, which no real column of maxima is throughout.
+fn has_maxima(text: &str) -> bool {
+    let third = |line: &str| line.split(',').nth(2).and_then(|field| field.trim().parse::<u64>().ok());
+    let fits = |line: &str| {
+        line.split(',').count() >= 6
+            && line
+                .split(',')
+                .nth(3)
+                .and_then(|field| field.trim().parse::<u64>().ok())
+                .is_some_and(|at| at <= 2)
+    };
+    lines(text).any(|(_, line)| third(line).is_some_and(|value| value > 2))
+        && lines(text).all(|(_, line)| fits(line))
+}
+
+fn values(text: &str, kind: LogKind, shown: &str) -> Result<Rows> {
+    let skipped = usize::from(has_maxima(text));
+    let mut parts: Vec<Vec<Row>> = Vec::new();
+    let (mut single, mut last) = (None, 0);
+    for (number, line) in lines(text) {
+        let row = row(line, skipped).map_err(|problem| refused_at(shown, number, &problem))?;
+        let is_single = row.length > 0;
+        if *single.get_or_insert(is_single) != is_single {
+            let (this, others) = if is_single {
+                ("of one I/O", "of windows")
+            } else {
+                ("of a window (block size 0)", "of single I/Os")
+            };
+            let problem = format!(
+                "a row {this} among rows {others}: two logs in one file, which no chart can show as one; draw them apart"
+            );
+            return Err(refused_at(shown, number, &problem));
+        }
+        // fio writes the workers of a file one behind the other: the time falls back.
+        let falls_back = row.time + SLACK < last;
+        match parts.last_mut() {
+            Some(part) if !falls_back => part.push(row),
+            _ => parts.push(vec![row]),
+        }
+        last = row.time;
+    }
+    let Some(single) = single else { return Err(Error::Plot(format!("{shown}: {EMPTY}"))) };
+    for part in &mut parts {
+        part.sort_by_key(|row| row.time);
+    }
+    Ok(Rows::Values { kind, single, parts })
+}
+
+fn row(line: &str, skipped: usize) -> std::result::Result<Row, String> {
+    let count = line.split(',').count();
+    if count < 4 + skipped {
+        return Err(format!(
+            "{count} columns; a row of fio's logs has time, value, direction and block size at least"
+        ));
+    }
+    if count > 8 + skipped {
+        return Err(format!(
+            "{count} columns are too many for a row of values: is it a histogram log (_clat_hist)?"
+        ));
+    }
+    let mut fields = line.split(',');
+    let time = time(fields.next())?;
+    let value = whole(fields.next(), "value")? as f64;
+    let mut fields = fields.skip(skipped);
+    let direction = direction(fields.next())?;
+    let length = whole(fields.next(), "block size")?;
+    Ok(Row { time, value, direction, length })
+}
+
+fn histograms(text: &str, shown: &str) -> Result<Vec<HistogramRow>> {
+    let mut rows = Vec::new();
+    for (number, line) in lines(text) {
+        rows.push(histogram(line).map_err(|problem| refused_at(shown, number, &problem))?);
+    }
+    if rows.is_empty() {
+        return Err(Error::Plot(format!("{shown}: {EMPTY}")));
+    }
+    Ok(rows)
+}
+
+fn histogram(line: &str) -> std::result::Result<HistogramRow, String> {
+    // fio ends some rows with a comma.
+    let columns = line.trim_end_matches(',').split(',').count();
+    let Some(coarseness) = (0..=6).find(|coarseness| columns == 3 + (BINS >> coarseness)) else {
+        return Err(format!(
+            "{columns} columns; a row of a histogram log has time, direction, block size and {BINS} counts (fewer by powers of \
+             two with log_hist_coarseness)"
+        ));
+    };
+    let mut fields = line.split(',');
+    let time = time(fields.next())?;
+    let direction = direction(fields.next())?;
+    whole(fields.next(), "block size")?;
+    let mut counts = Vec::new();
+    for (at, field) in fields.take(BINS >> coarseness).enumerate() {
+        let count = whole(Some(field), "count")?;
+        if count > MOST {
+            return Err(format!("{count} I/Os in one bin are too many to be true"));
+        }
+        if count > 0 {
+            // The middle of the bins that were added up.
+            counts.push((kelvin_storage::middle((at << coarseness) + (1 << coarseness) / 2), count));
+        }
+    }
+    Ok(HistogramRow { time, direction, counts })
+}

@@ -1,0 +1,191 @@
+//! Charts of I/O: from fio's log files and results, Kelvin's as well as fio's, and from stored runs.
+//!
+//! Read and write are never in one line: each is a chart or a colour of its own, named.
+
+mod draw;
+mod latency;
+mod log;
+mod matrix;
+mod measured;
+mod page;
+mod png;
+mod series;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use std::collections::BTreeMap;
+
+use kelvin_measure::event::{Part, Role};
+use kelvin_storage::Direction;
+
+pub use latency::Times;
+pub use log::{HistogramRow, LONGEST, Log, Row, Rows, is_log, read};
+pub use measured::{Did, Measured};
+pub use page::page;
+pub use png::Painter;
+pub use series::{Point, Quantity, Series};
+
+use crate::{PointReport, Report};
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chart {
+    /// Its file's name without an ending: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The picture, an SVG document.
+    pub svg: String,
+}
+
+impl Chart {
+    fn new(name: &str, title: &str, svg: String) -> Self {
+        let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+        let mut name: String = name.chars().map(safe).collect();
+        while name.contains("--") {
+            name = name.replace("--", "-");
+        }
+        Self { name: name.trim_matches(['-', '.']).to_owned(), title: title.to_owned(), svg }
+    }
+}
+
+/// What charts are made of.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs {
+    series: Vec<Series>,
+    times: BTreeMap<Direction, Vec<Times>>,
+    measured: Vec<Measured>,
+}
+
+impl Inputs {
+    /// Adds a log.
+    pub fn log(&mut self, log: &Log) {
+        self.series.extend(series::of(log));
+        let Rows::Histograms(rows) = &log.rows else { return };
+        for direction in Direction::ALL {
+            let mut bins: BTreeMap<u64, u64> = BTreeMap::new();
+            for (nanos, count) in
+                rows.iter().filter(|row| row.direction == direction).flat_map(|row| &row.counts)
+            {
+                let sum = bins.entry(*nanos).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+            let count = latency::count(bins.values());
+            if count > 0 {
+                let name = log.name.trim_end_matches(".log").to_owned();
+                let times = Times { name, count, bins: bins.into_iter().collect(), percentiles: Vec::new() };
+                self.times.entry(direction).or_default().push(times);
+            }
+        }
+    }
+
+    /// Adds the jobs of a result.
+    pub fn measured(&mut self, measured: Vec<Measured>) {
+        for one in &measured {
+            for did in &one.did {
+                let known =
+                    did.times.iter().filter(|times| !times.bins.is_empty() || !times.percentiles.is_empty());
+                self.times.entry(did.direction).or_default().extend(known.cloned());
+            }
+        }
+        self.measured.extend(measured);
+    }
+
+    /// Adds a stored run of I/O jobs; `over_time` says whether its seconds are drawn, too.
+    pub fn run(&mut self, report: &Report, over_time: bool) {
+        if over_time {
+            self.series.extend(seconds(report));
+        }
+        for point in &report.points {
+            for curve in &point.distributions {
+                let Some(direction) = direction(&curve.kind) else { continue };
+                let name = format!("run {} {}", report.run, curve.kind);
+                let name = if report.points.len() > 1 { format!("{name}, {}", point.name()) } else { name };
+                let percentiles = curve.points.iter().map(|(percent, us)| (*percent, us * 1e3)).collect();
+                // The report has left out what its samples do not support.
+                let times = Times { name, count: u64::MAX, bins: Vec::new(), percentiles };
+                self.times.entry(direction).or_default().push(times);
+            }
+        }
+        self.measured.extend(Measured::of_run(report));
+    }
+
+    /// All charts that there is something for.
+    pub fn charts(&self) -> Vec<Chart> {
+        let about = |prefix: &str| {
+            let mut found = self.measured.iter().filter(|one| one.job == prefix);
+            // Of two jobs of that name neither is known to be the log's.
+            found.next().filter(|_| found.next().is_none()).map(Measured::about)
+        };
+        let mut charts = time::each(&self.series, &about);
+        charts.extend(time::compared(&self.series));
+        charts.extend(time::written(&self.series));
+        charts.extend(matrix::bars(&self.measured));
+        charts.extend(matrix::maps(&self.measured));
+        for (direction, times) in &self.times {
+            charts.extend(latency::charts(*direction, times));
+        }
+        let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+        for chart in &mut charts {
+            let many = taken.entry(chart.name.clone()).or_default();
+            *many += 1;
+            if *many > 1 {
+                chart.name = format!("{}-{many}", chart.name);
+            }
+        }
+        charts
+    }
+}
+
+fn direction(kind: &str) -> Option<Direction> {
+    let word = kind.split([' ', ',']).next().unwrap_or(kind);
+    Direction::ALL.into_iter().find(|direction| direction.word() == word)
+}
+
+/// The seconds of a run, of each point.
+fn seconds(report: &Report) -> Vec<Series> {
+    report.points.iter().flat_map(|point| seconds_of(report, point)).collect()
+}
+
+/// The chart of a point's I/Os a second over time, a colour for each direction; none of other workloads.
+pub(crate) fn over_time(report: &Report, point: &PointReport) -> Option<String> {
+    let series = if report.is_io() { seconds_of(report, point) } else { Vec::new() };
+    time::each(&series, &|_| None).pop().map(|chart| chart.svg)
+}
+
+/// I/Os a second of each direction of a point, all its devices together.
+fn seconds_of(report: &Report, point: &PointReport) -> Vec<Series> {
+    let several = report.points.len() > 1;
+    let name = format!("run {}", report.run);
+    let name = if several { format!("{name} {}", point.name()) } else { name };
+    let mut found = Vec::new();
+    for direction in Direction::ALL {
+        let is_it = |kind: &kelvin_measure::event::Series| {
+            kind.role == Role::Transaction && self::direction(&kind.name) == Some(direction)
+        };
+        let kinds = report.kinds.iter().enumerate().filter(|(_, kind)| is_it(kind));
+        let kinds: Vec<usize> = kinds.map(|(at, _)| at).collect();
+        // The pace of a sliver of a second is noise.
+        let measured =
+            point.seconds.iter().filter(|second| second.part == Part::Measured && second.width > 0.2);
+        let points = measured.map(|second| {
+            let ended: u64 = kinds.iter().filter_map(|at| second.good.get(*at)).sum();
+            let value = ended as f64 / second.width;
+            let time = second.second as f64 + second.width;
+            Point { time, width: second.width, value, low: value, high: value }
+        });
+        let points: Vec<Point> = points.collect();
+        if points.iter().any(|point| point.value > 0.0) {
+            found.push(Series {
+                name: name.clone(),
+                prefix: report.jobs.first().map_or_else(String::new, |job| job.job.clone()),
+                quantity: Quantity::Iops,
+                direction,
+                how: "seconds of the measured window".into(),
+                points,
+            });
+        }
+    }
+    found
+}

@@ -1,0 +1,341 @@
+//! Values over time, one direction each, and what is made of them: windows, smoothing, trend.
+
+use kelvin_stats::trend::{Line, theil_sen};
+use kelvin_storage::Direction;
+use kelvin_storage::log::LogKind;
+
+use super::log::{Log, Row, Rows};
+
+/// More points than this are drawn as windows.
+const MOST: usize = 600;
+/// A window of single I/Os has about so many of them, where there are enough.
+const A_WINDOW: usize = 20;
+
+/// What is over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quantity {
+    /// Bytes a second.
+    Bandwidth,
+    /// I/Os a second.
+    Iops,
+    /// Nanoseconds of handing over.
+    Submission,
+    /// Nanoseconds from the end of handing over to the completion.
+    Completion,
+    /// Nanoseconds of both.
+    Total,
+}
+
+impl Quantity {
+    fn of(kind: LogKind) -> Self {
+        match kind {
+            LogKind::Bandwidth => Self::Bandwidth,
+            LogKind::Iops => Self::Iops,
+            LogKind::Submission => Self::Submission,
+            LogKind::Completion => Self::Completion,
+            LogKind::Total => Self::Total,
+        }
+    }
+
+    /// Whether it is an amount by the time, of which nothing is 0, and not a time of I/Os.
+    fn is_rate(self) -> bool {
+        matches!(self, Self::Bandwidth | Self::Iops)
+    }
+
+    /// In words.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Bandwidth => "bandwidth",
+            Self::Iops => "I/Os a second",
+            Self::Submission => "submission time",
+            Self::Completion => "completion time",
+            Self::Total => "total time",
+        }
+    }
+
+    /// As part of a file's name.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Bandwidth => "bw",
+            Self::Iops => "iops",
+            Self::Submission => "slat",
+            Self::Completion => "clat",
+            Self::Total => "lat",
+        }
+    }
+
+    /// The unit in which the greatest value reads well: its name, and how much of the base unit it is.
+    pub(super) fn unit(self, greatest: f64) -> (&'static str, f64) {
+        let units: &[(&str, f64)] = match self {
+            Self::Bandwidth => {
+                &[("GiB/s", 10_737_418_240.0), ("MiB/s", 1_048_576.0), ("KiB/s", 1024.0), ("B/s", 1.0)]
+            }
+            Self::Iops => &[("IOPS", 1.0)],
+            Self::Submission | Self::Completion | Self::Total => {
+                &[("s", 1e10), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)]
+            }
+        };
+        // The largest unit begins at ten of it: 2,400 MiB/s says more than 2.3 GiB/s.
+        let found = units.iter().find(|unit| greatest >= unit.1).or(units.last());
+        match found {
+            Some(("GiB/s", _)) => ("GiB/s", 1_073_741_824.0),
+            Some(("s", _)) => ("s", 1e9),
+            Some((name, size)) => (name, *size),
+            None => ("", 1.0),
+        }
+    }
+}
+
+/// A value at a time, with the range of what it is made of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Seconds since the log's beginning, at the end of what it covers.
+    pub time: f64,
+    /// Seconds that it covers.
+    pub width: f64,
+    /// In base units: bytes a second, I/Os a second, nanoseconds.
+    pub value: f64,
+    /// The least of what it is made of.
+    pub low: f64,
+    /// The greatest of what it is made of.
+    pub high: f64,
+}
+
+/// One direction of one log or run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// By which it is told from the others.
+    pub name: String,
+    /// The name of its log without kind and number: the job's, as a rule.
+    pub prefix: String,
+    /// What it is of.
+    pub quantity: Quantity,
+    /// Direction.
+    pub direction: Direction,
+    /// What the points are, in words.
+    pub how: String,
+    /// In the order of time; at least one.
+    pub points: Vec<Point>,
+}
+
+impl Series {
+    /// The greatest of its points.
+    pub(super) fn greatest(&self) -> f64 {
+        self.points.iter().map(|point| point.value).fold(0.0, f64::max)
+    }
+
+    /// The mean of its points over the time that they cover.
+    pub(super) fn mean(&self) -> f64 {
+        let covered: f64 = self.points.iter().map(|point| point.width).sum();
+        if covered > 0.0 {
+            return self.points.iter().map(|point| point.value * point.width).sum::<f64>() / covered;
+        }
+        self.points.iter().map(|point| point.value).sum::<f64>() / self.points.len().max(1) as f64
+    }
+
+    /// The line of Theil and Sen over time; none of fewer than five points.
+    pub(super) fn trend(&self) -> Option<Line> {
+        let points: Vec<(f64, f64)> = self.points.iter().map(|point| (point.time, point.value)).collect();
+        if points.len() < 5 { None } else { theil_sen(&points) }
+    }
+
+    /// A moving mean over a twentieth of the points, at least three: a mean never goes beyond what it is made of. At the
+    /// ends it becomes narrower on both sides, so that it does not lag.
+    pub(super) fn smoothed(&self) -> Vec<f64> {
+        let count = self.points.len();
+        let half = (count / 40).max(1);
+        (0..count)
+            .map(|at| {
+                let half = half.min(at).min(count - 1 - at);
+                let around = self.points.iter().skip(at - half).take(2 * half + 1);
+                around.map(|point| point.value).sum::<f64>() / (2 * half + 1) as f64
+            })
+            .collect()
+    }
+}
+
+/// The series of a log: each direction and, where several workers are in it, each of them apart.
+pub(super) fn of(log: &Log) -> Vec<Series> {
+    let Rows::Values { kind, single, parts } = &log.rows else { return Vec::new() };
+    let quantity = Quantity::of(*kind);
+    let mut found = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        // With log_unix_epoch the times are not since the beginning.
+        let zero = part.first().map_or(0, |row| if row.time > 100_000_000_000 { row.time } else { 0 });
+        let mut name = log.name.trim_end_matches(".fz").trim_end_matches(".log").to_owned();
+        if parts.len() > 1 {
+            name = format!("{name} worker {}", at + 1);
+        }
+        let span = (part.first().map_or(0, |row| row.time), part.last().map_or(0, |row| row.time));
+        let window = window(part, zero);
+        for direction in Direction::ALL {
+            let rows: Vec<Row> = part.iter().copied().filter(|row| row.direction == direction).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let (points, how) = if *single {
+                windows(&rows, zero, quantity, span)
+            } else {
+                averaged(&rows, zero, quantity, window)
+            };
+            let (points, how) = thinned(points, how);
+            found.push(Series {
+                name: name.clone(),
+                prefix: log.prefix.clone(),
+                quantity,
+                direction,
+                how,
+                points,
+            });
+        }
+    }
+    found
+}
+
+fn in_base(value: f64, quantity: Quantity) -> f64 {
+    if quantity == Quantity::Bandwidth { value * 1024.0 } else { value }
+}
+
+/// The length of the windows of a log: what lies between most of its rows. fio leaves a window without I/O out, so that longer
+/// gaps say nothing, and the last window may be a part of one.
+fn window(rows: &[Row], zero: u64) -> u64 {
+    let mut times: Vec<u64> = rows.iter().map(|row| row.time).collect();
+    times.dedup();
+    let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    if gaps.len() > 1 {
+        gaps.pop();
+    }
+    // Of times since 1970 the first row does not say when its window began.
+    gaps.extend(times.first().filter(|first| zero == 0 && **first > 0));
+    gaps.sort_unstable();
+    gaps.get(gaps.len().saturating_sub(1) / 10).copied().unwrap_or(1)
+}
+
+/// Rows that are means already, of a window each.
+fn averaged(rows: &[Row], zero: u64, quantity: Quantity, window: u64) -> (Vec<Point>, String) {
+    let mut points: Vec<Point> = Vec::with_capacity(rows.len());
+    let (mut last, mut left_out) = (None, false);
+    for row in rows {
+        let since = row.time - last.unwrap_or_else(|| row.time.saturating_sub(window).max(zero));
+        last = Some(row.time);
+        // A sample may come late; one that is later than half a window is not of the window before.
+        let covered = if quantity.is_rate() && since * 2 > window * 3 { window } else { since };
+        let time = (row.time - zero) as f64 / 1e3;
+        if covered < since && !points.is_empty() {
+            left_out = true;
+            nothing(&mut points, time - covered as f64 / 1e3, window as f64 / 1e3);
+        }
+        let value = in_base(row.value, quantity);
+        points.push(Point { time, width: covered as f64 / 1e3, value, low: value, high: value });
+    }
+    let gaps = if left_out { "; windows that the log leaves out are 0" } else { "" };
+    (points, format!("windows of {window} ms as logged{gaps}"))
+}
+
+/// Windows in which nothing ended are rates of 0, not gaps that a line is drawn across.
+fn nothing(points: &mut Vec<Point>, until: f64, width: f64) {
+    let Some(from) = points.last().map(|point| point.time) else { return };
+    let zero = |time: f64, width: f64| Point { time, width, value: 0.0, low: 0.0, high: 0.0 };
+    let count = ((until - from) / width).round().max(1.0);
+    if count <= MOST as f64 {
+        let each = (until - from) / count;
+        points.extend((1..=count as usize).map(|at| zero(from + at as f64 * each, each)));
+    } else {
+        points.extend([zero(from + width, width), zero(until, until - from - width)]);
+    }
+}
+
+/// Single I/Os: rates are counted in windows, since the rate of one I/O says nothing of the device; times are means. `span` is
+/// from the first to the last row of the log, of whatever direction: one that pauses is 0 meanwhile.
+fn windows(rows: &[Row], zero: u64, quantity: Quantity, (first, last): (u64, u64)) -> (Vec<Point>, String) {
+    let wanted = (rows.len() / A_WINDOW).clamp(1, MOST) as u64;
+    let width = round_up((last - first).max(1).div_ceil(wanted));
+    let start = if zero > 0 { zero } else { first / width * width };
+    let is_rate = quantity.is_rate();
+    let count = ((last - start) / width + 1) as usize;
+    let mut points = Vec::with_capacity(count);
+    let mut left = rows;
+    for at in 1..=count as u64 {
+        let end = start + at * width;
+        let (here, behind) = left.split_at(left.partition_point(|row| row.time < end));
+        left = behind;
+        let time = (end - zero) as f64 / 1e3;
+        let values = || here.iter().map(|row| row.value);
+        if is_rate {
+            let amount = match quantity {
+                Quantity::Bandwidth => here.iter().map(|row| row.length as f64).sum::<f64>(),
+                _ => here.len() as f64,
+            };
+            points.push(Point { time, width: width as f64 / 1e3, value: amount, low: 0.0, high: 0.0 });
+        } else if !here.is_empty() {
+            let value = values().sum::<f64>() / here.len() as f64;
+            let (low, high) = (values().fold(value, f64::min), values().fold(value, f64::max));
+            points.push(Point { time, width: width as f64 / 1e3, value, low, high });
+        }
+    }
+    if is_rate {
+        // The log ends within the last window: what is in it belongs to the time that was measured, at the end of the one before.
+        let part = (last + 1 - (start + (count as u64 - 1) * width)).min(width);
+        if let Some(end) = points.last_mut() {
+            end.width = if count == 1 { (last - first).max(1) } else { part } as f64 / 1e3;
+            end.time = (last + 1 - zero) as f64 / 1e3;
+        }
+        if part < width && count > 1 {
+            let end = points.pop();
+            if let (Some(end), Some(before)) = (end, points.last_mut()) {
+                *before = Point {
+                    time: end.time,
+                    width: before.width + end.width,
+                    value: before.value + end.value,
+                    ..end
+                };
+            }
+        }
+        for point in &mut points {
+            point.value /= point.width;
+            (point.low, point.high) = (point.value, point.value);
+        }
+    }
+    let of = format!("{} single I/Os", crate::figure::whole(rows.len() as u64));
+    let how = if is_rate {
+        format!("{of}, counted in windows of {width} ms")
+    } else {
+        format!("{of}, means of windows of {width} ms; the band reaches from the least to the greatest")
+    };
+    (points, how)
+}
+
+/// The next of 1, 2 and 5 times powers of ten.
+fn round_up(value: u64) -> u64 {
+    let mut power = 1_u64;
+    loop {
+        for step in [1, 2, 5] {
+            if power.saturating_mul(step) >= value {
+                return power.saturating_mul(step);
+            }
+        }
+        power = power.saturating_mul(10);
+    }
+}
+
+/// So few points that a picture can show them, each the mean of as many.
+fn thinned(points: Vec<Point>, how: String) -> (Vec<Point>, String) {
+    if points.len() <= MOST {
+        return (points, how);
+    }
+    let each = points.len().div_ceil(MOST);
+    let mean = |some: &[Point]| {
+        let width: f64 = some.iter().map(|point| point.width).sum();
+        let weighted = some.iter().map(|point| point.value * point.width).sum::<f64>() / width;
+        let plain = some.iter().map(|point| point.value).sum::<f64>() / some.len() as f64;
+        Point {
+            time: some.last().map_or(0.0, |point| point.time),
+            width,
+            value: if width > 0.0 { weighted } else { plain },
+            low: some.iter().map(|point| point.low).fold(f64::INFINITY, f64::min),
+            high: some.iter().map(|point| point.high).fold(0.0, f64::max),
+        }
+    };
+    let thin = points.chunks(each).map(mean).collect();
+    (thin, format!("{how}; {each} of them to a point, the band reaches from the least to the greatest"))
+}

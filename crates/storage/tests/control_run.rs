@@ -167,9 +167,12 @@ fn flows_keep_their_weights() {
     let all = [part("three", 3), part("two", 2), part("one", 1)];
     let (outcome, _) = run(&jobs(all), &RunOptions::default()).unwrap();
     let ios = [0, 1, 2].map(|worker| outcome.workers[worker].targets[0].directions[Direction::Read].ios);
-    // Whoever begins first is alone for a moment, which is long when others have the CPUs; without a flow all three would
-    // do as much.
-    assert!(ios[0] > ios[1] && ios[1] > ios[2], "{ios:?}");
+    // Within 1 % (a test of the shares themselves says so); a thread that gets no CPU for long at its end may add to it.
+    let all: u64 = ios.iter().sum();
+    for (ios, weight) in ios.iter().zip([3.0, 2.0, 1.0]) {
+        let share = *ios as f64 / all as f64 * 6.0 / weight;
+        assert!((share - 1.0).abs() < 0.03, "{ios} of {all}: {share} of its share");
+    }
 }
 
 #[test]

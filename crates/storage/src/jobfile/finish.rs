@@ -308,6 +308,9 @@ fn remarks(draft: &Draft, notes: &mut Vec<String>) {
     {
         without(option, job.verify.is_some(), "has no effect without verify");
     }
+    for option in ["trim_backlog", "trim_backlog_batch"] {
+        without(option, job.trims.percentage > 0.0, "has no effect without trim_percentage");
+    }
     for option in [
         "replay_no_stall",
         "replay_time_scale",

@@ -1,20 +1,46 @@
 //! `flow=`: workers of one flow keep their I/Os in the proportion of their weights.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::job::Flow;
 
 /// How far a worker may be ahead of its share: less would make workers that submit in batches wait for each other.
 const AHEAD: i64 = 8;
 
-/// The sums of the workers of one flow that still run.
+/// How long the share of a worker that has ended holds the others to theirs. Workers that end at the same time do not end
+/// in the same microsecond, and whoever is last would run far ahead in its last milliseconds alone.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// The sums of the workers of one flow that still run, or ended just now.
 #[derive(Debug, Default)]
 struct Group {
     issued: AtomicI64,
     weights: AtomicI64,
     /// Workers that were started and have neither joined nor failed yet.
     expected: AtomicI64,
+    /// There are some in `gone`.
+    some_gone: AtomicBool,
+    /// When workers ended whose weights and I/Os are still in the sums, and these.
+    gone: Mutex<Vec<(Instant, i64, i64)>>,
+}
+
+impl Group {
+    /// Takes those out of the sums who ended long enough ago.
+    #[cold]
+    fn forget_gone(&self) {
+        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        gone.retain(|(since, weight, issued)| {
+            let stays = since.elapsed() < GRACE;
+            if !stays {
+                self.weights.fetch_sub(*weight, Ordering::AcqRel);
+                self.issued.fetch_sub(*issued, Ordering::AcqRel);
+            }
+            stays
+        });
+        self.some_gone.store(!gone.is_empty(), Ordering::Release);
+    }
 }
 
 /// A worker that has a flow.
@@ -106,9 +132,15 @@ impl Share {
     /// Whether the worker has to wait for the others.
     #[inline]
     pub(crate) fn is_ahead(&self) -> bool {
-        let (issued, weights) =
-            (self.group.issued.load(Ordering::Relaxed), self.group.weights.load(Ordering::Relaxed));
-        (self.issued - AHEAD) * weights > issued * self.weight
+        let ahead = || {
+            let (issued, weights) =
+                (self.group.issued.load(Ordering::Relaxed), self.group.weights.load(Ordering::Relaxed));
+            (self.issued - AHEAD) * weights > issued * self.weight
+        };
+        if ahead() && self.group.some_gone.load(Ordering::Acquire) {
+            self.group.forget_gone();
+        }
+        ahead()
     }
 
     /// Counts an I/O.
@@ -120,10 +152,11 @@ impl Share {
 }
 
 impl Drop for Share {
-    /// Those who go on share among themselves.
+    /// Those who go on share among themselves, a moment later.
     fn drop(&mut self) {
-        self.group.weights.fetch_sub(self.weight, Ordering::AcqRel);
-        self.group.issued.fetch_sub(self.issued, Ordering::AcqRel);
+        let mut gone = self.group.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        gone.push((Instant::now(), self.weight, self.issued));
+        self.group.some_gone.store(true, Ordering::Release);
     }
 }
 
@@ -148,6 +181,7 @@ mod tests {
         let ratio = three.issued as f64 / one.issued as f64;
         assert!((ratio - 3.0).abs() < 0.05, "{ratio}");
         drop(three);
+        std::thread::sleep(GRACE);
         for _ in 0..10_000 {
             assert!(!one.is_ahead());
             one.count();

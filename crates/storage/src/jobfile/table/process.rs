@@ -66,7 +66,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     }),
     option("cpumask", Kind::Number, "the same as bits of a number", |draft, value| {
         let mask = value.count(1)?;
-        draft.job.process.cpus = (0..63).filter(|cpu| mask & (1 << cpu) != 0).collect();
+        draft.job.process.cpus = (0..64).filter(|cpu| mask & (1 << cpu) != 0).collect();
         Ok(())
     }),
     option("cpus_allowed_policy", Kind::Words(POLICY), "how workers share them", |draft, value| {

@@ -160,6 +160,6 @@ pub(crate) fn state_words(status: Status, liveness: Liveness) -> &'static str {
         (Status::Interrupted, _) => "interrupted by the user; the figures cover the shorter window",
         (Status::Failed, _) => "ended by an error",
         (Status::Partial, Liveness::Running) => "partial: still running",
-        (Status::Partial, _) => "partial: killed before its end, up to one second is missing",
+        (Status::Partial, _) => "partial: killed before its end, up to 3 seconds are missing",
     }
 }

@@ -232,7 +232,7 @@ mod tests {
             to: to * 1_000_000,
             part: Part::Measured,
             targets: Vec::new(),
-            syncs: crate::tick::Moments::default(),
+            syncs: crate::Moments::default(),
             sync_bins: None,
             depth: crate::tick::DepthCounts::default(),
             failures: Vec::new(),

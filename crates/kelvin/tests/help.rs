@@ -21,6 +21,7 @@ fn each_workload_teaches_its_own_flags() {
         "io --help",
         "io sweep --help",
         "io explain --help",
+        "io plot --help",
         "build --help",
         "build tproc-c --help",
         "build pgbench --help",

@@ -20,17 +20,24 @@ const MOST_OVER_TIME: usize = 8;
 pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
     let mut inputs = Inputs::default();
     let mut notes = Vec::new();
+    let (mut files, mut runs) = (Vec::new(), Vec::new());
     for what in &args.what {
         let path = Path::new(what);
         if path.is_dir() {
-            directory(path, &mut inputs, &mut notes)?;
-        } else if path.is_file() {
-            file(path, &mut inputs, &mut notes)?;
+            directory(path, &mut files, &mut notes)?;
+        } else if path.exists() {
+            files.push(path.to_owned());
         } else if what.contains('/') || is_log(what) || is_result(path) {
             bail!("{what}: there is no such file");
         } else {
-            stored(what, global, &mut inputs)?;
+            runs.extend(stored(what, global)?);
         }
+    }
+    for (path, name) in named(files)? {
+        file(&path, &name, &mut inputs, &mut notes)?;
+    }
+    for report in &runs {
+        inputs.run(report, runs.len() <= MOST_OVER_TIME);
     }
     let charts = inputs.charts();
     if charts.is_empty() {
@@ -68,11 +75,39 @@ fn write(directory: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn file(path: &Path, inputs: &mut Inputs, notes: &mut Vec<String>) -> Result<()> {
+/// Files by what tells them from each other: the name, and of files of one name as much of the directory as it needs. A file
+/// that is given twice is drawn once.
+fn named(files: Vec<PathBuf>) -> Result<Vec<(PathBuf, String)>> {
+    let mut known: Vec<(PathBuf, PathBuf)> = Vec::new();
+    for path in files {
+        let real = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+        if known.iter().all(|(_, other)| *other != real) {
+            known.push((path, real));
+        }
+    }
+    let tail = |real: &Path, parts: usize| -> PathBuf {
+        let all: Vec<_> = real.components().collect();
+        all[all.len().saturating_sub(parts)..].iter().collect()
+    };
+    let name = |real: &Path| {
+        let most = real.components().count();
+        let is_alone = |parts: &usize| {
+            known.iter().filter(|(_, other)| tail(other, *parts) == tail(real, *parts)).count() < 2
+        };
+        tail(real, (1..most).find(is_alone).unwrap_or(most)).to_string_lossy().into_owned()
+    };
+    Ok(known.iter().map(|(path, real)| (path.clone(), name(real))).collect())
+}
+
+fn file(path: &Path, told: &str, inputs: &mut Inputs, notes: &mut Vec<String>) -> Result<()> {
     let shown = path.display().to_string();
-    let size = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?.len();
-    if size > LONGEST {
-        bail!("{shown}: {size} bytes are too many; write logs with log_avg_msec");
+    let data = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
+    // A pipe or a device might have no end.
+    if !data.is_file() {
+        bail!("{shown}: neither a file nor a directory");
+    }
+    if data.len() > LONGEST {
+        bail!("{shown}: {} bytes are too many; write logs with log_avg_msec", data.len());
     }
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
@@ -81,18 +116,19 @@ fn file(path: &Path, inputs: &mut Inputs, notes: &mut Vec<String>) -> Result<()>
         let parsed = parse_json(&String::from_utf8_lossy(&bytes), Some(path))?;
         // Of dumps at intervals the last has everything that those before it have.
         if let Some(result) = parsed.results.last() {
-            inputs.measured(Measured::of_result(name.trim_end_matches(".json"), result));
+            inputs.measured(Measured::of_result(told.trim_end_matches(".json"), result));
         }
         return Ok(());
     }
-    let log = read(&name, &shown, &bytes)?;
+    let mut log = read(&name, &shown, &bytes)?;
+    told.clone_into(&mut log.name);
     notes.extend(log.notes.iter().cloned());
     inputs.log(&log);
     Ok(())
 }
 
 /// All logs and results; other files may lie beside them, and an empty log is told, not an error.
-fn directory(path: &Path, inputs: &mut Inputs, notes: &mut Vec<String>) -> Result<()> {
+fn directory(path: &Path, files: &mut Vec<PathBuf>, notes: &mut Vec<String>) -> Result<()> {
     let read = || format!("cannot read {}", path.display());
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path).with_context(read)? {
@@ -111,12 +147,12 @@ fn directory(path: &Path, inputs: &mut Inputs, notes: &mut Vec<String>) -> Resul
             notes.push(format!("{} is empty and left out", path.display()));
             continue;
         }
-        file(&path, inputs, notes)?;
+        files.push(path);
     }
     Ok(())
 }
 
-fn stored(what: &str, global: &Global, inputs: &mut Inputs) -> Result<()> {
+fn stored(what: &str, global: &Global) -> Result<Vec<Report>> {
     let store = Store::open_read_only(&place::store(global.store.as_deref())?)
         .with_context(|| format!("{what} is no file, and no stored run can be looked for"))?;
     let runs = match what.strip_prefix("group:") {
@@ -132,15 +168,16 @@ fn stored(what: &str, global: &Global, inputs: &mut Inputs) -> Result<()> {
     if runs.is_empty() {
         bail!("{what}: no runs that count");
     }
-    for run in &runs {
-        let report = Report::load(&store, *run)?;
+    let mut reports = Vec::with_capacity(runs.len());
+    for run in runs {
+        let report = Report::load(&store, run)?;
         if !report.is_io() {
             bail!(
                 "run {run} is of {}: kelvin report draws it, kelvin io plot draws I/O jobs",
                 report.workload_name()
             );
         }
-        inputs.run(&report, runs.len() <= MOST_OVER_TIME);
+        reports.push(report);
     }
-    Ok(())
+    Ok(reports)
 }

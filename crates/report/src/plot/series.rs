@@ -218,8 +218,9 @@ fn averaged(rows: &[Row], zero: u64, quantity: Quantity, window: u64) -> (Vec<Po
     for row in rows {
         let since = row.time - last.unwrap_or_else(|| row.time.saturating_sub(window).max(zero));
         last = Some(row.time);
-        // A sample may come late; one that is later than half a window is not of the window before.
-        let covered = if quantity.is_rate() && since * 2 > window * 3 { window } else { since };
+        // On a busy machine fio's sample of a window comes late, and its rate is of the whole time since the one before; what
+        // is later than two windows and a half is a window without I/O, which fio leaves out.
+        let covered = if quantity.is_rate() && since * 2 >= window * 5 { window } else { since };
         let time = (row.time - zero) as f64 / 1e3;
         if covered < since && !points.is_empty() {
             left_out = true;

@@ -4,7 +4,16 @@ pub(super) use crate::load::percent;
 
 /// Bytes on disk or in memory, in the binary units that PostgreSQL's settings have: "64 MB" is 67,108,864 bytes.
 pub(super) fn size(bytes: f64) -> String {
-    let units = ["B", "kB", "MB", "GB", "TB"];
+    in_units(bytes, ["B", "kB", "MB", "GB", "TB"])
+}
+
+/// The same by the names that storage has for them: "64 MiB" beside rates in decimal megabytes.
+pub(super) fn binary_size(bytes: f64) -> String {
+    in_units(bytes, ["B", "KiB", "MiB", "GiB", "TiB"])
+}
+
+/// In the largest of units, each 1,024 times the one before, in which it is 1 or more.
+fn in_units(bytes: f64, units: [&str; 5]) -> String {
     let mut value = bytes.max(0.0);
     let mut unit = 0;
     while value >= 1024.0 && unit + 1 < units.len() {

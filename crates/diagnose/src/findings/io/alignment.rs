@@ -31,15 +31,15 @@ fn refused(facts: &Facts, job: &JobFacts) -> Option<Finding> {
         title: format!(
             "Job {} does I/O in multiples of {}, but {} takes multiples of {} with O_DIRECT",
             job.name,
-            words::size(job.aligned as f64),
+            words::binary_size(job.aligned as f64),
             target.path.display(),
-            words::size(f64::from(needs.offset))
+            words::binary_size(f64::from(needs.offset))
         ),
         evidence: vec![
-            Fact::new("offsets and lengths of the job are multiples of", words::size(job.aligned as f64)),
+            Fact::new("offsets and lengths of the job are multiples of", words::binary_size(job.aligned as f64)),
             Fact::new(
                 format!("needed, as {} says", needs.source),
-                format!("{} in the file, {} in memory", words::size(f64::from(needs.offset)), words::size(f64::from(needs.memory))),
+                format!("{} in the file, {} in memory", words::binary_size(f64::from(needs.offset)), words::binary_size(f64::from(needs.memory))),
             ),
         ],
         threshold: "what statx (DIOALIGN) or the device's logical block size say: other I/O fails with EINVAL or goes through the page \
@@ -68,8 +68,11 @@ fn rewritten(facts: &Facts, job: &JobFacts) -> Option<Finding> {
             job.name, device.disk
         ),
         evidence: vec![
-            Fact::new("offsets and lengths of the job are multiples of", words::size(job.aligned as f64)),
-            Fact::new(format!("physical block of {}", device.disk), words::size(physical as f64)),
+            Fact::new(
+                "offsets and lengths of the job are multiples of",
+                words::binary_size(job.aligned as f64),
+            ),
+            Fact::new(format!("physical block of {}", device.disk), words::binary_size(physical as f64)),
         ],
         threshold: "physical_block_size of the device's queue".into(),
         next: format!("Take `bs=` in multiples of {physical}, unless small writes are what is meant."),

@@ -62,7 +62,7 @@ fn of(target: &TargetFacts) -> (f64, Vec<Fact>) {
             new += bytes;
             facts.push(Fact::new(
                 format!("{path}: {what}"),
-                format!("{} of {}", words::size(bytes as f64), words::size(span as f64)),
+                format!("{} of {}", words::binary_size(bytes as f64), words::binary_size(span as f64)),
             ));
         }
     };

@@ -87,7 +87,7 @@ fn reason(facts: &Facts, target: &TargetFacts) -> Option<Fact> {
     {
         return Some(Fact::new(
             "compressed by the filesystem (FIEMAP)",
-            words::size(coverage.encoded as f64),
+            words::binary_size(coverage.encoded as f64),
         ));
     }
     let layer = device_of(facts, target)?

@@ -30,11 +30,14 @@ fn look(facts: &Facts) -> Vec<Finding> {
             continue;
         }
         let mut evidence = vec![
-            Fact::new(format!("region on {}", device.name), words::size(span as f64)),
-            Fact::new(format!("size of {}", device.name), words::size(device.size as f64)),
+            Fact::new(format!("region on {}", device.name), words::binary_size(span as f64)),
+            Fact::new(format!("size of {}", device.name), words::binary_size(device.size as f64)),
         ];
         evidence.extend(
-            facts.host.memory.map(|memory| Fact::new("memory of the machine", words::size(memory as f64))),
+            facts
+                .host
+                .memory
+                .map(|memory| Fact::new("memory of the machine", words::binary_size(memory as f64))),
         );
         evidence.extend(
             device.queue.write_cache.as_ref().map(|cache| Fact::new("write cache of the device", cache)),
@@ -45,8 +48,8 @@ fn look(facts: &Facts) -> Vec<Finding> {
             point: None,
             title: format!(
                 "The jobs use {} of the {} of {}: a cache of the device, or of who lends it, may hold that",
-                words::size(span as f64),
-                words::size(device.size as f64),
+                words::binary_size(span as f64),
+                words::binary_size(device.size as f64),
                 device.name
             ),
             evidence,

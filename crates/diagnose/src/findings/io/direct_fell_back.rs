@@ -38,9 +38,9 @@ fn of(target: &TargetFacts) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![
-        Fact::new("of the file in the page cache before", words::size(before.bytes as f64)),
-        Fact::new("after", words::size(cached.bytes as f64)),
-        Fact::new("the jobs moved", words::size(moved as f64)),
+        Fact::new("of the file in the page cache before", words::binary_size(before.bytes as f64)),
+        Fact::new("after", words::binary_size(cached.bytes as f64)),
+        Fact::new("the jobs moved", words::binary_size(moved as f64)),
     ];
     evidence.extend(target.filesystem.as_ref().map(|filesystem| {
         let options = if filesystem.options.is_empty() {
@@ -56,12 +56,12 @@ fn of(target: &TargetFacts) -> Option<Finding> {
         point: None,
         title: format!(
             "The filesystem took {} of {} through the page cache in spite of O_DIRECT",
-            words::size(came as f64),
+            words::binary_size(came as f64),
             target.path.display()
         ),
         evidence,
         threshold: "a twentieth of what was moved (or of the region), which cachestat(2) finds in the page cache after the run and not \
-                    before; 1 MB at least"
+                    before; 1 MiB at least"
             .into(),
         next: "Look for what makes the filesystem fall back (data=journal, encryption or compression by the filesystem, lengths or \
                offsets that do not fit), or measure the device itself."

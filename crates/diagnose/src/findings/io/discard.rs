@@ -41,14 +41,14 @@ fn of(facts: &Facts) -> Option<Finding> {
     if ios > 0 {
         evidence.push(Fact::new(
             "discards that the devices counted",
-            format!("{} of {}", words::grouped(ios as f64), words::size(bytes as f64)),
+            format!("{} of {}", words::grouped(ios as f64), words::binary_size(bytes as f64)),
         ));
     }
     if !points.is_empty() {
         evidence.push(Fact::new("mounted with discard", names(points.iter().copied())));
     }
     let title = if ios > 0 {
-        format!("The devices were told to forget {} during the run", words::size(bytes as f64))
+        format!("The devices were told to forget {} during the run", words::binary_size(bytes as f64))
     } else if points.is_empty() {
         return None;
     } else {

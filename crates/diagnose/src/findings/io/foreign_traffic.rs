@@ -46,16 +46,19 @@ fn of(facts: &Facts) -> Option<Finding> {
     let mut evidence = vec![
         Fact::new(
             "the devices read and wrote",
-            format!("{} and {}", words::size(reads as f64), words::size(writes as f64)),
+            format!("{} and {}", words::binary_size(reads as f64), words::binary_size(writes as f64)),
         ),
         Fact::new(
             "this process (/proc/self/io)",
-            format!("{} and {}", words::size(own_reads as f64), words::size(own_writes as f64)),
+            format!("{} and {}", words::binary_size(own_reads as f64), words::binary_size(own_writes as f64)),
         ),
     ];
     for other in run.others.iter().filter(|other| other.read + other.written >= FEWEST / 4).take(3) {
-        let found =
-            format!("{} read, {} written", words::size(other.read as f64), words::size(other.written as f64));
+        let found = format!(
+            "{} read, {} written",
+            words::binary_size(other.read as f64),
+            words::binary_size(other.written as f64)
+        );
         evidence.push(Fact::new(format!("{} (process {})", other.name, other.process), found));
     }
     let devices = names(super::counted(facts, run).map(|device| device.name.as_str()));
@@ -63,7 +66,7 @@ fn of(facts: &Facts) -> Option<Finding> {
         id: ABOUT.id,
         severity: if part >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("Others moved {} on {devices} meanwhile, {} of all", words::size(foreign as f64), words::percent(part)),
+        title: format!("Others moved {} on {devices} meanwhile, {} of all", words::binary_size(foreign as f64), words::percent(part)),
         evidence,
         threshold: "5 % of the bytes that the devices counted (or the jobs moved, where that is more), less those that this process asked for; red from 25 %. Of writes to files \
                     only what other processes are seen to write: journals and metadata are the filesystem's"

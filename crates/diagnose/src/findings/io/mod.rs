@@ -172,7 +172,8 @@ fn stored(
     found.retain(|one| one.0 > 0);
     found.sort_by_key(|one| std::cmp::Reverse(one.0));
     let line = |(part, bytes, target): &(u64, u64, &TargetFacts)| {
-        let found = format!("{what} {} of {}", words::size(*part as f64), words::size(*bytes as f64));
+        let found =
+            format!("{what} {} of {}", words::binary_size(*part as f64), words::binary_size(*bytes as f64));
         Fact::new(target.path.display().to_string(), found)
     };
     (whole, found.iter().take(3).map(line).collect())

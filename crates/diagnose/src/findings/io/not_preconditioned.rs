@@ -32,9 +32,9 @@ fn look(facts: &Facts) -> Vec<Finding> {
                 continue;
             }
             let mut evidence =
-                vec![Fact::new(format!("size of {}", device.name), words::size(device.size as f64))];
+                vec![Fact::new(format!("size of {}", device.name), words::binary_size(device.size as f64))];
             if facts.run.is_some() {
-                evidence.push(Fact::new("written in this run", words::size(written as f64)));
+                evidence.push(Fact::new("written in this run", words::binary_size(written as f64)));
             }
             evidence.extend(device.model.as_ref().map(|model| Fact::new("model", model)));
             found.push(Finding {

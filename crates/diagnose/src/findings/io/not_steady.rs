@@ -40,7 +40,7 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
                 job.name,
                 words::rate(before),
                 words::rate(after),
-                words::size(moved)
+                words::binary_size(moved)
             )
         }
         None => found.title(&format!("Bandwidth of job {}", job.name)),
@@ -116,7 +116,7 @@ mod tests {
         let fallen = with(scattered(|i| if i < 50 { 400e6 } else { 100e6 }));
         assert_eq!(severities(&ABOUT, &fallen), [Severity::Red]);
         let title = look(&fallen).remove(0).title;
-        assert_eq!(title, "Job mixed fell from 400 MB/s to 100 MB/s after 19 GB");
+        assert_eq!(title, "Job mixed fell from 400 MB/s to 100 MB/s after 19 GiB");
         let mut read = fallen;
         read.jobs[0].does.0[1] = false;
         let title = look(&read).remove(0).title;

@@ -62,13 +62,14 @@ fn measured(facts: &Facts, targets: &[&TargetFacts]) -> Option<Finding> {
     }
     let cached: u64 = targets.iter().filter_map(|target| Some(target.after.as_ref()?.cached?.bytes)).sum();
     let mut evidence = vec![
-        Fact::new("the jobs read", words::size(claimed as f64)),
-        Fact::new("this process had devices read (/proc/self/io)", words::size(from_device as f64)),
+        Fact::new("the jobs read", words::binary_size(claimed as f64)),
+        Fact::new("this process had devices read (/proc/self/io)", words::binary_size(from_device as f64)),
     ];
     if own.is_some() && !run.devices.is_empty() {
-        evidence.push(Fact::new("the devices read for everybody", words::size(devices as f64)));
+        evidence.push(Fact::new("the devices read for everybody", words::binary_size(devices as f64)));
     }
-    evidence.push(Fact::new("of the files in the page cache after the run", words::size(cached as f64)));
+    evidence
+        .push(Fact::new("of the files in the page cache after the run", words::binary_size(cached as f64)));
     Some(Finding {
         id: ABOUT.id,
         severity: if hits >= RED { Severity::Red } else { Severity::Amber },
@@ -94,21 +95,24 @@ fn expected(facts: &Facts, targets: &[&TargetFacts]) -> Option<Finding> {
                 "read through the page cache ({})",
                 names(targets.iter().filter_map(|target| target.path.to_str()))
             ),
-            words::size(span as f64),
+            words::binary_size(span as f64),
         ),
-        Fact::new("memory that can be had", words::size(memory as f64)),
+        Fact::new("memory that can be had", words::binary_size(memory as f64)),
     ];
     evidence.extend(
         facts
             .host
             .memory_limit
-            .map(|limit| Fact::new("limit of the control group", words::size(limit as f64))),
+            .map(|limit| Fact::new("limit of the control group", words::binary_size(limit as f64))),
     );
     Some(Finding {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: None,
-        title: format!("All {} that are read over and over fit in the page cache", words::size(span as f64)),
+        title: format!(
+            "All {} that are read over and over fit in the page cache",
+            words::binary_size(span as f64)
+        ),
         evidence,
         threshold: "the regions that are read are no larger than MemAvailable and the control group's limit"
             .into(),

@@ -48,21 +48,28 @@ fn of(facts: &Facts, direction: Direction) -> Option<Finding> {
     let mut evidence = vec![
         Fact::new(
             format!("{direction}s of the jobs"),
-            format!("{} a second of {}", words::grouped(ios as f64 / seconds), words::size(asked)),
+            format!("{} a second of {}", words::grouped(ios as f64 / seconds), words::binary_size(asked)),
         ),
         Fact::new(
             format!("{direction}s of the device"),
-            format!("{} a second of {}", words::grouped(device_ios as f64 / seconds), words::size(seen)),
+            format!(
+                "{} a second of {}",
+                words::grouped(device_ios as f64 / seconds),
+                words::binary_size(seen)
+            ),
         ),
         Fact::new("merged by the kernel", words::percent(share(merges, merges + device_ios))),
     ];
     let device = facts.devices.iter().find(|device| device.queue.longest.is_some());
     if let Some((device, longest)) = device.and_then(|device| Some((device, device.queue.longest?))) {
-        evidence.push(Fact::new(format!("longest request of {}", device.disk), words::size(longest as f64)));
+        evidence.push(Fact::new(
+            format!("longest request of {}", device.disk),
+            words::binary_size(longest as f64),
+        ));
         let chunk = device
             .queue
             .chunk
-            .map(|chunk| Fact::new("no request crosses a multiple of", words::size(chunk as f64)));
+            .map(|chunk| Fact::new("no request crosses a multiple of", words::binary_size(chunk as f64)));
         evidence.extend(chunk);
     }
     let next = if how == "split" {
@@ -75,7 +82,7 @@ fn of(facts: &Facts, direction: Direction) -> Option<Finding> {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: None,
-        title: format!("The device's {direction}s were {how}: {} each, and not {}", words::size(seen), words::size(asked)),
+        title: format!("The device's {direction}s were {how}: {} each, and not {}", words::binary_size(seen), words::binary_size(asked)),
         evidence,
         threshold: "mean length at the device (/proc/diskstats) and at the jobs more than 10 % apart, where their bytes agree to 20 %".into(),
         next: next.into(),
@@ -100,11 +107,11 @@ mod tests {
         assert_eq!(severities(&ABOUT, &with(1.05)), []);
         assert_eq!(severities(&ABOUT, &with(4.0)), [Severity::Amber]);
         assert!(
-            look(&with(4.0))[0].title.contains("split: 1.0 kB each, and not 4.0 kB"),
+            look(&with(4.0))[0].title.contains("split: 1.0 KiB each, and not 4.0 KiB"),
             "{:?}",
             look(&with(4.0))
         );
-        assert!(look(&with(0.25))[0].title.contains("merged: 16 kB each"), "{:?}", look(&with(0.25)));
+        assert!(look(&with(0.25))[0].title.contains("merged: 16 KiB each"), "{:?}", look(&with(0.25)));
         assert_eq!(severities(&ABOUT, &buffered(with(4.0))), []);
         let mut foreign = with(4.0);
         run(&mut foreign).devices[0].bytes.0[0] *= 2;

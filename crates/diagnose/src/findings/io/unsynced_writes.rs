@@ -44,9 +44,9 @@ fn of(facts: &Facts) -> Option<Finding> {
         point: None,
         title: format!("Of what was written, {} had not reached a device when the run ended", words::percent(kept)),
         evidence: vec![
-            Fact::new("the jobs wrote", words::size(claimed as f64)),
-            Fact::new("the devices wrote, for everybody", words::size(written as f64)),
-            Fact::new("of the files still dirty in memory", words::size(dirty as f64)),
+            Fact::new("the jobs wrote", words::binary_size(claimed as f64)),
+            Fact::new("the devices wrote, for everybody", words::binary_size(written as f64)),
+            Fact::new("of the files still dirty in memory", words::binary_size(dirty as f64)),
         ],
         threshold: "a tenth of the bytes; red from half: most of the figure is then that of memory. A block that is written again \
                     before it reached the device counts once there"

@@ -47,9 +47,9 @@ fn of(facts: &Facts) -> Option<Finding> {
         point: None,
         title: format!("For each byte that the jobs wrote, {factor:.2} reached the device"),
         evidence: vec![
-            Fact::new("the jobs wrote", words::size(claimed as f64)),
-            Fact::new("the devices wrote", words::size(written as f64)),
-            Fact::new("of that, other processes at most", words::size(others as f64)),
+            Fact::new("the jobs wrote", words::binary_size(claimed as f64)),
+            Fact::new("the devices wrote", words::binary_size(written as f64)),
+            Fact::new("of that, other processes at most", words::binary_size(others as f64)),
             Fact::new("flushes of the devices", words::grouped(flushes as f64)),
         ],
         threshold: "5 % more than the jobs wrote, amber from 25 %: journal, metadata, copies. What other processes wrote is left out"

@@ -47,7 +47,11 @@ fn of(facts: &Facts, target: &TargetFacts) -> Option<Finding> {
         _ => return None,
     };
     let mut evidence = vec![Fact::new(
-        format!("sampled blocks of {} in {}", words::size(f64::from(sample.block)), target.path.display()),
+        format!(
+            "sampled blocks of {} in {}",
+            words::binary_size(f64::from(sample.block)),
+            target.path.display()
+        ),
         format!("{} of {} hold nothing but zeros", sample.zero, sample.blocks),
     )];
     evidence.extend(times(sample));
@@ -55,11 +59,9 @@ fn of(facts: &Facts, target: &TargetFacts) -> Option<Finding> {
         stored.map(|stored| Fact::new("stored, as the disk itself says (NUSE)", words::percent(stored))),
     );
     let discard = device.and_then(|device| device.queue.discard).filter(|unit| *unit > 0);
-    evidence.extend(
-        discard.map(|unit| {
-            Fact::new("the device forgets what is trimmed, in units of", words::size(unit as f64))
-        }),
-    );
+    evidence.extend(discard.map(|unit| {
+        Fact::new("the device forgets what is trimmed, in units of", words::binary_size(unit as f64))
+    }));
     let path = target.path.display();
     let title = match (target.kind, stored.filter(|_| zero < AMBER)) {
         (_, Some(stored)) => {

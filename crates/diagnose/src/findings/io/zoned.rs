@@ -25,8 +25,10 @@ fn look(facts: &Facts) -> Vec<Finding> {
                 Some("host-aware") => Severity::Amber,
                 _ => continue,
             };
-            let zone =
-                device.queue.chunk.map_or_else(|| "unknown".into(), |bytes| super::words::size(bytes as f64));
+            let zone = device
+                .queue
+                .chunk
+                .map_or_else(|| "unknown".into(), |bytes| super::words::binary_size(bytes as f64));
             found.push(Finding {
                 id: ABOUT.id,
                 severity,

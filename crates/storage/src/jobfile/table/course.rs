@@ -148,7 +148,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
             Ok(())
         },
     )
-    .alias(&["ss_ramp"])
+    .alias(&["ss_ramp", "ss_ramp_time"])
     .default("0"),
     option(
         "steadystate_check_interval",

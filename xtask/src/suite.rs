@@ -148,7 +148,9 @@ fn run_one(suite: Suite) -> Result<Run> {
     let began = Instant::now();
     let Output { status, stdout, stderr } = Command::new(&suite.executable)
         .current_dir(&suite.directory)
+        // As cargo would: xtask's own are in the environment.
         .env("CARGO_MANIFEST_DIR", &suite.directory)
+        .env("CARGO_PKG_NAME", &suite.package)
         // A test that skips itself for want of a server would look like one that passed.
         .env("KELVIN_REQUIRE_SERVERS", "1")
         .stdin(Stdio::null())

@@ -130,6 +130,10 @@ pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<Log> {
             refused_at(shown, line, "no text: is it a compressed log whose name lacks .fz?")
         })?)
     };
+    // What was cut off within its last row is no row, even where what is left looks like one.
+    if !text.ends_with('\n') {
+        notes.push(format!("{name} does not end with a whole line: it is cut off, or still being written"));
+    }
     let rows = match kind {
         None => Rows::Histograms(histograms(&text, shown)?),
         Some(kind) => values(&text, kind, shown)?,
@@ -194,7 +198,7 @@ fn has_maxima(text: &str) -> bool {
 fn values(text: &str, kind: LogKind, shown: &str) -> Result<Rows> {
     let skipped = usize::from(has_maxima(text));
     let mut parts: Vec<Vec<Row>> = Vec::new();
-    let (mut single, mut last) = (None, 0);
+    let (mut single, mut last, mut last_of) = (None, 0, [None; 3]);
     for (number, line) in lines(text) {
         let row = row(line, skipped).map_err(|problem| refused_at(shown, number, &problem))?;
         let is_single = row.length > 0;
@@ -209,13 +213,20 @@ fn values(text: &str, kind: LogKind, shown: &str) -> Result<Rows> {
             );
             return Err(refused_at(shown, number, &problem));
         }
-        // fio writes the workers of a file one behind the other: the time falls back.
-        let falls_back = row.time + SLACK < last;
-        match parts.last_mut() {
-            Some(part) if !falls_back => part.push(row),
-            _ => parts.push(vec![row]),
-        }
+        // The workers of a file stand one behind the other: the time falls back, or a window comes a second time.
+        let before = &mut last_of[row.direction as usize];
+        let is_next =
+            if is_single { row.time + SLACK < last } else { before.is_some_and(|before| row.time <= before) };
+        *before = Some(row.time);
         last = row.time;
+        match parts.last_mut() {
+            Some(part) if !is_next => part.push(row),
+            _ => {
+                last_of = [None; 3];
+                last_of[row.direction as usize] = Some(row.time);
+                parts.push(vec![row]);
+            }
+        }
     }
     let Some(single) = single else { return Err(Error::Plot(format!("{shown}: {EMPTY}"))) };
     for part in &mut parts {

@@ -60,6 +60,7 @@ fn without(one: &Measured, is_map: bool) -> String {
         words.extend(one.mix.map(|mix| format!("{mix} % reads")));
         words.extend(one.block_size.as_ref().map(|size| format!("bs {size}")));
     }
+    words.extend(one.others_in_words());
     words.push(one.version.clone());
     words.join(", ")
 }

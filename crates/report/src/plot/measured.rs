@@ -25,8 +25,31 @@ pub struct Measured {
     pub mix: Option<f64>,
     /// The pattern as written: "randread".
     pub pattern: Option<String>,
+    /// What else of the job decides its figures, as written: engine, direct, rates, think time. Jobs that differ in it are
+    /// not drawn as one.
+    pub others: Vec<(String, String)>,
     /// What each direction did.
     pub did: Vec<Did>,
+}
+
+/// The options that decide figures and are no axis of a chart.
+const OTHERS: &[&[&str]] = &[
+    &["ioengine"],
+    &["direct"],
+    &["buffered"],
+    &["rate"],
+    &["rate_iops"],
+    &["rate_process"],
+    &["thinktime"],
+    &["iodepth_batch_submit", "iodepth_batch"],
+    &["fsync"],
+    &["fdatasync"],
+    &["random_distribution"],
+];
+
+/// Which of them are given, by how they are found.
+fn others(find: impl Fn(&[&str]) -> Option<String>) -> Vec<(String, String)> {
+    OTHERS.iter().filter_map(|names| Some((names[0].to_owned(), find(names)?))).collect()
 }
 
 /// One direction.
@@ -99,7 +122,7 @@ impl Measured {
     fn is_clone_of(&self, other: &Self) -> bool {
         self.jobs.is_some_and(|jobs| jobs > 1)
             && (&self.job, &self.block_size, &self.pattern) == (&other.job, &other.block_size, &other.pattern)
-            && (self.jobs, self.depth) == (other.jobs, other.depth)
+            && (self.jobs, self.depth, &self.others) == (other.jobs, other.depth, &other.others)
     }
 
     fn add(&mut self, other: Self) {
@@ -146,6 +169,7 @@ impl Measured {
             jobs: count("numjobs"),
             mix,
             pattern: Some(pattern),
+            others: others(|names| job.option(names).map(ToOwned::to_owned)),
             did: did.collect(),
         }
     }
@@ -199,6 +223,7 @@ impl Measured {
                     .filter(|job| job.pattern.reads && job.pattern.writes)
                     .map(|job| job.pattern.mix_read),
                 pattern: option(&line.job, &["rw", "readwrite"]),
+                others: others(|names| option(&line.job, names)),
                 did,
             }
         });
@@ -213,7 +238,13 @@ impl Measured {
         words.extend(self.block_size.as_ref().map(|size| format!("bs {size}")));
         words.extend(self.depth.map(|depth| format!("depth {depth}")));
         words.extend(self.jobs.filter(|jobs| *jobs > 1).map(|jobs| format!("{jobs} jobs")));
+        words.extend(self.others_in_words());
         words.push(self.version.clone());
         words.join(", ")
+    }
+
+    /// Engine, rates and the like: "ioengine=libaio".
+    pub(super) fn others_in_words(&self) -> impl Iterator<Item = String> {
+        self.others.iter().map(|(name, value)| format!("{name}={value}"))
     }
 }

@@ -74,6 +74,19 @@ fn rows_of_every_version_are_read() {
         panic!()
     };
     assert_eq!(parts.len(), 2);
+    // Also when each has one window, and no more.
+    let Rows::Values { parts, .. } = log("a_bw.log", "500, 1, 0, 0\n500, 2, 1, 0\n500, 3, 0, 0\n").rows
+    else {
+        panic!()
+    };
+    assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+}
+
+#[test]
+fn a_log_that_is_cut_off_within_a_row_says_so() {
+    assert_eq!(log("a_bw.log", "500, 1, 0, 0\n").notes, Vec::<String>::new());
+    let notes = log("a_bw.log", "500, 1, 0, 0\n1000, 1, 0, 0").notes;
+    assert_eq!(notes, ["a_bw.log does not end with a whole line: it is cut off, or still being written"]);
 }
 
 #[test]

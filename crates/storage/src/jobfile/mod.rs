@@ -32,6 +32,11 @@ pub use words::{Parsed, flags_help, parse_words};
 use crate::error::{Place, Result};
 use crate::job::Jobs;
 
+/// The name that fio's results have for an option, of its several; the name itself where it is no option's.
+pub(crate) fn first_name(name: &str) -> &str {
+    table::find(name).map_or(name, |entry| entry.name)
+}
+
 /// Reads a job file; `-` is standard input. Of its jobs, those named in `sections` are taken, all when that is empty.
 ///
 /// # Errors

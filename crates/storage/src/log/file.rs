@@ -1,8 +1,8 @@
 //! A log file that grows while the jobs run.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -63,13 +63,28 @@ impl LogFile {
         written.map_err(Error::system(format!("cannot write the log {}", self.path.display())))
     }
 
-    /// Nothing follows.
-    pub(super) fn finish(self) -> Result<()> {
+    /// Nothing follows. Returns where it lies.
+    pub(super) fn finish(self) -> Result<PathBuf> {
         if let Some(Sink::Compressed(encoder)) = self.sink {
             encoder
                 .finish()
                 .map_err(Error::system(format!("cannot write the log {}", self.path.display())))?;
         }
-        Ok(())
+        Ok(self.path)
     }
+}
+
+/// Makes one file of several, one behind the other, which are gone afterwards. Also compressed ones are read as one.
+pub(super) fn join(path: &Path, parts: &[PathBuf]) -> Result<()> {
+    let Some((first, others)) = parts.split_first() else { return Ok(()) };
+    let joined = || -> std::io::Result<()> {
+        std::fs::rename(first, path)?;
+        let mut whole = OpenOptions::new().append(true).open(path)?;
+        for part in others {
+            std::io::copy(&mut File::open(part)?, &mut whole)?;
+            std::fs::remove_file(part)?;
+        }
+        Ok(())
+    };
+    joined().map_err(Error::system(format!("cannot make one log of its workers', {}", path.display())))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::file::LogFile;
+use super::file::{LogFile, join};
 use super::form::{Form, row_of};
 use super::summed::Summed;
 use super::{Chunk, LogKind};
@@ -33,12 +33,54 @@ struct SummedLog {
     file: usize,
 }
 
+/// A log of several workers, one behind the other as fio's: each has a file of its own until the end.
+struct Shared {
+    path: PathBuf,
+    parts: Vec<usize>,
+}
+
 /// The log files of a run. Every chunk is at the kernel before [`Writer::chunk`] returns.
 pub struct Writer {
     files: Vec<LogFile>,
     workers: Vec<Worker>,
     sums: Vec<SummedLog>,
+    shared: Vec<Shared>,
     rows: Vec<u8>,
+}
+
+/// Where logs lie while the files are listed.
+struct Places<'a> {
+    directory: &'a Path,
+    files: Vec<LogFile>,
+    by_path: BTreeMap<PathBuf, usize>,
+    shared: Vec<Shared>,
+}
+
+impl Places<'_> {
+    /// The number of the file at a path, which is listed once.
+    fn place(&mut self, path: &Path, compressed: bool) -> usize {
+        let next = self.files.len();
+        let place = *self.by_path.entry(path.to_owned()).or_insert(next);
+        if place == next {
+            self.files.push(LogFile::new(path.to_owned(), compressed));
+        }
+        place
+    }
+
+    /// The number of a worker's file of a prefix and a kind.
+    fn own(&mut self, job: &Job, number: usize, (prefix, word): (&str, &str), compressed: bool) -> usize {
+        if job.logs.per_job {
+            return self.place(&self.directory.join(format!("{prefix}_{word}.{number}.log")), compressed);
+        }
+        let end = if compressed { ".fz" } else { "" };
+        let path = self.directory.join(format!("{prefix}_{word}.log{end}"));
+        let part = self.place(&self.directory.join(format!("{prefix}_{word}.log.{number}.part")), compressed);
+        match self.shared.iter_mut().find(|shared| shared.path == path) {
+            Some(shared) => shared.parts.push(part),
+            None => self.shared.push(Shared { path, parts: vec![part] }),
+        }
+        part
+    }
 }
 
 /// The prefix of one of a job's logs, if it is asked for.
@@ -84,8 +126,19 @@ impl Writer {
     /// For the workers of all jobs, in their order. Relative names are below `directory`; `started` is what the clock
     /// of the day showed at the zero of the run's clock, in milliseconds since 1970. The files are made at once.
     pub fn new(jobs: &Jobs, directory: Option<&Path>, started: i64) -> Result<Self> {
-        let mut writer = Self { files: Vec::new(), workers: Vec::new(), sums: Vec::new(), rows: Vec::new() };
-        let mut by_path = BTreeMap::new();
+        let mut places = Places {
+            directory: directory.unwrap_or(Path::new("")),
+            files: Vec::new(),
+            by_path: BTreeMap::new(),
+            shared: Vec::new(),
+        };
+        let mut writer = Self {
+            files: Vec::new(),
+            workers: Vec::new(),
+            sums: Vec::new(),
+            shared: Vec::new(),
+            rows: Vec::new(),
+        };
         for job in &jobs.jobs {
             let clock = job.logs.epoch_clock.map(|clock| epoch(job, clock, started)).transpose()?;
             let form = Form::new(&job.logs, clock);
@@ -99,30 +152,17 @@ impl Writer {
             for _ in 0..job.clones {
                 // fio counts its workers from 1 over all jobs.
                 let number = writer.workers.len() + 1;
-                let mut place = |prefix: &str, word: &str, single: bool, compressed: bool| {
-                    let name = if single {
-                        format!("{prefix}_{word}.log")
-                    } else {
-                        format!("{prefix}_{word}.{number}.log")
-                    };
-                    let path = directory.unwrap_or(Path::new("")).join(name);
-                    let next = writer.files.len();
-                    let place = *by_path.entry(path.clone()).or_insert(next);
-                    if place == next {
-                        writer.files.push(LogFile::new(path.clone(), compressed));
-                    }
-                    (place, path)
-                };
                 let mut worker = Worker { form, rows: Vec::new(), histogram: None, sums: Vec::new() };
                 for kind in LogKind::ALL {
                     let Some(prefix) = prefix(job, kind) else { continue };
                     // The sum has the name of fio's one file for all jobs, and takes its place.
                     if job.logs.per_job || !job.logs.summed {
-                        let (file, _) = place(prefix, kind.word(), !job.logs.per_job, job.logs.compressed);
+                        let file = places.own(job, number, (prefix, kind.word()), job.logs.compressed);
                         worker.rows.push(Own { kind, file });
                     }
                     if job.logs.summed {
-                        let (file, path) = place(prefix, kind.word(), true, job.logs.compressed);
+                        let path = places.directory.join(format!("{prefix}_{}.log", kind.word()));
+                        let file = places.place(&path, job.logs.compressed);
                         let known = writer.sums.iter().position(|sum| sum.path == path);
                         let at = known.unwrap_or(writer.sums.len());
                         if known.is_none() {
@@ -140,11 +180,12 @@ impl Writer {
                 if let Some(name) = &job.logs.histogram {
                     let prefix = if name.is_empty() { &job.name } else { name };
                     // Histograms are rows of text in fio's compressed logs too.
-                    worker.histogram = Some(place(prefix, "clat_hist", !job.logs.per_job, false).0);
+                    worker.histogram = Some(places.own(job, number, (prefix, "clat_hist"), false));
                 }
                 writer.workers.push(worker);
             }
         }
+        (writer.files, writer.shared) = (places.files, places.shared);
         for file in &mut writer.files {
             file.create()?;
         }
@@ -203,8 +244,10 @@ impl Writer {
                 ));
             }
         }
-        for file in self.files {
-            file.finish()?;
+        let paths = self.files.into_iter().map(LogFile::finish).collect::<Result<Vec<_>>>()?;
+        for shared in &self.shared {
+            let parts: Vec<_> = shared.parts.iter().filter_map(|part| paths.get(*part).cloned()).collect();
+            join(&shared.path, &parts)?;
         }
         Ok(notes)
     }

@@ -6,6 +6,7 @@ use super::normal::{Below, busy, millis};
 use super::tree::{Object, Tree};
 use super::{OutputOptions, VERSION};
 use crate::job::{Mixed, ReportOptions, SteadyFigure, SteadyState};
+use crate::jobfile::first_name;
 use crate::result::{DirectionOutcome, DiskUse, Outcome, SteadyOutcome};
 use crate::{BinSums, Direction, Moments, middle};
 
@@ -33,12 +34,14 @@ pub fn json(outcome: &Outcome, options: &OutputOptions, plus: bool) -> String {
     format!("{top}\n")
 }
 
+/// As given, by fio's first name of each option, as in fio's results.
 fn given(options: &[(String, String)]) -> Object {
     let mut fields = Object::new();
-    for (place, (name, value)) in options.iter().enumerate() {
+    let named: Vec<_> = options.iter().map(|(name, value)| (first_name(name), value.as_str())).collect();
+    for (place, (name, value)) in named.iter().enumerate() {
         // A name may be given twice, a key of an object may not: the last one holds, as for the job.
-        if !options.iter().skip(place + 1).any(|(later, _)| later == name) {
-            fields.add(name, value.as_str());
+        if !named.iter().skip(place + 1).any(|(later, _)| later == name) {
+            fields.add(*name, *value);
         }
     }
     fields

@@ -455,3 +455,31 @@ proptest! {
         prop_assert!(summed > 0.0);
     }
 }
+
+#[test]
+fn the_workers_of_one_log_stand_one_behind_the_other_whatever_came_first() {
+    for compressed in [false, true] {
+        let mut one = job("a");
+        one.clones = 2;
+        one.logs.latency = Some("p".into());
+        one.logs.per_job = false;
+        one.logs.compressed = compressed;
+        let all = jobs(vec![one.clone()]);
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = Writer::new(&all, Some(directory.path()), 0).unwrap();
+        for (begin, worker) in [(0, 0), (0, 1), (100, 0), (100, 1)] {
+            let mut recorder = Recorder::new(&one, worker).unwrap();
+            recorder.begin(0);
+            recorder.record(&done((begin + 50) * MS, Direction::Read, 4096, u64::from(worker + 1) * 100_000));
+            writer.chunk(worker, &recorder.finish((begin + 100) * MS).unwrap()).unwrap();
+        }
+        writer.finish().unwrap();
+        let name = if compressed { "p_clat.log.fz" } else { "p_clat.log" };
+        let bytes = std::fs::read(directory.path().join(name)).unwrap();
+        let text = if compressed { inflate(&bytes).0 } else { String::from_utf8(bytes).unwrap() };
+        let rows: Vec<&str> = text.lines().map(|line| line.split(", 0, ").next().unwrap()).collect();
+        assert_eq!(rows, ["50, 100000", "150, 100000", "50, 200000", "150, 200000"]);
+        // slat, clat and lat, and nothing of the parts they were made of.
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
+    }
+}

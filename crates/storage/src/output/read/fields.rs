@@ -1,6 +1,7 @@
 //! From JSON's fields to the result. A field that is missing or of another type is as if it were empty: versions of fio
 //! differ, and what is not there is told by what is made of it.
 
+use crate::jobfile::first_name;
 use serde_json::{Map, Value};
 
 use super::{DiskResult, IoResult, JobResult, KelvinResult, LineResult, TargetResult, TimesResult};
@@ -53,7 +54,9 @@ pub(super) fn result(top: &Map<String, Value>, line: u32) -> IoResult {
 fn options(fields: Option<&Map<String, Value>>) -> Vec<(String, String)> {
     let Some(fields) = fields else { return Vec::new() };
     let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    fields.iter().map(|(name, given)| (name.clone(), value(given))).collect()
+    let named = fields.iter().map(|(name, given)| (first_name(name).to_owned(), value(given)));
+    // fio leaves out what was given without a value.
+    named.filter(|(_, value)| !value.is_empty()).collect()
 }
 
 fn job(fields: &Map<String, Value>, global: &[(String, String)]) -> JobResult {

@@ -234,9 +234,9 @@ fn logs_results_and_runs_are_plotted_with_each_direction_apart() {
         ("mix_bw.1-time", &[">read, as measured<", ">write, as measured<"]),
         ("mix_clat.1-time", &[">read, as measured<", ">write, as measured<", "single I/Os"]),
         ("bandwidth-written", &[">mix_bw.1<"]),
-        ("latency-histogram-read", &["mix mix (", "run 1 read ("]),
-        ("latency-histogram-write", &["mix mix (", "run 1 write ("]),
-        ("latency-percentiles-write", &["run 1 write ("]),
+        ("latency-histogram-read", &["mix mix (", "run 1 read, 50 % reads, bs 4k, depth 1 ("]),
+        ("latency-histogram-write", &["mix mix (", "run 1 write, 50 % reads, bs 4k"]),
+        ("latency-percentiles-write", &["run 1 write, "]),
     ];
     let page = read("index.html");
     assert!(page.contains("<h1>a&lt;b</h1>"));
@@ -252,7 +252,8 @@ fn logs_results_and_runs_are_plotted_with_each_direction_apart() {
     // What both directions of a run did is in the result as well: together they are all.
     let counts = |direction: &str| -> u64 {
         let svg = read(&format!("latency-histogram-{direction}.svg"));
-        let count = svg.split(&format!("run 1 {direction} (")).nth(1).unwrap().split(' ').next().unwrap();
+        let (_, name) = svg.split_once(&format!("run 1 {direction}, ")).unwrap();
+        let count = name.split_once('(').unwrap().1.split(' ').next().unwrap();
         count.parse().unwrap()
     };
     assert_eq!(counts("read") + counts("write"), 200);

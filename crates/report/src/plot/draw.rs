@@ -55,7 +55,7 @@ impl Axis {
     }
 
     /// The same axis, which ends with what is drawn.
-    pub(super) fn to_the_end(self) -> Self {
+    pub(super) fn ending_with_data(self) -> Self {
         Self { ends: true, ..self }
     }
 

@@ -121,7 +121,7 @@ fn histogram(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart>
     let picture = Lines {
         title: format!("histogram of completion times, {direction}"),
         about: vec![format!("{A_DECADE} bars to a factor of ten; their heights sum to 100 %")],
-        x: Axis::times("completion time (log scale)").to_the_end(),
+        x: Axis::times("completion time (log scale)").ending_with_data(),
         y: Axis::linear(format!("share of the {direction}s, %")),
         panels: vec![(String::new(), bars.iter().map(line).collect())],
     };

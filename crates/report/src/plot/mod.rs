@@ -97,8 +97,11 @@ impl Inputs {
         if over_time {
             self.series.extend(seconds(report));
         }
+        let measured = Measured::of_run(report);
+        let options = options(&measured);
         for point in &report.points {
-            for (direction, times) in times_of(report, point) {
+            for (direction, mut times) in times_of(report, point) {
+                times.name.push_str(&options);
                 self.times.entry(direction).or_default().push(times);
             }
             // The report has left out what its samples do not support.
@@ -110,7 +113,7 @@ impl Inputs {
                 self.times.entry(direction).or_default().push(times);
             }
         }
-        self.measured.extend(Measured::of_run(report));
+        self.measured.extend(measured);
     }
 
     /// All charts that there is something for.
@@ -138,6 +141,18 @@ impl Inputs {
         }
         charts
     }
+}
+
+/// By which the runs of a sweep are told apart, where a run has one job.
+fn options(measured: &[Measured]) -> String {
+    let [one] = measured else { return String::new() };
+    let words = [
+        one.mix.map(|mix| format!(", {mix} % reads")),
+        one.block_size.as_ref().map(|size| format!(", bs {size}")),
+        one.depth.map(|depth| format!(", depth {depth}")),
+        one.jobs.filter(|jobs| *jobs > 1).map(|jobs| format!(", {jobs} jobs")),
+    ];
+    words.into_iter().flatten().collect()
 }
 
 fn direction(kind: &str) -> Option<Direction> {

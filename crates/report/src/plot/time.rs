@@ -100,7 +100,7 @@ fn one(name: &str, quantity: Quantity, series: &[&Series], about: &dyn Fn(&str) 
     let picture = Lines {
         title: format!("{name}: {}, {}", quantity.words(), directions.join(" and ")),
         about: explained,
-        x: Axis::linear(format!("time, {seconds}")).to_the_end(),
+        x: Axis::linear(format!("time, {seconds}")).ending_with_data(),
         y: Axis::linear(format!("{}, {unit}", quantity.words())),
         panels: vec![(String::new(), lines)],
     };
@@ -155,7 +155,7 @@ fn comparison((quantity, direction): (Quantity, Direction), series: &[&Series]) 
     let picture = Lines {
         title: format!("{} compared: {direction}, {} logs or runs", quantity.words(), series.len()),
         about: Vec::new(),
-        x: Axis::linear(format!("time, {seconds}")).to_the_end(),
+        x: Axis::linear(format!("time, {seconds}")).ending_with_data(),
         y: Axis::linear(format!("{} of {direction}s, {unit}", quantity.words())),
         panels,
     };
@@ -204,7 +204,7 @@ pub(super) fn written(series: &[Series]) -> Option<Chart> {
              cache) was full"
                 .into(),
         ],
-        x: Axis::linear(format!("written, {bytes}")).to_the_end(),
+        x: Axis::linear(format!("written, {bytes}")).ending_with_data(),
         y: Axis::linear(format!("bandwidth of writes, {unit}")),
         panels: drawn,
     };

@@ -220,6 +220,62 @@ fn compressed_logs_are_read() {
 }
 
 #[test]
+fn logs_results_and_runs_are_plotted_with_each_direction_apart() {
+    let place = place(
+        "[mix]\nfilename=data\nsize=1m\nbs=4k\nioengine=psync\nrw=randrw\nrandseed=7\nnumber_ios=200\n\
+         write_bw_log=mix\nwrite_lat_log=mix\n",
+    );
+    place.expect(0, &["io", "job.fio", "--no-observe", "--output=mix.json", "--output-format=json+"]);
+    let words = "io plot mix_bw.1.log mix_clat.1.log mix.json last --png --title a<b --out charts";
+    let told = place.expect(0, &words.split(' ').collect::<Vec<_>>());
+    assert!(told.contains("charts/index.html"), "{told}");
+    let read = |name: &str| std::fs::read_to_string(place.path("charts").join(name)).unwrap();
+    let pictures: [(&str, &[&str]); 6] = [
+        ("mix_bw.1-time", &[">read, as measured<", ">write, as measured<"]),
+        ("mix_clat.1-time", &[">read, as measured<", ">write, as measured<", "single I/Os"]),
+        ("bandwidth-written", &[">mix_bw.1<"]),
+        ("latency-histogram-read", &["mix mix (", "run 1 read, 50 % reads, bs 4k, depth 1 ("]),
+        ("latency-histogram-write", &["mix mix (", "run 1 write, 50 % reads, bs 4k"]),
+        ("latency-percentiles-write", &["run 1 write, "]),
+    ];
+    let page = read("index.html");
+    assert!(page.contains("<h1>a&lt;b</h1>"));
+    for (name, parts) in pictures {
+        let svg = read(&format!("{name}.svg"));
+        for part in parts {
+            assert!(svg.contains(part), "no {part} in {name}\n{svg}");
+        }
+        assert!(page.contains(svg.trim()), "{name} is not on the page");
+        let png = std::fs::read(place.path(&format!("charts/{name}.png"))).unwrap();
+        assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"), "{name}");
+    }
+    // What both directions of a run did is in the result as well: together they are all.
+    let counts = |direction: &str| -> u64 {
+        let svg = read(&format!("latency-histogram-{direction}.svg"));
+        let (_, name) = svg.split_once(&format!("run 1 {direction}, ")).unwrap();
+        let count = name.split_once('(').unwrap().1.split(' ').next().unwrap();
+        count.parse().unwrap()
+    };
+    assert_eq!(counts("read") + counts("write"), 200);
+    place.expect(0, &["report", "last", "--html", "--output", "page.html"]);
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    let json = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: Value = serde_json::from_str(json).unwrap();
+    let names: Vec<_> =
+        data["points"][0]["directions"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["read", "write"]);
+    for direction in ["read", "write"] {
+        assert!(page.contains(&format!("histogram of completion times, {direction}")), "{direction}");
+    }
+    place.write("bad_bw.1.log", "1, 2, 0, 0, 0\nfio: hello\n");
+    let output = place.run(&["io", "plot", "mix_bw.1.log", "bad_bw.1.log", "--out", "none"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("bad_bw.1.log:2: 1 columns"), "{told}");
+    assert!(output.stdout.is_empty() && !place.path("none").exists(), "nothing is drawn of a part");
+}
+
+#[test]
 fn runs_repeat_and_compare() {
     let place = place(JOB);
     let shown = place.expect(0, &["io", "job.fio", "--no-observe", "--repeat", "2", "--label", "twice"]);

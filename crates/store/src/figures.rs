@@ -33,6 +33,9 @@ pub struct Figures {
     pub arrivals: Option<Arrivals>,
     /// One row a second, without gaps: a second in which nothing ended is there with zeros.
     pub series: Vec<SecondRow>,
+    /// Of I/O jobs the directions of their series ("read", "write", "trim"), whose times are never put together. Other
+    /// workloads have none.
+    pub directions: Vec<String>,
 }
 
 /// One second of one part of the load.
@@ -60,6 +63,8 @@ pub struct SecondRow {
     pub lag: LatencySummary,
     /// The arrivals of an open loop.
     pub arrivals: Option<Arrivals>,
+    /// Service times and response times by [`Figures::directions`]; none in a second in which nothing ended.
+    pub directions: Vec<[LatencySummary; 2]>,
 }
 
 impl SecondRow {
@@ -125,11 +130,14 @@ impl StoredRun {
             headline: 0,
             arrivals: None,
             series: Vec::with_capacity(stored.len()),
+            directions: self.directions(),
         };
-        let mut sums = Sums::default();
+        let mut sums =
+            Sums { directions: vec![Default::default(); figures.directions.len()], ..Sums::default() };
         for second in stored {
             let decoded = self.decode(second)?;
             sums.take(series, &decoded.kinds);
+            sums.take_directions(&figures.directions, series, &decoded.kinds);
             if second.part == Part::Measured {
                 figures.all.add(&sums.all);
                 figures.headline += sums.headline;
@@ -156,12 +164,31 @@ impl StoredRun {
                 response: sums.response.summary(),
                 lag: sums.lag.summary(),
                 arrivals: None,
+                directions: sums
+                    .directions
+                    .iter()
+                    .map(|times| times.each_ref().map(Histogram::summary))
+                    .collect(),
             });
         }
         figures.fill_end(types);
         self.add_arrivals(point, &mut figures);
         figures.open_loop = self.is_open_loop(point, &figures);
         Ok(figures)
+    }
+
+    /// The directions of the series of I/O jobs, each once.
+    fn directions(&self) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        if self.info.workload == words::IO {
+            for series in self.info.kinds.iter().filter(|series| series.is_transaction()) {
+                let direction = direction(series);
+                if found.iter().all(|known| known != direction) {
+                    found.push(direction.to_owned());
+                }
+            }
+        }
+        found
     }
 
     fn is_open_loop(&self, point: u32, figures: &Figures) -> bool {
@@ -261,9 +288,29 @@ struct Sums {
     response: Histogram,
     lag: Histogram,
     headline: u64,
+    /// Service and response times.
+    directions: Vec<[Histogram; 2]>,
+}
+
+/// "read" of "read sda", where series are by device as well.
+fn direction(series: &Series) -> &str {
+    series.name.split([' ', ',']).next().unwrap_or(&series.name)
 }
 
 impl Sums {
+    fn take_directions(&mut self, names: &[String], series: &[Series], kinds: &[KindCounts]) {
+        for (name, sums) in names.iter().zip(&mut self.directions) {
+            sums.iter_mut().for_each(Histogram::clear);
+            for (one, kind) in series.iter().zip(kinds).filter(|(one, _)| direction(one) == name) {
+                match one.role {
+                    Role::Transaction => sums[0].add(&kind.latency),
+                    Role::Response { .. } => sums[1].add(&kind.latency),
+                    Role::Lag | Role::Statement { .. } => {}
+                }
+            }
+        }
+    }
+
     fn take(&mut self, series: &[Series], kinds: &[KindCounts]) {
         let mut latency = std::mem::take(&mut self.all.latency);
         latency.clear();
@@ -339,6 +386,7 @@ fn empty_row(second: i64, part: Part, seconds: f64, types: usize) -> SecondRow {
         response: none,
         lag: none,
         arrivals: None,
+        directions: Vec::new(),
     }
 }
 

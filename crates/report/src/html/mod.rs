@@ -53,6 +53,20 @@ struct Charts {
     distributions: Vec<(String, Vec<(f64, f64)>)>,
     /// What was seen of host and database.
     seen: Option<SeenCharts>,
+    /// Of I/O jobs each direction alone: a mean of reads and writes is of nothing.
+    directions: Option<Vec<DirectionCharts>>,
+}
+
+/// The columns of a direction.
+#[derive(Serialize)]
+struct DirectionCharts {
+    name: String,
+    rate: Vec<Option<f64>>,
+    p50: Vec<Option<f64>>,
+    p95: Vec<Option<f64>>,
+    p99: Vec<Option<f64>>,
+    max: Vec<Option<f64>>,
+    service_p99: Vec<Option<f64>>,
 }
 
 /// The columns of an open loop; the latencies beside them are then response times.
@@ -174,7 +188,8 @@ pub fn render(report: &Report) -> Result<String> {
         best => Value::from(Serde(report.best())),
         started => report.started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         audits,
-        io_over_time => report.points.iter().map(|p| crate::plot::over_time(report, p).map(svg)).collect::<Vec<_>>(),
+        io_charts => report.points.iter().map(|p| io_charts(report, p)).collect::<Vec<_>>(),
+        directions => charts.iter().map(directions_of).collect::<Vec<_>>(),
         errors,
         best_pace => report.best().map(|p| (p.headline(per), p.transactions(per))),
         has_total => report.has_total(),
@@ -227,6 +242,21 @@ fn of_io(report: &Report) -> Value {
         context! { names, mebibytes => report.mebibytes_of(p), loop => loop_words(p) }
     };
     context! { times => times_of(report), points => report.points.iter().map(point).collect::<Vec<_>>() }
+}
+
+/// The pictures of a point of I/O jobs.
+fn io_charts(report: &Report, point: &PointReport) -> Value {
+    let drawn = crate::plot::PointCharts::of(report, point);
+    context! {
+        time => drawn.time.map(svg),
+        written => drawn.written.map(svg),
+        histograms => drawn.histograms.into_iter().map(svg).collect::<Vec<_>>(),
+    }
+}
+
+/// The directions that have a chart of latency; none of other workloads.
+fn directions_of(charts: &Charts) -> Vec<String> {
+    charts.directions.iter().flatten().map(|one| one.name.clone()).collect()
 }
 
 /// A figure of any size, or a dash.
@@ -299,6 +329,27 @@ fn charts(report: &Report, point: &PointReport, unit: TimeUnit) -> Charts {
         rows.iter().map(|s| pick(s).filter(|_| s.width > 0.2).map(|v| (v * 10.0).round() / 10.0)).collect()
     };
     let due = |s: &SecondReport| Some(s.open?.due? as f64 * per.seconds() / s.width);
+    let directions = report.is_io().then(|| {
+        let each = point.directions.iter().enumerate().filter_map(|(at, name)| {
+            let kinds: Vec<usize> = report.kinds_of_direction(name).collect();
+            let ended = |s: &SecondReport| kinds.iter().filter_map(|kind| s.good.get(*kind)).sum::<u64>();
+            // The series of I/O jobs are those of all phases: of a direction that this one has not nothing is drawn.
+            rows.iter().find(|s| ended(s) > 0)?;
+            let time = |which: usize| -> Vec<Option<f64>> {
+                rows.iter().map(|s| Some(unit.rounded(s.directions.get(at)?[which]?))).collect()
+            };
+            Some(DirectionCharts {
+                name: name.clone(),
+                rate: pace(&|s| Some(ended(s) as f64 * per.seconds() / s.width)),
+                p50: time(0),
+                p95: time(1),
+                p99: time(2),
+                max: time(3),
+                service_p99: time(4),
+            })
+        });
+        each.collect()
+    });
     let open = point.open_loop.then(|| OpenCharts {
         due: pace(&due),
         refused: rows.iter().map(|s| s.open?.refused).collect(),
@@ -335,6 +386,7 @@ fn charts(report: &Report, point: &PointReport, unit: TimeUnit) -> Charts {
         p99: latency(|s| s.p99_us, |o| o.response_p99_us),
         max: latency(|s| s.max_us, |o| o.response_max_us),
         marks,
+        directions,
         seen: SeenCharts::of(report, point, &observed::seconds(point)),
         distributions: point
             .distributions

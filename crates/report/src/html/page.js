@@ -89,20 +89,26 @@
     // Jobs with a rate have no queue of arrivals, and nobody but themselves who could be late.
     const known = (column) => (column && column.some((v) => v != null) ? column : null);
     const due = point.open && known(point.open.due), late = point.open && known(point.open.lag_max);
+    // A second's reads and writes have a line each: their sum says nothing of either.
+    const colours = { read: "--c0", write: "--c1", trim: "--c2" };
+    const paces = point.directions ? point.directions.map((one) => [line(one.name, colours[one.name] || "--c3", {}), one.rate])
+      : [[line(data.headline, "--c0", {}), point.headline]];
     plot("throughput-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],
       axes: [time, axis((narrow ? "per " : data.words.unit.many + " per ") + data.per, { size: 64, values: (u, v) => v.map(short) })],
-      series: [{ label: "second" }, line(data.headline, "--c0", {})].concat(
+      series: [{ label: "second" }].concat(paces.map((one) => one[0]),
         point.all ? [line(data.total, "--c2", {})] : [],
         due ? [line("due", "--soft", { width: 1, dash: [4, 4] })] : []),
-    }, [point.t, point.headline].concat(point.all ? [point.all] : [], due ? [due] : []));
-    plot("latency-" + i, {
+    }, [point.t].concat(paces.map((one) => one[1]), point.all ? [point.all] : [], due ? [due] : []));
+    const latency = (id, times, service, late) => plot(id, {
       cursor, scales: { x, y: { distr: 3 } }, plugins: [marks(point)],
       axes: [time, axis(logLabel(point), { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
       series: [{ label: "second" }, line("p50", "--c0", {}), line("p95", "--c2", {}), line("p99", "--c1", {}), line("max", "--soft", { width: 0.8 })].concat(
-        point.open ? [line(data.words.time_short + " p99", "--c3", { dash: [4, 4] })] : [],
+        service ? [line(data.words.time_short + " p99", "--c3", { dash: [4, 4] })] : [],
         late ? [line("generator’s lateness, max", "--c4", { width: 0.8, dash: [2, 3] })] : []),
-    }, [point.t, point.p50, point.p95, point.p99, point.max].concat(point.open ? [point.open.service_p99] : [], late ? [late] : []));
+    }, [point.t, times.p50, times.p95, times.p99, times.max].concat(service ? [service] : [], late ? [late] : []));
+    if (point.directions) point.directions.forEach((one, k) => latency("latency-" + i + "-" + k, one, point.open ? one.service_p99 : null, late));
+    else latency("latency-" + i, point, point.open ? point.open.service_p99 : null, late);
     if (point.open) plot("queue-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, Math.max(hi || 0, 1) * 1.08] } }, plugins: [marks(point)],
       axes: [time, axis(data.words.unit.many, { size: 64, incrs: [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)), values: (u, v) => v.map(short) })],

@@ -241,6 +241,13 @@ impl Report {
         self.jobs.iter().filter(move |job| job.point == wanted)
     }
 
+    /// Which of the kinds are of a direction of I/O, on whatever device.
+    pub(crate) fn kinds_of_direction<'a>(&'a self, direction: &'a str) -> impl Iterator<Item = usize> + 'a {
+        let of = |name: &'a str| name.split([' ', ',']).next().unwrap_or(name);
+        let kinds = self.kinds.iter().enumerate().filter(|(_, kind)| kind.is_transaction());
+        kinds.filter(move |(_, kind)| of(&kind.name) == direction).map(|(at, _)| at)
+    }
+
     /// MiB a second of the jobs of a point; none without jobs.
     pub(crate) fn mebibytes_of(&self, point: &PointReport) -> Option<f64> {
         let each = self.jobs_of(point).flat_map(|job| &job.targets).map(|target| target.bandwidth);

@@ -93,6 +93,12 @@ pub struct PointReport {
     pub timeline: Vec<(i64, String)>,
     /// One row a second.
     pub seconds: Vec<SecondReport>,
+    /// Of I/O jobs the directions of [`SecondReport::directions`].
+    #[serde(skip)]
+    pub(crate) directions: Vec<String>,
+    /// Of I/O jobs the completion times of each series that has any: nanoseconds and how many took at most so long.
+    #[serde(skip)]
+    pub(crate) bins: Vec<(String, Vec<(u64, u64)>)>,
 }
 
 /// Precision of a mean within one run. It does not say how much the next run will differ.
@@ -241,6 +247,8 @@ impl PointReport {
             errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series, words)).collect(),
             audit: point.audit,
             audited: point.audited,
+            bins: if one_load { Vec::new() } else { bins(series, &figures.kinds) },
+            directions: figures.directions,
             invariants,
             timeline: point.notes,
             seconds: figures
@@ -297,6 +305,13 @@ fn distributions(
             };
             Some(Distribution { kind, points: curve(&k.latency, answers) })
         })
+        .collect()
+}
+
+fn bins(series: &[Series], kinds: &[KindCounts]) -> Vec<(String, Vec<(u64, u64)>)> {
+    transactions(series, kinds)
+        .filter(|(_, kind)| !kind.latency.is_empty())
+        .map(|(series, kind)| (series.name.clone(), kind.latency.buckets().collect()))
         .collect()
 }
 

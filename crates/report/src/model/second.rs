@@ -43,6 +43,10 @@ pub struct SecondReport {
     pub max_us: Option<f64>,
     /// What an open loop adds; none in a closed loop.
     pub open: Option<OpenSecond>,
+    /// Of I/O jobs p50, p95, p99 and the longest by direction, in microseconds: of response times in an open loop.
+    /// Behind them p99 of the service times.
+    #[serde(skip)]
+    pub(crate) directions: Vec<[Option<f64>; 5]>,
 }
 
 /// One second of an open loop. The arrivals are none in a second of which the driver told nothing.
@@ -89,6 +93,14 @@ impl SecondReport {
             p95_us: us(&row.all, 1),
             p99_us: us(&row.all, 2),
             max_us: max(row.all.max),
+            directions: row
+                .directions
+                .iter()
+                .map(|[service, response]| {
+                    let times = if open_loop { response } else { service };
+                    [us(times, 0), us(times, 1), us(times, 2), max(times.max), us(service, 2)]
+                })
+                .collect(),
             open: open_loop.then(|| OpenSecond {
                 due: row.arrivals.map(|a| a.due),
                 refused: row.arrivals.map(|a| a.refused),

@@ -12,6 +12,8 @@ const RIGHT: f64 = 28.0;
 const PANEL: f64 = 290.0;
 const SMALL: f64 = 116.0;
 const A_ROW: usize = 4;
+/// Between small panels.
+const BETWEEN: f64 = 14.0;
 pub(super) const INK: &str = "#1c1f23";
 pub(super) const SOFT: &str = "#565d66";
 const RULE: &str = "#dcdfe3";
@@ -28,17 +30,33 @@ pub(super) struct Axis {
     pub(super) log: bool,
     /// Marks with their words, where round numbers are not the right ones.
     pub(super) ticks: Vec<(f64, String)>,
+    /// What a mark says.
+    words: fn(f64) -> String,
+    /// Whether it ends where what is drawn does, and not at the next mark.
+    ends: bool,
+}
+
+/// Nanoseconds with the unit that reads best: an axis may reach from nanoseconds to seconds.
+fn time(nanos: f64) -> String {
+    let units = [("s", 1e9), ("ms", 1e6), ("µs", 1e3)];
+    let (unit, size) = units.into_iter().find(|unit| nanos >= unit.1 * 0.999).unwrap_or(("ns", 1.0));
+    format!("{} {unit}", number(nanos / size))
 }
 
 impl Axis {
     /// From 0, with round numbers.
     pub(super) fn linear(label: impl Into<String>) -> Self {
-        Self { label: label.into(), log: false, ticks: Vec::new() }
+        Self { label: label.into(), log: false, ticks: Vec::new(), words: number, ends: false }
     }
 
-    /// Logarithmic.
-    pub(super) fn log(label: impl Into<String>) -> Self {
-        Self { label: label.into(), log: true, ticks: Vec::new() }
+    /// Logarithmic, of nanoseconds.
+    pub(super) fn times(label: impl Into<String>) -> Self {
+        Self { log: true, words: time, ..Self::linear(label) }
+    }
+
+    /// The same axis, which ends with what is drawn.
+    pub(super) fn ending_with_data(self) -> Self {
+        Self { ends: true, ..self }
     }
 
     fn over(&self, values: impl Iterator<Item = f64>) -> Scale {
@@ -50,7 +68,14 @@ impl Axis {
         let mut marks = self.ticks.clone();
         if marks.is_empty() {
             let round = if self.log { decades(least, most) } else { ticks(most) };
-            marks = round.into_iter().map(|tick| (tick, number(tick))).collect();
+            let range = (if self.log { least } else { 0.0 }, most);
+            let within = |tick: &f64| (range.0 * 0.999..=range.1 * 1.001).contains(tick);
+            // Two marks at least say how long an axis is; with fewer it reaches to the next ones.
+            if self.ends && range.1 > range.0 && round.iter().filter(|tick| within(tick)).count() > 1 {
+                let marks = round.into_iter().filter(within).map(|tick| (tick, (self.words)(tick))).collect();
+                return Scale { low: range.0, high: range.1, log: self.log, marks };
+            }
+            marks = round.into_iter().map(|tick| (tick, (self.words)(tick))).collect();
         }
         let high =
             marks.last().map_or(most, |last| if self.ticks.is_empty() { last.0.max(most) } else { most });
@@ -142,7 +167,7 @@ impl Lines {
         let mut bottom = top;
         if let [(_, lines)] = &self.panels[..] {
             let area = Area { left: LEFT, top, width: WIDTH - LEFT - RIGHT, height: PANEL };
-            panel(&mut body, &area, (&x, &y), lines, (true, true));
+            panel(&mut body, &area, (&x, &y), lines, true);
             bottom += PANEL + 20.0;
         } else {
             let wide = (WIDTH - LEFT - RIGHT) / A_ROW as f64;
@@ -151,8 +176,8 @@ impl Lines {
                 let (row, column) = (at / A_ROW, at % A_ROW);
                 let above = top + row as f64 * (SMALL + 40.0) + 18.0;
                 let left = LEFT + column as f64 * wide;
-                let area = Area { left, top: above, width: wide - 14.0, height: SMALL };
-                panel(&mut body, &area, (&x, &y), lines, (true, column == 0));
+                let area = Area { left, top: above, width: wide - BETWEEN, height: SMALL };
+                panel(&mut body, &area, (&x, &y), lines, column == 0);
                 text(&mut body, (left, above - 6.0), "start", 12.0, INK, &cut(name, 32));
             }
             bottom += rows as f64 * (SMALL + 40.0);
@@ -265,21 +290,43 @@ fn shown(scale: &Scale, length: f64, room: f64) -> impl Iterator<Item = &(f64, S
     scale.marks.iter().step_by(every)
 }
 
-fn panel(out: &mut String, area: &Area, (x, y): (&Scale, &Scale), lines: &[Line], labels: (bool, bool)) {
+/// Half of what words take at the size of an axis, a little more than they do.
+fn half(words: &str) -> f64 {
+    words.chars().count() as f64 * 3.5 + 3.0
+}
+
+/// Marks below an area, with their places; words only where they lie over no others, and before `until`.
+fn below<'a>(x: &'a Scale, area: &Area, until: f64) -> Vec<(f64, &'a str)> {
+    let widest = x.marks.iter().map(|mark| half(&mark.1) * 2.0).fold(1.0, f64::max);
+    let mut taken = f64::NEG_INFINITY;
+    let mut found = Vec::new();
+    for (tick, words) in shown(x, area.width, widest) {
+        let Some(place) = x.share(*tick).map(|share| area.left + share * area.width) else { continue };
+        let is_free = place - half(words) >= taken && place + half(words) <= until;
+        if is_free {
+            taken = place + half(words);
+        }
+        found.push((place, if is_free { words.as_str() } else { "" }));
+    }
+    found
+}
+
+fn panel(out: &mut String, area: &Area, (x, y): (&Scale, &Scale), lines: &[Line], has_words: bool) {
     let at_x = |value: f64| x.share(value).map(|share| area.left + share * area.width);
     let at_y = |value: f64| y.share(value).map(|share| area.top + (1.0 - share) * area.height);
     let (right, bottom) = (area.left + area.width, area.top + area.height);
+    // Behind a small panel the next one's 0 begins, behind a large one and the last of a row the picture ends.
+    let until = if right + RIGHT + BETWEEN + 1.0 < WIDTH { right + BETWEEN - half("0") } else { WIDTH };
     for (tick, words) in shown(y, area.height, 20.0) {
         let Some(place) = at_y(*tick) else { continue };
         rule(out, (area.left, place), (right, place));
-        if labels.1 {
+        if has_words {
             text(out, (area.left - 8.0, place + 4.0), "end", 11.0, SOFT, words);
         }
     }
-    for (tick, words) in shown(x, area.width, 48.0) {
-        let Some(place) = at_x(*tick) else { continue };
+    for (place, words) in below(x, area, until) {
         rule(out, (place, area.top), (place, bottom));
-        if labels.0 {
+        if !words.is_empty() {
             text(out, (place, bottom + 15.0), "middle", 11.0, SOFT, words);
         }
     }
@@ -299,7 +346,9 @@ fn panel(out: &mut String, area: &Area, (x, y): (&Scale, &Scale), lines: &[Line]
             Stroke::Full => "stroke-width=\"2\"",
             Stroke::Dashed => "stroke-width=\"1.5\" stroke-dasharray=\"7 5\"",
         };
-        let points: Vec<(f64, f64)> = line.points.iter().filter_map(place).collect();
+        let mut points: Vec<(f64, f64)> = line.points.iter().filter_map(place).collect();
+        // Thousands of bins lie within a pixel of each other: nobody sees them, and every one makes the file longer.
+        points.dedup_by(|next, last| (next.0 - last.0).abs() < 0.4 && (next.1 - last.1).abs() < 0.4);
         if let [(x, y)] = points[..] {
             let _ = writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{}\"/>", line.colour);
             continue;

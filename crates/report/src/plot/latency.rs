@@ -89,10 +89,6 @@ impl Times {
     }
 }
 
-fn unit(greatest: f64) -> (&'static str, f64) {
-    if greatest >= 1e6 { ("ms", 1e6) } else { ("µs", 1e3) }
-}
-
 /// The charts of one direction.
 pub(super) fn charts(direction: Direction, all: &[Times]) -> Vec<Chart> {
     let mut charts = Vec::new();
@@ -104,6 +100,11 @@ pub(super) fn charts(direction: Direction, all: &[Times]) -> Vec<Chart> {
     charts
 }
 
+/// The histograms of one direction.
+pub(super) fn histograms(direction: Direction, all: &[Times]) -> Vec<Chart> {
+    all.chunks(TOGETHER).filter_map(|some| histogram(direction, some, "")).collect()
+}
+
 fn histogram(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart> {
     let bars: Vec<Drawn<'_>> = all
         .iter()
@@ -111,16 +112,16 @@ fn histogram(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart>
         .map(|(at, times)| (at, times, times.bars()))
         .filter(|(_, _, bars)| !bars.is_empty())
         .collect();
-    let most = bars.iter().filter_map(|bars| Some(bars.2.last()?.0)).reduce(f64::max)?;
-    let (unit, size) = unit(most);
+    if bars.is_empty() {
+        return None;
+    }
     let line = |(at, times, bars): &Drawn<'_>| {
-        let points = bars.iter().map(|(nanos, share)| (nanos / size, *share)).collect();
-        Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, points)
+        Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, bars.clone())
     };
     let picture = Lines {
         title: format!("histogram of completion times, {direction}"),
         about: vec![format!("{A_DECADE} bars to a factor of ten; their heights sum to 100 %")],
-        x: Axis::log(format!("completion time, {unit} (log scale)")),
+        x: Axis::times("completion time (log scale)").ending_with_data(),
         y: Axis::linear(format!("share of the {direction}s, %")),
         panels: vec![(String::new(), bars.iter().map(line).collect())],
     };
@@ -141,12 +142,13 @@ fn percentiles(direction: Direction, all: &[Times], suffix: &str) -> Option<Char
         .map(|(at, times)| (at, times, times.curve()))
         .filter(|(_, _, curve)| !curve.is_empty())
         .collect();
-    let most = curves.iter().flat_map(|curve| &curve.2).map(|point| point.1).reduce(f64::max)?;
-    let (unit, size) = unit(most);
+    if curves.is_empty() {
+        return None;
+    }
     // Each step to the right is a tenth of what lies beyond.
     let place = |percent: f64| -(1.0 - percent / 100.0).log10();
     let line = |(at, times, curve): &Drawn<'_>| {
-        let points = curve.iter().map(|(percent, nanos)| (place(*percent), nanos / size)).collect();
+        let points = curve.iter().map(|(percent, nanos)| (place(*percent), *nanos)).collect();
         Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, points)
     };
     let mut x = Axis::linear("percent of the I/Os that took at most so long");
@@ -158,7 +160,7 @@ fn percentiles(direction: Direction, all: &[Times], suffix: &str) -> Option<Char
         title: format!("completion times by percentile, {direction}"),
         about: vec!["each line ends where fewer than ten I/Os lie beyond".into()],
         x,
-        y: Axis::log(format!("completion time of {direction}s, {unit} (log scale)")),
+        y: Axis::times(format!("completion time of {direction}s (log scale)")),
         panels: vec![(String::new(), curves.iter().map(line).collect())],
     };
     Some(Chart::new(&format!("latency-percentiles-{direction}{suffix}"), &picture.title, picture.svg()))

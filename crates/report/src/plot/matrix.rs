@@ -214,7 +214,7 @@ fn map(
                 wide - 2.0,
                 tall - 2.0
             );
-            let ink = if share > 0.55 { "#000000" } else { "#ffffff" };
+            let ink = ink_on((red, green, blue));
             text(
                 &mut body,
                 (x + wide / 2.0 - 1.0, y + tall / 2.0 + 4.0),
@@ -263,6 +263,26 @@ const VIRIDIS: [[f64; 3]; 9] = [
     [253.0, 231.0, 37.0],
 ];
 
+/// The ratio of contrast between two lightnesses, as WCAG 2 defines it.
+fn contrast(a: f64, b: f64) -> f64 {
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+/// How light a colour is, 0 to 1, as WCAG 2 defines it.
+fn lightness((red, green, blue): (u8, u8, u8)) -> f64 {
+    let linear = |part: u8| {
+        let share = f64::from(part) / 255.0;
+        if share <= 0.040_45 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
+}
+
+/// Black or white, whichever can be read better: on any colour that is at least 4.5 to 1.
+fn ink_on(ground: (u8, u8, u8)) -> &'static str {
+    let ground = lightness(ground);
+    if contrast(ground, 0.0) >= contrast(ground, 1.0) { "#000000" } else { "#ffffff" }
+}
+
 fn viridis(share: f64) -> (u8, u8, u8) {
     let place = share.clamp(0.0, 1.0) * (VIRIDIS.len() - 1) as f64;
     let below = (place.floor() as usize).min(VIRIDIS.len() - 2);
@@ -270,4 +290,19 @@ fn viridis(share: f64) -> (u8, u8, u8) {
     let (from, to) = (VIRIDIS[below], VIRIDIS[below + 1]);
     let [red, green, blue] = [0, 1, 2].map(|at| (from[at] + (to[at] - from[at]) * part).round() as u8);
     (red, green, blue)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_can_be_read_on_every_cell() {
+        assert_eq!([ink_on((255, 255, 255)), ink_on((0, 0, 0))], ["#000000", "#ffffff"]);
+        for share in 0..=100 {
+            let ground = viridis(f64::from(share) / 100.0);
+            let ink = if ink_on(ground) == "#000000" { 0.0 } else { 1.0 };
+            assert!(contrast(lightness(ground), ink) >= 4.5, "{share} %");
+        }
+    }
 }

@@ -16,7 +16,7 @@ mod time;
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::event::{Part, Role};
+use kelvin_measure::event::Part;
 use kelvin_storage::Direction;
 
 pub use latency::Times;
@@ -97,18 +97,23 @@ impl Inputs {
         if over_time {
             self.series.extend(seconds(report));
         }
+        let measured = Measured::of_run(report);
+        let options = options(&measured);
         for point in &report.points {
-            for curve in &point.distributions {
+            for (direction, mut times) in times_of(report, point) {
+                times.name.push_str(&options);
+                self.times.entry(direction).or_default().push(times);
+            }
+            // The report has left out what its samples do not support.
+            for curve in point.distributions.iter().filter(|_| point.open_loop) {
                 let Some(direction) = direction(&curve.kind) else { continue };
-                let name = format!("run {} {}", report.run, curve.kind);
-                let name = if report.points.len() > 1 { format!("{name}, {}", point.name()) } else { name };
+                let name = format!("{}, response times", named(report, point, &curve.kind));
                 let percentiles = curve.points.iter().map(|(percent, us)| (*percent, us * 1e3)).collect();
-                // The report has left out what its samples do not support.
                 let times = Times { name, count: u64::MAX, bins: Vec::new(), percentiles };
                 self.times.entry(direction).or_default().push(times);
             }
         }
-        self.measured.extend(Measured::of_run(report));
+        self.measured.extend(measured);
     }
 
     /// All charts that there is something for.
@@ -138,6 +143,18 @@ impl Inputs {
     }
 }
 
+/// By which the runs of a sweep are told apart, where a run has one job.
+fn options(measured: &[Measured]) -> String {
+    let [one] = measured else { return String::new() };
+    let words = [
+        one.mix.map(|mix| format!(", {mix} % reads")),
+        one.block_size.as_ref().map(|size| format!(", bs {size}")),
+        one.depth.map(|depth| format!(", depth {depth}")),
+        one.jobs.filter(|jobs| *jobs > 1).map(|jobs| format!(", {jobs} jobs")),
+    ];
+    words.into_iter().flatten().collect()
+}
+
 fn direction(kind: &str) -> Option<Direction> {
     let word = kind.split([' ', ',']).next().unwrap_or(kind);
     Direction::ALL.into_iter().find(|direction| direction.word() == word)
@@ -148,43 +165,96 @@ fn seconds(report: &Report) -> Vec<Series> {
     report.points.iter().flat_map(|point| seconds_of(report, point)).collect()
 }
 
-/// The chart of a point's I/Os a second over time, a colour for each direction; none of other workloads.
-pub(crate) fn over_time(report: &Report, point: &PointReport) -> Option<String> {
-    let series = if report.is_io() { seconds_of(report, point) } else { Vec::new() };
-    time::each(&series, &|_| None).pop().map(|chart| chart.svg)
+/// "run 3 read", with the point where there are several.
+fn named(report: &Report, point: &PointReport, kind: &str) -> String {
+    let name = format!("run {} {kind}", report.run);
+    if report.points.len() > 1 { format!("{name}, {}", point.name()) } else { name }
 }
 
-/// I/Os a second of each direction of a point, all its devices together.
+/// Completion times of each series of a point.
+fn times_of(report: &Report, point: &PointReport) -> Vec<(Direction, Times)> {
+    let each = point.bins.iter().filter_map(|(kind, bins)| {
+        let count = latency::count(bins.iter().map(|bin| &bin.1));
+        let name = named(report, point, kind);
+        Some((direction(kind)?, Times { name, count, bins: bins.clone(), percentiles: Vec::new() }))
+    });
+    each.collect()
+}
+
+/// What the report of a run draws of a point of I/O jobs; nothing of other workloads.
+#[derive(Debug, Default)]
+pub(crate) struct PointCharts {
+    /// I/Os a second with moving mean and trend, a colour for each direction.
+    pub(crate) time: Option<String>,
+    /// Bandwidth of writes against the bytes written before.
+    pub(crate) written: Option<String>,
+    /// Histograms of completion times, one for each direction.
+    pub(crate) histograms: Vec<String>,
+}
+
+impl PointCharts {
+    pub(crate) fn of(report: &Report, point: &PointReport) -> Self {
+        if !report.is_io() {
+            return Self::default();
+        }
+        let series = seconds_of(report, point);
+        let iops: Vec<Series> = series.iter().filter(|one| one.quantity == Quantity::Iops).cloned().collect();
+        let mut times: BTreeMap<Direction, Vec<Times>> = BTreeMap::new();
+        for (direction, one) in times_of(report, point) {
+            times.entry(direction).or_default().push(one);
+        }
+        let histograms = times.iter().flat_map(|(direction, all)| latency::histograms(*direction, all));
+        Self {
+            time: time::each(&iops, &|_| None).pop().map(|chart| chart.svg),
+            written: time::written(&series).map(|chart| chart.svg),
+            histograms: histograms.map(|chart| chart.svg).collect(),
+        }
+    }
+}
+
+/// Bytes of an I/O of a direction, on average over the point; none where no job tells.
+fn mean_size(report: &Report, point: &PointReport, direction: Direction) -> Option<f64> {
+    let targets = report.jobs_of(point).flat_map(|job| &job.targets);
+    let (mut ios, mut bytes) = (0_u64, 0_u64);
+    for target in targets.filter(|target| target.direction == direction.word()) {
+        ios = ios.saturating_add(target.ios);
+        bytes = bytes.saturating_add(target.bytes);
+    }
+    (ios > 0 && bytes > 0).then(|| bytes as f64 / ios as f64)
+}
+
+/// I/Os and bytes a second of each direction of a point, all its devices together.
 fn seconds_of(report: &Report, point: &PointReport) -> Vec<Series> {
     let several = report.points.len() > 1;
     let name = format!("run {}", report.run);
     let name = if several { format!("{name} {}", point.name()) } else { name };
     let mut found = Vec::new();
     for direction in Direction::ALL {
-        let is_it = |kind: &kelvin_measure::event::Series| {
-            kind.role == Role::Transaction && self::direction(&kind.name) == Some(direction)
-        };
-        let kinds = report.kinds.iter().enumerate().filter(|(_, kind)| is_it(kind));
-        let kinds: Vec<usize> = kinds.map(|(at, _)| at).collect();
-        // The pace of a sliver of a second is noise.
-        let measured =
-            point.seconds.iter().filter(|second| second.part == Part::Measured && second.width > 0.2);
-        let points = measured.map(|second| {
-            let ended: u64 = kinds.iter().filter_map(|at| second.good.get(*at)).sum();
-            let value = ended as f64 / second.width;
-            let time = second.second as f64 + second.width;
-            Point { time, width: second.width, value, low: value, high: value }
-        });
-        let points: Vec<Point> = points.collect();
-        if points.iter().any(|point| point.value > 0.0) {
-            found.push(Series {
-                name: name.clone(),
-                prefix: report.jobs.first().map_or_else(String::new, |job| job.job.clone()),
-                quantity: Quantity::Iops,
-                direction,
-                how: "seconds of the measured window".into(),
-                points,
+        let kinds: Vec<usize> = report.kinds_of_direction(direction.word()).collect();
+        let series = |quantity: Quantity, each: f64, how: String| {
+            // The pace of a sliver of a second is noise.
+            let measured =
+                point.seconds.iter().filter(|second| second.part == Part::Measured && second.width > 0.2);
+            let points = measured.map(|second| {
+                let ended: u64 = kinds.iter().filter_map(|at| second.good.get(*at)).sum();
+                let value = ended as f64 * each / second.width;
+                let time = second.second as f64 + second.width;
+                Point { time, width: second.width, value, low: value, high: value }
             });
+            let prefix = report.jobs.first().map_or_else(String::new, |job| job.job.clone());
+            Series { name: name.clone(), prefix, quantity, direction, how, points: points.collect() }
+        };
+        let iops = series(Quantity::Iops, 1.0, "seconds of the measured window".into());
+        if iops.points.iter().all(|point| point.value <= 0.0) {
+            continue;
+        }
+        found.push(iops);
+        if let Some(size) = mean_size(report, point, direction) {
+            let how = format!(
+                "seconds of the measured window, I/Os × their mean size of {} KiB",
+                crate::figure::significant(size / 1024.0)
+            );
+            found.push(series(Quantity::Bandwidth, size, how));
         }
     }
     found

@@ -88,8 +88,10 @@ fn one(name: &str, quantity: Quantity, series: &[&Series], about: &dyn Fn(&str) 
             let per = if span < 120.0 { ("s", 1.0) } else { ("min", 60.0) };
             // Where all are 0 there is no share of them.
             let share = Some(trend.slope * span / one.mean() * 100.0).filter(|share| share.is_finite());
-            let share = share.map_or_else(String::new, |share| format!(" ({share:+.1} % over the whole)"));
-            let slope = signed(trend.slope * per.1 / size);
+            let share = share.map_or_else(String::new, |share| {
+                format!(" ({} % over the whole)", signed(&format!("{share:.1}")))
+            });
+            let slope = signed(&coefficient(trend.slope * per.1 / size));
             let name = format!("{direction}, trend: {slope} {unit} per {}{share}", per.0);
             lines.push(Line::new(name, colour, Stroke::Dashed, line));
         }
@@ -98,15 +100,23 @@ fn one(name: &str, quantity: Quantity, series: &[&Series], about: &dyn Fn(&str) 
     let picture = Lines {
         title: format!("{name}: {}, {}", quantity.words(), directions.join(" and ")),
         about: explained,
-        x: Axis::linear(format!("time, {seconds}")),
+        x: Axis::linear(format!("time, {seconds}")).ending_with_data(),
         y: Axis::linear(format!("{}, {unit}", quantity.words())),
         panels: vec![(String::new(), lines)],
     };
-    Chart::new(&format!("{name}-time"), &picture.title, picture.svg())
+    // A log's name says what is in it, a run's does not.
+    let what = if name.contains(quantity.word()) { String::new() } else { format!("-{}", quantity.word()) };
+    Chart::new(&format!("{name}{what}-time"), &picture.title, picture.svg())
 }
 
-fn signed(value: f64) -> String {
-    if value > 0.0 { format!("+{}", coefficient(value)) } else { coefficient(value) }
+/// With a sign that cannot be missed: a hyphen is lost at the size of a legend.
+fn signed(words: &str) -> String {
+    match words.strip_prefix('-') {
+        Some(rest) if rest.contains(|digit: char| ('1'..='9').contains(&digit)) => format!("\u{2212}{rest}"),
+        Some(rest) => rest.to_owned(),
+        None if words.contains(|digit: char| ('1'..='9').contains(&digit)) => format!("+{words}"),
+        None => words.to_owned(),
+    }
 }
 
 /// All that are of one quantity and one direction on one chart, with their mean; small ones on one scale when there are many.
@@ -145,7 +155,7 @@ fn comparison((quantity, direction): (Quantity, Direction), series: &[&Series]) 
     let picture = Lines {
         title: format!("{} compared: {direction}, {} logs or runs", quantity.words(), series.len()),
         about: Vec::new(),
-        x: Axis::linear(format!("time, {seconds}")),
+        x: Axis::linear(format!("time, {seconds}")).ending_with_data(),
         y: Axis::linear(format!("{} of {direction}s, {unit}", quantity.words())),
         panels,
     };
@@ -194,7 +204,7 @@ pub(super) fn written(series: &[Series]) -> Option<Chart> {
              cache) was full"
                 .into(),
         ],
-        x: Axis::linear(format!("written, {bytes}")),
+        x: Axis::linear(format!("written, {bytes}")).ending_with_data(),
         y: Axis::linear(format!("bandwidth of writes, {unit}")),
         panels: drawn,
     };

@@ -3,7 +3,6 @@
 #![allow(clippy::print_stdout)]
 
 use kelvin_stats::bootstrap::Resampler;
-use kelvin_stats::change_points::{self, Options};
 use kelvin_stats::compare::{Sides, Verdict, compare};
 use kelvin_stats::power;
 use kelvin_stats::sequential::Boundary;
@@ -23,7 +22,6 @@ fn main() {
     verdicts(0.01, 0.03, -0.03);
     looks();
     until();
-    histories();
 }
 
 fn percent(count: u32, of: u32) -> f64 {
@@ -111,26 +109,5 @@ fn until() {
             );
         }
         println!("CV {cv}: {:.1}", percent(covered, STUDIES));
-    }
-}
-
-fn histories() {
-    println!("\nhistories of noise of 1 % in which a change point is found, %");
-    let mut random = Resampler::new(1);
-    let mut find = |levels: &[(f64, usize)]| {
-        let levels = levels.iter().flat_map(|(level, count)| std::iter::repeat_n(*level, *count));
-        let values: Vec<f64> = levels.map(|level| level * (0.01 * random.normal()).exp()).collect();
-        change_points::find(&values, &Options::default())
-    };
-    for length in [50, 100, 300] {
-        let found = (0..1000).filter(|_| !find(&[(100.0, length)]).is_empty()).count();
-        println!("{length} values: {:.1}", percent(found as u32, 1000));
-    }
-    println!("found within two values of a step, %");
-    for (step, before, after) in [(0.97, 40, 30), (0.98, 40, 20), (0.99, 40, 30), (0.97, 60, 4)] {
-        let near =
-            |found: Vec<change_points::ChangePoint>| found.iter().any(|c| c.index.abs_diff(before) <= 2);
-        let found = (0..1000).filter(|_| near(find(&[(100.0, before), (100.0 * step, after)]))).count();
-        println!("to {step} after {before}, for {after}: {:.1}", percent(found as u32, 1000));
     }
 }

@@ -3,9 +3,15 @@
 //! The unit is the run, never the seconds within one. Values are compared as logarithms, so that the answer is a ratio
 //! and its interval is symmetric in it (b/a and a/b say the same).
 
+mod censored;
+
+pub use censored::compare_bounds;
+
+use crate::autoregression::{self, Belief};
 use crate::permutation::{sign_flip, two_samples};
+use crate::power;
 use crate::rank;
-use crate::student::{Ratio, paired_ratio, welch_ratio};
+use crate::student::{Ratio, paired_ratio, quantile, welch_ratio};
 
 /// Runs a side below which nothing is judged: the exact p of three against three is 0.1 at best, whatever they show.
 pub const FEWEST: usize = 4;
@@ -20,13 +26,27 @@ pub enum Sides<'a> {
         /// What is compared with it, in the same blocks.
         b: &'a [f64],
     },
-    /// Two groups of runs that have nothing but the machine in common.
+    /// Two groups of runs in an order that was drawn, or in turn: that neighbours resemble each other strikes both alike.
     Independent {
         /// The baseline.
         a: &'a [f64],
         /// What is compared with it.
         b: &'a [f64],
     },
+    /// Two groups of which each was measured in one go: its runs may resemble each other ([`autoregression`]).
+    Consecutive {
+        /// The baseline, in the order of its runs.
+        a: &'a [f64],
+        /// What is compared with it, likewise.
+        b: &'a [f64],
+    },
+}
+
+impl<'a> Sides<'a> {
+    fn both(self) -> (&'a [f64], &'a [f64]) {
+        let (Self::Paired { a, b } | Self::Independent { a, b } | Self::Consecutive { a, b }) = self;
+        (a, b)
+    }
 }
 
 /// The answer.
@@ -34,8 +54,11 @@ pub enum Sides<'a> {
 pub enum Verdict {
     /// Fewer than four runs a side: whatever they show may be chance.
     NotTestable,
-    /// The interval holds 1: no change is shown, which is not yet that there is none (see [`equivalent`]).
+    /// The interval holds 1: no change is shown, which is not yet that there is none (see [`ruled_out`]).
     NoChange,
+    /// The interval holds 1, and would not if runs that follow each other were independent: whether there is a change, or
+    /// only a level that lasts for some runs, is not told by groups that were each measured in one go.
+    Undetermined,
     /// There is a change, and the estimate is within the noise: too small to matter, or to be resolved here.
     WithinNoise,
     /// There is a change, larger than the noise.
@@ -43,11 +66,12 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// As every command and report calls it. "No change" alone would be a claim: see [`equivalent`].
+    /// As every command and report calls it. "No change" alone would be a claim: see [`ruled_out`].
     pub fn words(self) -> &'static str {
         match self {
             Self::NotTestable => "not testable",
             Self::NoChange => "no change shown",
+            Self::Undetermined => "undetermined",
             Self::WithinNoise => "within noise",
             Self::Changed => "changed",
         }
@@ -60,7 +84,8 @@ pub struct Change {
     /// B/A, of geometric means, with its interval.
     pub ratio: Ratio,
     /// The probability of a difference as large, up or down, by chance: of all relabellings of the runs (exact, or
-    /// drawn with a fixed seed where there are too many).
+    /// drawn with a fixed seed where there are too many). Of consecutive groups no relabelling is as likely as another: it
+    /// is that of the interval.
     pub p: f64,
     /// B/A by Hodges and Lehmann's estimate, which outliers do not move: if it is far from `ratio`, look at the runs.
     pub hodges_lehmann: f64,
@@ -68,6 +93,8 @@ pub struct Change {
     pub n: (usize, usize),
     /// The answer.
     pub verdict: Verdict,
+    /// The correlation of neighbouring runs that the interval allows for, of consecutive groups.
+    pub phi: Option<f64>,
     /// What was done, in words.
     pub method: &'static str,
 }
@@ -75,8 +102,9 @@ pub struct Change {
 /// Compares. `noise` is the smallest relative change that matters (0.01 = 1 %): a change is within it when neither B/A
 /// nor A/B exceeds 1 + noise. `confidence` is the interval's, 0.95 by custom; "changed" is then a false alarm in at
 /// most 5 % of comparisons of like with like. Pairs: Student's t of the logarithms of the ratios; independent runs:
-/// Welch's t of the logarithms (see [`paired_ratio`], [`welch_ratio`]); the verdict is the interval's, the p stands
-/// beside it as a check without its assumption. The three-way verdict is that of criterion.rs.
+/// Welch's t of the logarithms (see [`paired_ratio`], [`welch_ratio`]); consecutive ones: the same, allowing for a
+/// correlation of neighbours ([`autoregression::difference_interval`], with its prior). The verdict is the interval's, the p
+/// stands beside it as a check without its assumption. The three-way verdict is that of criterion.rs.
 ///
 /// None with fewer than two runs a side, pairs of unequal number, a value that is not above 0 and finite, a noise below
 /// 0 or a confidence outside (0, 1).
@@ -84,8 +112,10 @@ pub fn compare(sides: Sides<'_>, noise: f64, confidence: f64) -> Option<Change> 
     if !(noise >= 0.0 && noise.is_finite() && confidence > 0.0 && confidence < 1.0) {
         return None;
     }
-    let ratio = interval(sides, confidence)?;
-    let (Sides::Paired { a, b } | Sides::Independent { a, b }) = sides;
+    let (a, b) = sides.both();
+    let (ratio, dependent) = interval(sides, confidence)?;
+    let (log_a, log_b) = (logarithms(a), logarithms(b));
+    let phi = dependent.map(|found| found.phi);
     let (p, shift, method) = match sides {
         Sides::Paired { .. } => {
             let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
@@ -93,46 +123,78 @@ pub fn compare(sides: Sides<'_>, noise: f64, confidence: f64) -> Option<Change> 
             (sign_flip(&ratios)?, shift, "Student's t of the pairs' log ratios; p by flipping signs")
         }
         Sides::Independent { .. } => {
-            let (a, b) = (logarithms(a), logarithms(b));
-            let shift = rank::hodges_lehmann(&a, &b)?;
-            (two_samples(&a, &b)?, shift, "Welch's t of logarithms; p by permutation")
+            let shift = rank::hodges_lehmann(&log_a, &log_b)?;
+            (two_samples(&log_a, &log_b)?, shift, "Welch's t of logarithms; p by permutation")
+        }
+        Sides::Consecutive { .. } => {
+            let shift = rank::hodges_lehmann(&log_a, &log_b)?;
+            (dependent?.p, shift, "Welch's t of logarithms, allowing for dependence of consecutive runs")
         }
     };
     let n = (a.len(), b.len());
+    let holds_one = |ratio: Ratio| ratio.low <= 1.0 && 1.0 <= ratio.high;
     let verdict = if n.0.min(n.1) < FEWEST {
         Verdict::NotTestable
-    } else if ratio.low <= 1.0 && 1.0 <= ratio.high {
-        Verdict::NoChange
+    } else if holds_one(ratio) {
+        let independent = phi.is_some().then(|| welch_ratio(a, b, confidence)).flatten();
+        if independent.is_some_and(|ratio| !holds_one(ratio)) {
+            Verdict::Undetermined
+        } else {
+            Verdict::NoChange
+        }
     } else if ratio.ratio.ln().abs() <= noise.ln_1p() {
         Verdict::WithinNoise
     } else {
         Verdict::Changed
     };
-    Some(Change { ratio, p, hodges_lehmann: shift.exp(), n, verdict, method })
+    Some(Change { ratio, p, hodges_lehmann: shift.exp(), n, verdict, phi, method })
 }
 
-/// Whether a change by more than `margin` (0.01 = 1 %) is ruled out: both one-sided tests reject it (Schuirmann, Journal
-/// of Pharmacokinetics and Biopharmaceutics 15, 1987), each at 1 − `confidence`. It is what turns "no change shown" into
-/// "no change". None as [`compare`], and with fewer than four runs a side.
-pub fn equivalent(sides: Sides<'_>, margin: f64, confidence: f64) -> Option<bool> {
-    let (Sides::Paired { a, b } | Sides::Independent { a, b }) = sides;
-    if a.len().min(b.len()) < FEWEST || !(margin > 0.0 && confidence > 0.5) {
+/// The smallest relative change of which both directions are ruled out (0.01: neither B/A nor A/B exceeds 1.01): the two
+/// one-sided tests reject every larger one, each at 1 − `confidence` (Schuirmann, Journal of Pharmacokinetics and
+/// Biopharmaceutics 15, 1987). Where it lies below what matters, "no change shown" is "no change". None as [`compare`],
+/// with a confidence up to 0.5, and with fewer than four runs a side.
+pub fn ruled_out(sides: Sides<'_>, confidence: f64) -> Option<f64> {
+    let (a, b) = sides.both();
+    if a.len().min(b.len()) < FEWEST || confidence.is_nan() || confidence <= 0.5 {
         return None;
     }
-    let ratio = interval(sides, 2.0 * confidence - 1.0)?;
-    let bound = 1.0 + margin;
-    Some(1.0 / bound < ratio.low && ratio.high < bound)
+    let (ratio, _) = interval(sides, 2.0 * confidence - 1.0)?;
+    Some(ratio.low.ln().abs().max(ratio.high.ln().abs()).exp_m1())
 }
 
-/// The ratio and its interval; of width 0 where nothing varies at all.
-fn interval(sides: Sides<'_>, confidence: f64) -> Option<Ratio> {
-    let (Sides::Paired { a, b } | Sides::Independent { a, b }) = sides;
+/// The smallest relative change that a comparison with as many runs, which scatter as these do, calls changed with the
+/// probability `power`. It follows from the width of the interval and not from where it lies. None as [`compare`], with
+/// fewer than four runs a side, and where not even a tenfold change would be found.
+pub fn detectable(sides: Sides<'_>, noise: f64, confidence: f64, power: f64) -> Option<f64> {
+    let (a, b) = sides.both();
+    if a.len().min(b.len()) < FEWEST {
+        return None;
+    }
+    let df = match sides {
+        Sides::Paired { .. } => a.len() - 1,
+        Sides::Independent { .. } | Sides::Consecutive { .. } => a.len() + b.len() - 2,
+    };
+    let (ratio, _) = interval(sides, confidence)?;
+    let error = (ratio.high / ratio.low).ln() / 2.0 / quantile(f64::midpoint(1.0, confidence), df as f64)?;
+    power::smallest_effect(power, |effect| power::changed_with(error, df as f64, effect, noise, confidence))
+}
+
+/// The ratio and its interval, of width 0 where nothing varies at all; of consecutive groups with what it allows for.
+fn interval(sides: Sides<'_>, confidence: f64) -> Option<(Ratio, Option<autoregression::Interval>)> {
+    let (a, b) = sides.both();
     if a.iter().chain(b).any(|v| !v.is_finite()) {
         return None;
     }
     match sides {
-        Sides::Paired { a, b } => paired_ratio(a, b, confidence),
-        Sides::Independent { a, b } => welch_ratio(a, b, confidence),
+        Sides::Paired { .. } => Some((paired_ratio(a, b, confidence)?, None)),
+        Sides::Independent { .. } => Some((welch_ratio(a, b, confidence)?, None)),
+        Sides::Consecutive { .. } => {
+            let ratio = welch_ratio(a, b, confidence)?.ratio;
+            let (a, b) = (logarithms(a), logarithms(b));
+            let found = autoregression::difference_interval(&a, &b, &Belief::default(), confidence)?;
+            Some((Ratio { ratio, low: found.low.exp(), high: found.high.exp() }, Some(found)))
+        }
     }
 }
 

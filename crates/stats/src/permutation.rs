@@ -1,8 +1,12 @@
 //! Permutation tests: how often chance alone, by relabelling what was measured, gives a difference as large.
 //!
-//! They assume no distribution, only that under "no difference" the labels are exchangeable, which the shuffled order
-//! of the runs makes true (Fisher, The Design of Experiments, 1935, section 21; Pitman, Supplement to the Journal of
-//! the Royal Statistical Society 4, 1937). What they cannot do is be more sure than there are relabellings: six pairs
+//! They assume no distribution, only that under "no difference" each relabelling was as likely as the one that was run
+//! (Fisher, The Design of Experiments, 1935, section 21; Pitman, Supplement to the Journal of the Royal Statistical
+//! Society 4, 1937). A design makes that true, whatever disturbs the runs, when it drew the labels so: signs are exact
+//! where a coin decided in each block by itself which side took which places, as `kelvin ab` and studies of one
+//! factor do; divisions of two samples only where the order of all runs was drawn. They are *not* exact for two groups
+//! that were measured one after the other ([`crate::autoregression`]), nor where places are balanced over several blocks.
+//! What they cannot do is be more sure than there are relabellings: six pairs
 //! give 2/2⁶ = 0.031 at best, three runs against three 2/20 = 0.1.
 
 use crate::bootstrap::Resampler;
@@ -138,7 +142,7 @@ fn count_extreme(values: &[f64], left: usize, sum: f64, extreme: f64) -> u32 {
 }
 
 /// n over k, in floating point: exact as far as it is used for counting.
-pub(crate) fn divisions(n: usize, k: usize) -> f64 {
+fn divisions(n: usize, k: usize) -> f64 {
     (0..k).fold(1.0, |product, i| (product * (n - i) as f64 / (i + 1) as f64).round())
 }
 

@@ -1,10 +1,4 @@
-//! What the order of the values says: the median with its interval, the Hodges-Lehmann shift, Mann and Whitney's test.
-
-use crate::normal;
-use crate::permutation::divisions;
-
-/// Values of both samples up to which Mann and Whitney's p is exact.
-const MOST_EXACT: usize = 120;
+//! What the order of the values says: the median with its interval, and the Hodges-Lehmann shift.
 
 /// The median; none when there are no values or one is not a number.
 pub fn median(values: &[f64]) -> Option<f64> {
@@ -63,69 +57,6 @@ pub fn hodges_lehmann_paired(differences: &[f64]) -> Option<f64> {
 /// sample is empty or a value is not a number.
 pub fn hodges_lehmann(a: &[f64], b: &[f64]) -> Option<f64> {
     median(&a.iter().flat_map(|x| b.iter().map(move |y| y - x)).collect::<Vec<_>>())
-}
-
-/// Mann and Whitney's test (Annals of Mathematical Statistics 18, 1947; Wilcoxon's rank sum): the two-sided p of "neither
-/// sample tends to larger values", twice the smaller tail. Exact for up to 120 values in all, equal ones included: they
-/// share the mean of their ranks, and the divisions of those very ranks are counted (Streitberg and Röhmel's shift
-/// algorithm, Statistical Software Newsletter 12, 1986). Beyond that the normal approximation, corrected for ties and
-/// continuity. None when a sample is empty or a value is not a number.
-pub fn mann_whitney(a: &[f64], b: &[f64]) -> Option<f64> {
-    if a.is_empty() || b.is_empty() || a.iter().chain(b).any(|v| v.is_nan()) {
-        return None;
-    }
-    let (a, b) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    let all = sorted(&[a, b].concat())?;
-    // Ranks count double, so that the mean of two neighbouring ones is whole.
-    let doubled = |value: f64| {
-        let below = all.partition_point(|v| *v < value);
-        below + all.partition_point(|v| *v <= value) + 1
-    };
-    let measured: usize = a.iter().map(|v| doubled(*v)).sum();
-    if all.len() > MOST_EXACT {
-        return Some(approximate(measured as f64 / 2.0, a.len(), &all));
-    }
-    let ranks: Vec<usize> = all.iter().map(|v| doubled(*v)).collect();
-    let ways = ways_of_sums(&ranks, a.len());
-    let total = divisions(ranks.len(), a.len());
-    let lower = ways[..=measured].iter().sum::<f64>() / total;
-    let upper = ways[measured..].iter().sum::<f64>() / total;
-    Some((2.0 * lower.min(upper)).min(1.0))
-}
-
-/// For each sum, the number of ways of choosing `count` of `ranks` that give it.
-fn ways_of_sums(ranks: &[usize], count: usize) -> Vec<f64> {
-    let largest: usize = ranks[ranks.len() - count..].iter().sum();
-    let mut ways = vec![vec![0.0; largest + 1]; count + 1];
-    ways[0][0] = 1.0;
-    for &rank in ranks {
-        // From more chosen to fewer: each rank is chosen once.
-        for chosen in (1..=count).rev() {
-            let (fewer, more) = ways.split_at_mut(chosen);
-            for (sum, way) in more[0].iter_mut().enumerate().skip(rank) {
-                *way += fewer[chosen - 1][sum - rank];
-            }
-        }
-    }
-    ways.swap_remove(count)
-}
-
-/// The normal approximation of the rank sum of `n` of the values `all`.
-fn approximate(rank_sum: f64, n: usize, all: &[f64]) -> f64 {
-    let (total, n) = (all.len() as f64, n as f64);
-    let ties: f64 = all
-        .chunk_by(|x, y| x == y)
-        .map(|tied| {
-            let t = tied.len() as f64;
-            t.powi(3) - t
-        })
-        .sum();
-    let variance = n * (total - n) / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)));
-    if variance <= 0.0 {
-        return 1.0;
-    }
-    let distance = (rank_sum - n * (total + 1.0) / 2.0).abs() - 0.5;
-    (2.0 * normal::above(distance / variance.sqrt())).min(1.0)
 }
 
 fn sorted(values: &[f64]) -> Option<Vec<f64>> {
@@ -193,30 +124,5 @@ mod tests {
         // Differences 3, 2, 8, 7: the middle two are 3 and 7.
         assert_eq!(hodges_lehmann(&[0.0, 1.0], &[3.0, 8.0]), Some(5.0));
         assert_eq!((hodges_lehmann_paired(&[]), hodges_lehmann(&[1.0], &[])), (None, None));
-    }
-
-    #[test]
-    fn mann_and_whitneys_p_has_its_known_least_values() {
-        // 2/C(2n, n), as n against n allow: three against three can never show anything at 5 %.
-        for (n, p) in [(3, 0.1), (4, 2.0 / 70.0), (5, 2.0 / 252.0)] {
-            let a: Vec<f64> = (0..n).map(f64::from).collect();
-            let b: Vec<f64> = (0..n).map(|v| f64::from(v) + 50.0).collect();
-            assert!((mann_whitney(&a, &b).unwrap() - p).abs() < 1e-12);
-        }
-        assert_eq!(mann_whitney(&[1.0; 6], &[1.0; 6]), Some(1.0));
-        assert_eq!((mann_whitney(&[], &[1.0]), mann_whitney(&[f64::NAN], &[1.0])), (None, None));
-    }
-
-    #[test]
-    fn the_approximation_takes_over_without_a_step() {
-        let mut random = Resampler::new(5);
-        let a: Vec<f64> = (0..60).map(|_| (random.normal() * 4.0).round()).collect();
-        let b: Vec<f64> = (0..60).map(|_| (random.normal() * 4.0 + 1.5).round()).collect();
-        let exact = mann_whitney(&a, &b).unwrap();
-        let all = sorted(&[a.clone(), b].concat()).unwrap();
-        let rank =
-            |v: f64| (all.partition_point(|x| *x < v) + all.partition_point(|x| *x <= v) + 1) as f64 / 2.0;
-        let near = approximate(a.iter().map(|v| rank(*v)).sum(), 60, &all);
-        assert!((exact - near).abs() < 0.02 * exact + 1e-4, "{exact} {near}");
     }
 }

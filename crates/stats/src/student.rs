@@ -1,14 +1,69 @@
 //! Student's t: quantiles, and the interval of a mean.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{Continuous, ContinuousCDF, StudentsT};
 
-/// The quantile `t` with P(T ≤ t) = `p` at `df` degrees of freedom (need not be whole); none when `df` is not
-/// positive or `p` is not within (0, 1).
+use crate::trend::two_sided;
+
+/// Steps of the search for a quantile. It takes five or so; from the middle of a Cauchy's tail to its end, twenty.
+const MOST_STEPS: usize = 200;
+
+/// The quantile `t` with P(T ≤ t) = `p` at `df` degrees of freedom (need not be whole), to 9 digits, to 5 where `df` is in
+/// the thousands or more. None when `df` is not positive or finite, `p` is not within (0, 1), or the quantile is beyond 10¹⁴⁷, whose
+/// square is none.
 pub fn quantile(p: f64, df: f64) -> Option<f64> {
-    if !(p > 0.0 && p < 1.0) {
+    if !(p > 0.0 && p < 1.0 && df.is_finite()) {
         return None;
     }
-    Some(StudentsT::new(0.0, 1.0, df).ok()?.inverse_cdf(p))
+    let student = StudentsT::new(0.0, 1.0, df).ok()?;
+    let tail = p.min(1.0 - p);
+    let t = if tail > 0.1 { central(&student, tail) } else { far_out(&student, tail)? };
+    Some(if p < 0.5 { -t } else { t })
+}
+
+/// The t ≥ 0 with P(T > t) = `tail`, from 0.1 to 0.5: there P is convex, so that Newton's steps from 0 never go too far.
+fn central(student: &StudentsT, tail: f64) -> f64 {
+    if 0.5 - tail < 1e-4 {
+        // P is a straight line here, and statrs's of many degrees of freedom a step.
+        return (0.5 - tail) / student.pdf(0.0);
+    }
+    let mut t: f64 = 0.0;
+    for _ in 0..MOST_STEPS {
+        let step = (student.sf(t) - tail) / student.pdf(t);
+        t += step;
+        if step.abs() <= 1e-14 * t.abs() {
+            break;
+        }
+    }
+    t.max(0.0)
+}
+
+/// The same further out: ln P over ln t falls ever more steeply, so that Newton's steps come from above, after the first.
+/// (statrs's own inverse panics or does not end there.)
+fn far_out(student: &StudentsT, tail: f64) -> Option<f64> {
+    let goal = tail.ln();
+    let mut log = crate::normal::upper_quantile(tail).ln();
+    let mut before = f64::INFINITY;
+    for _ in 0..MOST_STEPS {
+        let t = log.exp();
+        let above = student.sf(t);
+        if above <= 0.0 {
+            // Beyond what a number can hold: halfway back towards 1.
+            log /= 2.0;
+            continue;
+        }
+        let step = (above.ln() - goal) / (student.ln_pdf(t) + log - above.ln()).exp();
+        log += step;
+        if log.is_nan() || log > 340.0 {
+            return None;
+        }
+        // Of very many degrees of freedom P has nine digits; then the steps shrink no more.
+        let size = step.abs();
+        if size <= 1e-14 * log.abs().max(1.0) || size < 1e-7 && size >= before {
+            return Some(log.exp());
+        }
+        before = size;
+    }
+    None
 }
 
 /// Mean, sample standard deviation (n − 1) and count.
@@ -28,7 +83,11 @@ pub fn describe(values: &[f64]) -> Option<Sample> {
     if n == 0 {
         return None;
     }
-    let mean = values.iter().sum::<f64>() / n as f64;
+    let mean = match values {
+        // A sum of equal values is rounded, and differently for another number of them: what never varies would seem to.
+        [first, rest @ ..] if rest.iter().all(|value| value == first) => *first,
+        _ => values.iter().sum::<f64>() / n as f64,
+    };
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     Some(Sample { n, mean, sd: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()) })
 }
@@ -75,6 +134,20 @@ pub fn paired_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
     Some(Ratio { ratio: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() })
 }
 
+/// The two-sided p of the t test that [`paired_ratio`]'s interval turns round: below 1 − `confidence` when that interval
+/// does not hold 1. None as there.
+pub fn paired_p(a: &[f64], b: &[f64]) -> Option<f64> {
+    paired_ratio(a, b, 0.95)?;
+    let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
+    let Sample { n, mean, sd } = describe(&ratios)?;
+    let error = sd? / (n as f64).sqrt();
+    if error == 0.0 {
+        Some(f64::from(u8::from(mean == 0.0)))
+    } else {
+        two_sided(mean / error, (n - 1) as f64)
+    }
+}
+
 /// A ratio with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
@@ -100,6 +173,9 @@ mod tests {
         for (log, expected) in logs.into_iter().zip([0.2, 0.2 - 0.4303, 0.2 + 0.4303]) {
             assert!((log - expected).abs() < 1e-3, "{logs:?}");
         }
+        // t = 0.2/(0.1732/√3) = 2 at 2 degrees of freedom.
+        assert!((paired_p(&a, &b).unwrap() - 0.183_503).abs() < 1e-6);
+        assert_eq!((paired_p(&a, &a), paired_p(&a, &b[1..])), (Some(1.0), None));
         assert_eq!(paired_ratio(&a, &b[1..], 0.95), None);
         assert_eq!(paired_ratio(&a[..1], &b[..1], 0.95), None);
         assert_eq!(paired_ratio(&[1.0, 0.0], &[1.0, 1.0], 0.95), None);
@@ -118,6 +194,28 @@ mod tests {
             assert!((quantile(p, df).unwrap() - t).abs() < 6e-4, "{p} {df}");
         }
         assert_eq!((quantile(0.975, 0.0), quantile(1.0, 3.0), quantile(f64::NAN, 3.0)), (None, None, None));
+        assert_eq!((quantile(0.975, f64::INFINITY), quantile(1e-163, 0.5)), (None, None));
+    }
+
+    #[test]
+    fn trial_a9_every_quantile_ends_and_is_the_inverse() {
+        let mut random = crate::bootstrap::Resampler::new(31);
+        for _ in 0..2000 {
+            let (df, p) =
+                (10_f64.powf(6.5 * random.unit() - 0.5), 10_f64.powf(-250.0 * random.unit().powi(4)) / 2.0);
+            // The quantile of so few degrees of freedom is beyond any number.
+            let beyond = -p.log10() > 100.0 * df;
+            let Some(t) = quantile(p, df) else {
+                assert!(beyond, "{p:e} {df}");
+                continue;
+            };
+            let back = StudentsT::new(0.0, 1.0, df).unwrap().cdf(t);
+            // Near the middle, of many degrees, statrs has five digits.
+            assert!((back / p - 1.0).abs() < 3e-5, "{p:e} {df}: {t:e} {back:e}");
+            // 1 − p has what is left of p's digits.
+            let mirrored = quantile(1.0 - (1.0 - p), df).zip(quantile(1.0 - p, df));
+            assert!(mirrored.is_none_or(|(low, high)| low == -high), "{p:e} {df}");
+        }
     }
 
     #[test]
@@ -126,6 +224,18 @@ mod tests {
         assert_eq!(sample.mean, 5.0);
         assert!((sample.sd.unwrap() - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
         assert_eq!(describe(&[1.0]).unwrap().sd, None);
+    }
+
+    #[test]
+    fn trial_a9_equal_constants_in_groups_of_unequal_size_do_not_differ() {
+        let mut random = crate::bootstrap::Resampler::new(91);
+        for _ in 0..300 {
+            let value = 1e5 * random.unit();
+            let (n, m) = (2 + random.below(12), 2 + random.below(12));
+            let found = welch_ratio(&vec![value; n], &vec![value; m], 0.95).unwrap();
+            assert_eq!(found, Ratio { ratio: 1.0, low: 1.0, high: 1.0 }, "{value} {n} {m}");
+        }
+        assert_eq!(describe(&[0.1; 3]), Some(Sample { n: 3, mean: 0.1, sd: Some(0.0) }));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use super::*;
 use crate::bootstrap::Resampler;
+use crate::dependence::autoregressive;
 
 fn paired<'a>(a: &'a [f64], b: &'a [f64]) -> Change {
     compare(Sides::Paired { a, b }, 0.01, 0.95).unwrap()
@@ -87,20 +88,64 @@ fn like_compared_with_like_is_changed_in_one_of_twenty_at_most() {
 }
 
 #[test]
-fn equivalence_is_shown_as_seldom_as_asked_where_there_is_none() {
+fn trial_a6_a_change_is_ruled_out_as_seldom_as_asked_where_there_is_one() {
     let steady = [100.0, 100.1, 99.9, 100.05, 99.95, 100.0];
     let (a, b) = (&steady, &steady.map(|v| v * 1.001));
-    assert_eq!(equivalent(Sides::Independent { a, b }, 0.01, 0.95), Some(true));
-    assert_eq!(equivalent(Sides::Independent { a, b }, 0.0005, 0.95), Some(false));
-    assert_eq!(equivalent(Sides::Independent { a: &a[..3], b }, 0.01, 0.95), None);
+    let within = ruled_out(Sides::Independent { a, b }, 0.95).unwrap();
+    assert!(within > 0.001 && within < 0.0025, "{within}");
+    assert_eq!(ruled_out(Sides::Independent { a: &a[..3], b }, 0.95), None);
+    assert_eq!(ruled_out(Sides::Independent { a, b }, 0.5), None);
     // The truth lies at the margin itself: 5 % of 2000, a little fewer as the other bound must hold too.
     let mut random = Resampler::new(4);
     let shown = (0..2000)
         .filter(|_| {
             let a: Vec<f64> = (0..8).map(|_| (0.006 * random.normal()).exp()).collect();
             let b: Vec<f64> = (0..8).map(|_| 1.01 * (0.006 * random.normal()).exp()).collect();
-            equivalent(Sides::Independent { a: &a, b: &b }, 0.01, 0.95) == Some(true)
+            ruled_out(Sides::Independent { a: &a, b: &b }, 0.95).unwrap() < 0.01
         })
         .count();
     assert!((65..=135).contains(&shown), "{shown}");
+}
+
+#[test]
+fn trial_a6_the_detectable_effect_is_the_one_that_is_found() {
+    let mut random = Resampler::new(12);
+    let mut side = |at: f64| -> Vec<f64> { (0..8).map(|_| at * (0.01 * random.normal()).exp()).collect() };
+    let mut sum = 0.0;
+    for _ in 0..200 {
+        let (a, b) = (side(1.0), side(1.0));
+        sum += detectable(Sides::Independent { a: &a, b: &b }, 0.0, 0.95, 0.9).unwrap().ln_1p();
+    }
+    let planned = power::smallest_effect(0.9, |e| power::found_between(8, 0.01, e, 0.95)).unwrap().ln_1p();
+    assert!((sum / 200.0 / planned - 1.0).abs() < 0.05, "{} {planned}", sum / 200.0);
+    let one = side(1.0);
+    let (few, all) = (&one[..3], &one[..]);
+    assert_eq!(detectable(Sides::Independent { a: few, b: all }, 0.0, 0.95, 0.9), None);
+}
+
+#[test]
+fn trial_a4_groups_measured_in_one_go_are_not_changed_by_a_level_that_lasts() {
+    let mut random = Resampler::new(23);
+    let mut group = |phi: f64, at: f64| -> Vec<f64> {
+        autoregressive(6, phi, &mut random).into_iter().map(|log| at * (0.01 * log).exp()).collect()
+    };
+    let (mut changed, mut before, mut undetermined) = (0, 0, 0);
+    for _ in 0..300 {
+        let (a, b) = (group(0.5, 1.0), group(0.5, 1.0));
+        let found = compare(Sides::Consecutive { a: &a, b: &b }, 0.01, 0.95).unwrap();
+        changed += u32::from(found.verdict == Verdict::Changed);
+        undetermined += u32::from(found.verdict == Verdict::Undetermined);
+        before += u32::from(independent(&a, &b).verdict == Verdict::Changed);
+        assert!(found.phi.is_some_and(|phi| (0.0..=0.7).contains(&phi)));
+    }
+    // 5 % of 300 and two standard errors are 22.
+    assert!(changed <= 22 && before > 40 && undetermined > 20, "{changed}, before {before}; {undetermined}");
+    // A change that is there is found.
+    let found = (0..40)
+        .filter(|_| {
+            let (a, b) = (group(0.0, 1.0), group(0.0, 0.95));
+            compare(Sides::Consecutive { a: &a, b: &b }, 0.01, 0.95).unwrap().verdict == Verdict::Changed
+        })
+        .count();
+    assert!(found >= 36, "{found} of 40");
 }

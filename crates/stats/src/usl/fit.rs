@@ -17,18 +17,25 @@ pub(super) fn law([lambda, sigma, kappa]: Parameters, n: f64) -> f64 {
 pub(super) fn peak([_, sigma, kappa]: Parameters) -> f64 {
     match (1.0 - sigma, kappa) {
         (rest, _) if rest <= 0.0 => 1.0,
-        (_, 0.0) => f64::INFINITY,
+        (_, kappa) if kappa <= 0.0 => f64::INFINITY,
         (rest, kappa) => (rest / kappa).sqrt().max(1.0),
     }
 }
 
 /// The best of the descents from `starts` and from the linearised law. None when none of them is finite.
 pub(super) fn least_squares(points: &[Point], starts: &[Parameters]) -> Option<Parameters> {
-    let descents = starts.iter().copied().chain(linearised(points)).map(|start| descend(points, start));
+    let descents = starts.iter().copied().chain(linearised(points)).map(|start| descend(points, start, true));
     descents
         .filter(|(found, squares)| squares.is_finite() && found[0] > 0.0)
         .min_by(|a, b| a.1.total_cmp(&b.1))
         .map(|(found, _)| found)
+}
+
+/// The same without the bounds: σ and κ may come out below 0, as the errors have it. Where the truth is 0, only such fits
+/// scatter around it. None when the descent does not end at a law.
+pub(super) fn unbounded(points: &[Point], start: Parameters) -> Option<Parameters> {
+    let (found, squares) = descend(points, start, false);
+    (squares.is_finite() && found[0] > 0.0).then_some(found)
 }
 
 /// Starts that span what systems do: from none to half contention, and peaks from the largest N measured
@@ -70,21 +77,22 @@ fn linearised(points: &[Point]) -> Vec<Parameters> {
     [[true; 3], [true, true, false], [true, false, true]].into_iter().filter_map(solve_for).collect()
 }
 
-/// Levenberg and Marquardt's descent with Marquardt's scaling, projected onto σ ≥ 0 and κ ≥ 0. A parameter at
-/// its bound is left out of a step as long as the squares would rise with it. Returns the sum of squares too.
-fn descend(points: &[Point], start: Parameters) -> (Parameters, f64) {
+/// Levenberg and Marquardt's descent with Marquardt's scaling, where it is `bounded` projected onto σ ≥ 0 and κ ≥ 0. A
+/// parameter at its bound is left out of a step as long as the squares would rise with it. Returns the sum of squares too.
+fn descend(points: &[Point], start: Parameters, bounded: bool) -> (Parameters, f64) {
+    let least = if bounded { 0.0 } else { f64::NEG_INFINITY };
     let mut at = start;
     let mut squares = sum_of_squares(points, at);
     let mut damping = 1e-3;
     for _ in 0..MOST_STEPS {
         let (matrix, gradient) = normal_equations(points, at);
-        let free = [true, at[1] > 0.0 || gradient[1] > 0.0, at[2] > 0.0 || gradient[2] > 0.0];
+        let free = [true, at[1] > least || gradient[1] > 0.0, at[2] > least || gradient[2] > 0.0];
         let mut damped = matrix;
         for (i, row) in damped.iter_mut().enumerate() {
             row[i] *= 1.0 + damping;
         }
         let next = solve(damped, gradient, free)
-            .map(|step| [at[0] + step[0], (at[1] + step[1]).max(0.0), (at[2] + step[2]).max(0.0)]);
+            .map(|step| [at[0] + step[0], (at[1] + step[1]).max(least), (at[2] + step[2]).max(least)]);
         let better = next.map(|next| (next, sum_of_squares(points, next)));
         match better {
             Some((next, found)) if next[0] > 0.0 && found < squares => {
@@ -102,8 +110,13 @@ fn descend(points: &[Point], start: Parameters) -> (Parameters, f64) {
     (at, squares)
 }
 
+/// Infinite where the law has no throughput, beyond a pole that only σ or κ below 0 have.
 fn sum_of_squares(points: &[Point], at: Parameters) -> f64 {
-    points.iter().map(|p| (p.throughput - law(at, p.users)).powi(2)).sum()
+    let squared = |p: &Point| match law(at, p.users) {
+        fitted if fitted > 0.0 => (p.throughput - fitted).powi(2),
+        _ => f64::INFINITY,
+    };
+    points.iter().map(squared).sum()
 }
 
 /// JᵀJ and Jᵀr at a place, r being measured less fitted.
@@ -125,7 +138,7 @@ fn normal_equations(points: &[Point], at: Parameters) -> ([[f64; 3]; 3], [f64; 3
 /// I − H at a fit: what it leaves of errors, to first order. A parameter at its bound is none of the fit's.
 pub(super) fn residual_projection(points: &[Point], at: Parameters) -> Option<Vec<Vec<f64>>> {
     let (matrix, _) = normal_equations(points, at);
-    let free = [true, at[1] > 0.0, at[2] > 0.0];
+    let free = [true, at[1] != 0.0, at[2] != 0.0];
     let column = |p: &Point| Some((derivatives(at, p.users), solve(matrix, derivatives(at, p.users), free)?));
     let columns: Vec<_> = points.iter().map(column).collect::<Option<_>>()?;
     let entry = |i: usize, j: usize| {

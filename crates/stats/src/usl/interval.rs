@@ -8,10 +8,13 @@ use crate::bootstrap::{Interval, Resampler, percentile};
 /// Repeats that every number of users must have for them to be resampled.
 const FEWEST_REPEATS: usize = 3;
 
+/// Degrees of freedom that the scatter of all numbers of users adds to that of each.
+const SHARED: usize = 3;
+
 /// What the replicates were made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The repeats of each number of users, drawn again.
+    /// The mean of each number of users, drawn from where its repeats leave it.
     Repeats,
     /// Normal errors around the fitted law, in proportion to it, of the size that the residuals show.
     Parametric,
@@ -45,11 +48,15 @@ impl Usl {
     /// Intervals at `confidence` from `replicates` fits (1000 are enough for two digits); the same seed gives
     /// the same intervals.
     ///
-    /// With three repeats or more of every number of users those are resampled, spread by √(r/(r − 1)) because
-    /// r values vary less around their own mean than around the true one. With fewer, normal errors in
-    /// proportion to the throughput are drawn, as throughputs of whole runs have them. Their size is drawn too,
-    /// from what the degrees of freedom leave open, so that few points give wide intervals (as Student's t does
-    /// for a mean).
+    /// With three repeats or more of every number of users the law is fitted to means drawn from where those leave them,
+    /// x̄ + t·s/√r, s and its degrees of freedom being shared in part (a fiducial quantity: Hannig, Iyer and Patterson, Journal of the American
+    /// Statistical Association 101, 2006); resampling r values would take their scatter for known, and cover too seldom. With
+    /// fewer repeats, normal errors in proportion to the throughput are drawn, as throughputs of whole runs have them. Their
+    /// size is drawn too, from what the degrees of freedom leave open, so that few points give wide intervals (as Student's
+    /// t does for a mean).
+    ///
+    /// The replicates' σ and κ may fall below 0, and the intervals end there: where a true value is 0, estimates that are
+    /// cut off do not scatter around it, and push the other parameters to one side. The estimate always lies within.
     ///
     /// None when `confidence` is not within (0, 1), there are fewer than 100 replicates, or one in twenty of
     /// them has no fit.
@@ -57,13 +64,18 @@ impl Usl {
         let mut random = Resampler::new(seed);
         let levels = self.levels();
         let repeated = levels.iter().all(|level| level.len() >= FEWEST_REPEATS);
-        let errors = self.errors();
         let estimate = [self.lambda, self.sigma, self.kappa];
+        let centre = fit::unbounded(&self.points, estimate).unwrap_or(estimate);
+        let errors = self.errors(centre);
+        let part = if repeated { scatter(&levels) } else { errors.part };
         let mut columns: [Vec<f64>; 4] = Default::default();
         for _ in 0..replicates {
-            let drawn =
-                if repeated { resampled(&levels, &mut random) } else { self.simulated(errors, &mut random) };
-            let Some(found) = fit::least_squares(&drawn, &[estimate]) else { continue };
+            let drawn = if repeated {
+                levels.iter().flat_map(|level| drawn_mean(level, part, &mut random)).collect()
+            } else {
+                self.simulated(centre, errors, &mut random)
+            };
+            let Some(found) = fit::unbounded(&drawn, centre) else { continue };
             for (column, value) in columns.iter_mut().zip([found[0], found[1], found[2], fit::peak(found)]) {
                 column.push(value);
             }
@@ -71,11 +83,15 @@ impl Usl {
         if columns[0].len() < replicates - replicates / 20 {
             return None;
         }
-        let peak = percentile(&columns[3], confidence)?;
+        let around = |column: &[f64], estimate: f64| {
+            let Interval { low, high } = percentile(column, confidence)?;
+            Some(Interval { low: low.max(0.0).min(estimate), high: high.max(estimate) })
+        };
+        let peak = around(&columns[3], fit::peak(estimate))?;
         Some(Intervals {
-            lambda: percentile(&columns[0], confidence)?,
-            sigma: percentile(&columns[1], confidence)?,
-            kappa: percentile(&columns[2], confidence)?,
+            lambda: around(&columns[0], self.lambda)?,
+            sigma: around(&columns[1], self.sigma)?,
+            kappa: around(&columns[2], self.kappa)?,
             peak: PeakInterval { low: self.place(peak.low), high: self.place(peak.high) },
             method: if repeated { Method::Repeats } else { Method::Parametric },
         })
@@ -89,12 +105,12 @@ impl Usl {
     }
 
     /// Points as the law and its errors might have given them.
-    fn simulated(&self, errors: Errors, random: &mut Resampler) -> Vec<Point> {
+    fn simulated(&self, law: fit::Parameters, errors: Errors, random: &mut Resampler) -> Vec<Point> {
         let u = random.unit();
         // The degrees of freedom are seldom whole.
         let chi_square = ChiSquared::new(errors.freedom).map_or(errors.freedom, |c| c.inverse_cdf(u));
         let part = errors.part * (errors.freedom / chi_square).sqrt();
-        let fitted = |p: &Point| fit::law([self.lambda, self.sigma, self.kappa], p.users);
+        let fitted = |p: &Point| fit::law(law, p.users);
         let mut draw = |p: &Point| positive(p.users, fitted(p) * (1.0 + part * random.normal()), fitted(p));
         self.points.iter().map(&mut draw).collect()
     }
@@ -103,13 +119,12 @@ impl Usl {
     /// projects onto the law's derivatives, so that their sum of squares is expected to be part²·tr M with
     /// M = (I − H)D(I − H) and D the squared throughputs; it has (tr M)²/tr M² degrees of freedom (Satterthwaite
     /// 1946). The n − 3 of equal errors would count points that hardly weigh, and give intervals too narrow.
-    fn errors(&self) -> Errors {
+    fn errors(&self, law: fit::Parameters) -> Errors {
         let none = Errors { part: 0.0, freedom: 1.0 };
-        let Some(left) = fit::residual_projection(&self.points, [self.lambda, self.sigma, self.kappa]) else {
+        let Some(left) = fit::residual_projection(&self.points, law) else {
             return none;
         };
-        let fitted: Vec<f64> =
-            self.points.iter().map(|p| fit::law([self.lambda, self.sigma, self.kappa], p.users)).collect();
+        let fitted: Vec<f64> = self.points.iter().map(|p| fit::law(law, p.users)).collect();
         let n = fitted.len();
         let (mut trace, mut trace_of_square) = (0.0, 0.0);
         for i in 0..n {
@@ -124,7 +139,7 @@ impl Usl {
         if trace <= 0.0 {
             return none;
         }
-        let squares: f64 = self.residuals.iter().map(|r| r.powi(2)).sum();
+        let squares: f64 = self.points.iter().zip(&fitted).map(|(p, x)| (p.throughput - x).powi(2)).sum();
         let freedom = (trace.powi(2) / trace_of_square).max(1.0);
         Errors { part: (squares / trace).sqrt(), freedom }
     }
@@ -137,18 +152,31 @@ struct Errors {
     freedom: f64,
 }
 
-fn resampled(levels: &[Vec<Point>], random: &mut Resampler) -> Vec<Point> {
-    let mut drawn = Vec::new();
-    for level in levels {
-        let n = level.len();
-        let mean = level.iter().map(|p| p.throughput).sum::<f64>() / n as f64;
-        let spread = (n as f64 / (n - 1) as f64).sqrt();
-        drawn.extend(level.iter().map(|p| {
-            let other = level[random.below(n)].throughput;
-            positive(p.users, mean + spread * (other - mean), mean)
-        }));
-    }
-    drawn
+/// The repeats of one number of users, each at a mean that they leave possible: what a fit weighs by their number. Their
+/// own scatter is taken together with `part`, that of all numbers of users as a part of the throughput, as if that came
+/// from [`SHARED`] values more: two degrees of freedom alone would make intervals twice as wide.
+fn drawn_mean(level: &[Point], part: f64, random: &mut Resampler) -> Vec<Point> {
+    let n = level.len() as f64;
+    let (mean, squares) = mean_and_squares(level);
+    let shared = SHARED as f64 * (part * mean).powi(2);
+    let chi_square: f64 = (0..level.len() - 1 + SHARED).map(|_| random.normal().powi(2)).sum();
+    let drawn = mean + ((squares + shared) / chi_square / n).sqrt() * random.normal();
+    level.iter().map(|p| positive(p.users, drawn, mean)).collect()
+}
+
+/// The scatter within each number of users as a part of its throughput, of all of them together.
+fn scatter(levels: &[Vec<Point>]) -> f64 {
+    let parts = levels.iter().map(|level| {
+        let (mean, squares) = mean_and_squares(level);
+        squares / mean.powi(2)
+    });
+    let freedom: usize = levels.iter().map(|level| level.len() - 1).sum();
+    (parts.sum::<f64>() / freedom as f64).sqrt()
+}
+
+fn mean_and_squares(level: &[Point]) -> (f64, f64) {
+    let mean = level.iter().map(|p| p.throughput).sum::<f64>() / level.len() as f64;
+    (mean, level.iter().map(|p| (p.throughput - mean).powi(2)).sum())
 }
 
 /// A throughput cannot be negative, and the linearised law divides by it.

@@ -211,6 +211,32 @@ fn the_intervals_hold_the_truth_about_as_often_as_they_say() {
 }
 
 #[test]
+fn trial_a5_the_intervals_of_repeated_sweeps_hold_the_truth_also_at_its_bounds() {
+    // The full numbers: cargo xtask bench lab usl.
+    let mut random = Resampler::new(71);
+    for (sigma, kappa) in [(0.03, 4e-4), (0.03, 0.0), (0.0, 0.0)] {
+        let truth = [1000.0, sigma, kappa];
+        let mut held = [0; 3];
+        for study in 0..100 {
+            let sweep = exact(truth, &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]);
+            let mut thrice = [sweep.clone(), sweep.clone(), sweep].concat();
+            for point in &mut thrice {
+                point.throughput *= 1.0 + 0.02 * random.normal();
+            }
+            let found = Usl::fit(&thrice).unwrap().intervals(0.95, 200, study).unwrap();
+            assert_eq!(found.method, Method::Repeats);
+            for (held, (interval, truth)) in
+                held.iter_mut().zip([found.lambda, found.sigma, found.kappa].iter().zip(truth))
+            {
+                *held += u32::from(interval.low <= truth && truth <= interval.high);
+            }
+        }
+        // 95 expected at least.
+        assert!(held.iter().all(|&held| held >= 90), "{sigma} {kappa}: {held:?}");
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_intervals_and_the_method_is_told() {
     let law = Usl::fit(&points(&SPEC_SDM91)).unwrap();
     let found = law.intervals(0.95, 500, 1).unwrap();

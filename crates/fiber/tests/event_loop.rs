@@ -78,27 +78,8 @@ fn sleeps_end_in_their_order_and_never_early() {
         })
         .into();
     EventLoop::new().unwrap().run(tasks, STACK).unwrap();
+    // One after the other it would be the order in which they were started.
     assert_eq!(*order.lock().unwrap(), [10, 20, 30]);
-    assert!(since.elapsed() < Duration::from_millis(60), "they slept at the same time");
-}
-
-#[test]
-fn a_sleep_is_not_rounded_to_milliseconds() {
-    let late = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&late);
-    let task: Task = Box::new(move || {
-        for _ in 0..200 {
-            let until = Instant::now() + Duration::from_micros(300);
-            sleep(Duration::from_micros(300));
-            kept.lock().unwrap().push(until.elapsed());
-        }
-    });
-    EventLoop::new().unwrap().run(vec![task], STACK).unwrap();
-    let mut late = late.lock().unwrap().clone();
-    late.sort();
-    // Rounded up, each would be 700 us late; the kernel's own slack is 50 us. The best tenth, since others are at
-    // work on this machine.
-    assert!(late[20] < Duration::from_micros(400), "{:?}", &late[..30]);
 }
 
 #[test]
@@ -258,4 +239,28 @@ fn a_panic_comes_out_of_the_loop_and_the_other_fibers_are_unwound() {
     assert!(ended.is_err());
     assert_eq!(dropped.load(Ordering::Relaxed), 3);
     assert!(!inside());
+}
+
+mod machine {
+    use super::*;
+
+    #[test]
+    #[ignore = "judges the machine: cargo xtask machine"]
+    fn a_sleep_is_not_rounded_to_milliseconds() {
+        let late = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&late);
+        let task: Task = Box::new(move || {
+            for _ in 0..200 {
+                let until = Instant::now() + Duration::from_micros(300);
+                sleep(Duration::from_micros(300));
+                kept.lock().unwrap().push(until.elapsed());
+            }
+        });
+        EventLoop::new().unwrap().run(vec![task], STACK).unwrap();
+        let mut late = late.lock().unwrap().clone();
+        late.sort();
+        // Rounded up, each would be 700 us late; the kernel's own slack is 50 us. The best tenth, since others are at
+        // work on this machine.
+        assert!(late[20] < Duration::from_micros(400), "{:?}", &late[..30]);
+    }
 }

@@ -47,8 +47,9 @@ impl Layout {
     fn count(&self, kinds: &mut [KindCounts], sample: &Sample, intended: Part, ended: Part) {
         let kind = usize::from(sample.kind);
         count(&mut kinds[kind], sample, sample.service);
-        if intended == Part::RampUp && ended != Part::RampUp {
-            // The window's arrivals are those that were to start in it.
+        // The window's arrivals are those that were to start in it.
+        let left_over = intended == Part::RampUp && ended != Part::RampUp;
+        if left_over || intended == Part::Tail {
             return;
         }
         if let Some(response) = self.response[kind] {
@@ -324,6 +325,7 @@ mod tests {
         serve(SECOND, SECOND + SECOND / 2, Outcome::Committed);
         serve(2 * SECOND, 7 * SECOND, Outcome::Committed); // stalled over the closing
         serve(2 * SECOND, 7 * SECOND, Outcome::Failed);
+        serve(3 * SECOND, 7 * SECOND, Outcome::Committed); // the load goes on while they are followed to their end
         collector.take_samples();
         let (_, totals) = collector.finish();
         assert_eq!((totals.measured[0].good(), totals.measured[0].failed), (2, 0), "by their ends");

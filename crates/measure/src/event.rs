@@ -1,9 +1,10 @@
 //! The one stream of typed events that a run emits. The live view, the store, `--json` and the report are
 //! consumers of it; a stored run replayed gives the same events.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::invariant::Invariant;
+use crate::json::{lower, number, upper};
 use crate::observation::Observation;
 pub use crate::squeeze::{Elasticity, Squeeze, SqueezeSlice};
 use crate::{Histogram, Nanos};
@@ -160,7 +161,7 @@ pub struct Arrivals {
 }
 
 /// What became of the arrivals of an open loop over the measured window.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Schedule {
     /// Arrivals asked for, a second.
     #[serde(deserialize_with = "number")]
@@ -169,10 +170,14 @@ pub struct Schedule {
     pub due: u64,
     /// Those of them that were refused, because the queue was full.
     pub refused: u64,
-    /// Arrivals that waited for a free user when the window closed.
+    /// Arrivals that still waited for a free user when the load ended, which was after the window closed if some waited
+    /// then: they are given time to begin.
     pub waiting: u64,
-    /// Arrivals that a user had taken and that were to start at the very moment of the closing: nobody's
-    /// failure, at most one a user.
+    /// Arrivals that waited for a free user when the window closed; none in runs of before 2026-11-22, which ended then.
+    #[serde(default)]
+    pub waiting_at_close: Option<u64>,
+    /// Arrivals that a user had taken and that came to no end before the run was over, because they were to start at the
+    /// very moment of the load's end or could not be repeated any more: nobody's failure, at most one a user.
     #[serde(default)]
     pub cut_off: u64,
     /// The longest queue that a user found.
@@ -180,15 +185,26 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Whether the schedule could not be kept: transactions were refused, or more than 1 % of those due still
-    /// waited at the end, which is a queue that was growing and not just what had arrived a moment ago.
+    /// Arrivals that never began.
+    pub fn never_begun(&self) -> u64 {
+        self.refused.saturating_add(self.waiting).saturating_add(self.cut_off)
+    }
+
+    /// Whether the schedule could not be kept: transactions were refused, or more than 1 % of those due waited when the
+    /// window closed, which is a queue that was growing and not just what had arrived a moment ago.
     pub fn overloaded(&self) -> bool {
-        self.refused > 0 || self.waiting > self.due / 100 && self.waiting > 1
+        let waited = self.waited();
+        self.refused > 0 || waited > self.due / 100 && waited > 1
+    }
+
+    /// Arrivals that waited when the window closed.
+    pub fn waited(&self) -> u64 {
+        self.waiting_at_close.unwrap_or(self.waiting)
     }
 }
 
 /// One transaction type, or another series, in one second.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KindCounts {
     /// Transactions committed.
     pub committed: u64,
@@ -200,38 +216,30 @@ pub struct KindCounts {
     pub retries: u64,
     /// Service times of the committed and rolled-back, from the transaction's first statement to its end
     /// with all repetitions.
-    #[serde(serialize_with = "as_summary", rename = "latency_ns")]
+    #[serde(with = "crate::json::histogram", rename = "latency_ns")]
     pub latency: Histogram,
 }
 
 impl KindCounts {
     /// Committed and rolled back: the transactions that did what the workload asked.
     pub fn good(&self) -> u64 {
-        self.committed + self.rolled_back
+        self.committed.saturating_add(self.rolled_back)
     }
 
     /// Adds what `other` counted.
     pub fn add(&mut self, other: &Self) {
-        self.committed += other.committed;
-        self.rolled_back += other.rolled_back;
-        self.failed += other.failed;
-        self.retries += other.retries;
+        // A damaged store may hold any number.
+        self.committed = self.committed.saturating_add(other.committed);
+        self.rolled_back = self.rolled_back.saturating_add(other.rolled_back);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.retries = self.retries.saturating_add(other.retries);
         self.latency.add(&other.latency);
     }
 }
 
-/// JSON has no number for what is none, and writes null: it must not make a whole run unreadable.
-pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
-}
-
-fn as_summary<S: Serializer>(histogram: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
-    histogram.summary().serialize(serializer)
-}
-
 /// What ended within one second. A transaction belongs to the second in which it ended. Events for the same
 /// point, second and part add up: a sample that arrived late comes in a second event of its own.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Second {
     /// Which point of the run, from 0 (`--users 1,2,4` has three).
     pub point: u32,
@@ -258,10 +266,18 @@ pub struct ErrorCount {
     pub code: String,
     /// The message of the first of them.
     pub message: String,
-    /// Whether the transaction was repeated afterwards (then it is not failed yet).
+    /// Whether the transaction was repeated afterwards (then it is not failed yet), or would have been if the run had not
+    /// ended.
     pub retried: bool,
     /// How many.
     pub count: u64,
+}
+
+impl ErrorCount {
+    /// Transactions that they ended for good.
+    pub fn failed(&self) -> u64 {
+        if self.kind.is_some() && !self.retried { self.count } else { 0 }
+    }
 }
 
 /// One line of the self-audit: a figure the workload's rules bound.
@@ -270,10 +286,13 @@ pub struct AuditLine {
     /// What is bounded.
     pub name: String,
     /// The figure found, in `unit`.
+    #[serde(deserialize_with = "number")]
     pub value: f64,
     /// Lower bound, already widened by the sampling error.
+    #[serde(deserialize_with = "lower")]
     pub low: f64,
     /// Upper bound, already widened by the sampling error.
+    #[serde(deserialize_with = "upper")]
     pub high: f64,
     /// "%" or "" for a plain mean.
     pub unit: String,
@@ -294,6 +313,16 @@ pub struct CheckLine {
     pub holds: bool,
     /// What was found, with an example of a violation.
     pub detail: String,
+    /// Why a violation is nothing that went wrong: who made the data does not keep this condition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exempt: Option<String>,
+}
+
+impl CheckLine {
+    /// Whether it counts against the data: it does not hold, and nothing exempts it.
+    pub fn fails(&self) -> bool {
+        !self.holds && self.exempt.is_none()
+    }
 }
 
 /// How a run ended.
@@ -428,12 +457,15 @@ pub struct RateTrial {
     pub achieved: f64,
     /// Whether the service level held.
     pub holds: bool,
+    /// What of the point did not hold and makes it void, by name: then the limit may not be the database's.
+    #[serde(default)]
+    pub void: Vec<String>,
     /// Each term of the service level with the figure found, such as "p99 12.3 ms, allowed 20 ms".
     pub verdicts: Vec<String>,
 }
 
 /// Everything that happens in a run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// A phase began.
@@ -531,58 +563,30 @@ pub enum Event {
     },
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_schedule_is_kept_while_only_the_last_moment_waits() {
-        let schedule =
-            |due, refused, waiting| Schedule { rate: 1.0, due, refused, waiting, cut_off: 0, longest: 0 };
-        assert!(!schedule(1000, 0, 10).overloaded() && !schedule(20, 0, 1).overloaded());
-        assert!(schedule(1000, 0, 11).overloaded() && schedule(1000, 1, 0).overloaded());
-        assert!(schedule(20, 0, 2).overloaded());
-    }
-
-    #[test]
-    fn the_highest_rate_is_one_that_held() {
-        let trial =
-            |point, rate, holds| RateTrial { point, rate, achieved: rate, holds, verdicts: Vec::new() };
-        let mut found = MaximumRate {
-            held: Some(15.0),
-            failed: Some(17.5),
-            slo: "p99<20ms".into(),
-            trials: vec![
-                trial(0, 10.0, true),
-                trial(1, 20.0, false),
-                trial(2, 15.0, true),
-                trial(3, 17.5, false),
-            ],
-        };
-        assert_eq!(found.highest_held(), Some(2));
-        // 17.5 holds when it is tried again: unstable, not found. 15 is confirmed: its last trial counts.
-        found.trials.extend([trial(4, 17.5, true), trial(5, 15.0, true), trial(6, 15.0, false)]);
-        assert_eq!(found.highest_held(), Some(5));
-        found.held = None;
-        assert_eq!(found.highest_held(), None);
-        found.held = Some(15.0);
-        found.trials.retain(|t| !t.holds);
-        assert_eq!(found.highest_held(), None);
-    }
-
-    #[test]
-    fn the_law_gives_what_its_coefficients_say() {
-        let estimate = |value| Estimate { value, low: None, high: None };
-        let fit = |sigma, kappa| Scalability {
-            lambda: estimate(100.0),
-            sigma: estimate(sigma),
-            kappa: estimate(kappa),
-            peak_users: None,
-            peak_below: false,
-            r_squared: None,
-            points: Vec::new(),
-        };
-        assert_eq!((fit(0.0, 0.0).fitted(8.0), fit(1.0, 0.0).fitted(8.0)), (800.0, 100.0));
-        assert_eq!(fit(0.0, 0.5).fitted(2.0), 100.0);
+impl Event {
+    /// The event's tag, as its JSON has it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Phase { .. } => "phase",
+            Self::Progress { .. } => "progress",
+            Self::Second(_) => "second",
+            Self::Arrivals(_) => "arrivals",
+            Self::Errors(_) => "errors",
+            Self::Note { .. } => "note",
+            Self::Counters { .. } => "counters",
+            Self::Window(_) => "window",
+            Self::Audit { .. } => "audit",
+            Self::Invariant { .. } => "invariant",
+            Self::Check { .. } => "check",
+            Self::Observed(_) => "observed",
+            Self::Scalability(_) => "scalability",
+            Self::MaximumRate(_) => "maximum-rate",
+            Self::Squeeze(_) => "squeeze",
+            Self::Storage { .. } => "storage",
+            Self::Finished { .. } => "finished",
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,12 +10,14 @@ mod collector;
 pub mod event;
 mod histogram;
 pub mod invariant;
+mod json;
 pub mod observation;
 mod random;
 mod recorder;
 mod squeeze;
 mod stop;
 pub mod storage;
+mod times;
 pub mod words;
 
 pub use clock::{Clock, Nanos};
@@ -25,3 +27,4 @@ pub use histogram::{Histogram, HistogramError, LatencySummary, MAX_LATENCY, PERC
 pub use random::{ALGORITHM as RANDOM_ALGORITHM, Random};
 pub use recorder::{Counters, Outcome, Recorder, Sample, recorder};
 pub use stop::Stop;
+pub use times::{Bounded, Times};

@@ -81,11 +81,51 @@ fn numbers<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>
     Ok(values.into_iter().map(|value| value.unwrap_or(f32::NAN)).collect())
 }
 
+/// What a session was doing, in words that hold for every database: its watcher knows the database's own names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitKind {
+    /// On a CPU, or waiting for one.
+    Cpu,
+    /// Reading data files, or waiting for one who does.
+    DataRead,
+    /// Writing data files.
+    DataWrite,
+    /// For the log: its buffers, its locks, its writes.
+    Log,
+    /// For the log to reach its device.
+    LogFlush,
+    /// For a row that another transaction holds.
+    RowLock,
+    /// For another lock that a transaction holds to its end.
+    Lock,
+    /// For a page that another session uses.
+    Page,
+    /// For another short lock within the server.
+    Latch,
+    /// For memory to be granted.
+    Memory,
+    /// For a standby.
+    Replication,
+    /// For its client, outside a transaction's pause.
+    Client,
+    /// For its client's next statement within a transaction.
+    IdleInTransaction,
+    /// For its own parallel workers, which are sessions themselves.
+    Workers,
+    /// All else.
+    #[default]
+    Other,
+}
+
 /// What a session was doing, as far as sessions are told apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WaitGroup {
     /// The kind of process: "client backend", "checkpointer", "walwriter", "autovacuum worker".
     pub backend: String,
+    /// What it was doing.
+    #[serde(default)]
+    pub kind: WaitKind,
     /// The class of what it waited for as the database names it ("Lock", "LWLock", "IO", "Client", …), "CPU" when it
     /// waited for nothing that the database knows of, "Idle in transaction" when it waited for its client's next
     /// statement within a transaction.

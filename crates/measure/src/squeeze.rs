@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::number;
+use crate::json::number;
 use crate::observation::Absent;
 
 /// How the throughput answered to less of one resource.

@@ -73,8 +73,8 @@ static DATABASE: Words = Words {
     time_short: "service",
     time_is: "from when it started on the connection to its end",
     response_is: "from when the transaction was to start",
-    unanswered: "arrivals had no answer (refused or waiting)",
-    those_unanswered: "arrivals without an answer",
+    unanswered: "arrivals had no answer",
+    those_unanswered: "arrivals without an answer (failed, refused, or not begun when the load ended)",
     closed_loop: "closed loop: each user sends its next transaction when the last has ended. When the server stalls, the \
         users wait and send nothing, so that few transactions meet the stall. How long one would have taken that came at \
         its own time is not known (coordinated omission); --rate measures it",
@@ -95,8 +95,8 @@ static STORAGE: Words = Words {
     time_short: "completion",
     time_is: "from the end of handing over to the completion",
     response_is: "from when the I/O was to start by its rate to its completion",
-    unanswered: "I/Os had not begun when the window closed",
-    those_unanswered: "I/Os that had not begun",
+    unanswered: "I/Os had no answer",
+    those_unanswered: "I/Os that failed or had not begun when the window closed",
     closed_loop: "closed loop: a worker sends its next I/O when one under way has ended. While the device stalls, nothing \
         is sent, so that few I/Os meet the stall (coordinated omission); a rate (rate_iops) measures what they would have \
         waited",

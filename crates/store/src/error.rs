@@ -18,17 +18,17 @@ pub enum Error {
         /// What it is instead.
         why: String,
     },
-    /// The file was written by a newer Kelvin. It was not touched.
+    /// The file was written by a Kelvin of another version. It was not touched.
     #[error(
-        "{} is a store of version {found}, this Kelvin knows versions up to {known}: use a newer Kelvin (the file was not changed)",
+        "{} is a store of version {found}, and this Kelvin reads and writes version {known}: use the Kelvin that made it, or another file (this one was not changed)",
         path.display()
     )]
-    Newer {
+    OtherVersion {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: i64,
-        /// The newest version this code knows.
+        /// The version that this code knows.
         known: i64,
     },
     /// The file is truncated or damaged.

@@ -3,7 +3,8 @@
 
 use kelvin_measure::event::{Arrivals, Event, KindCounts, Part, Per, Role, Series};
 use kelvin_measure::invariant::{Invariant, counts_agree};
-use kelvin_measure::{Histogram, LatencySummary, words};
+use kelvin_measure::{Histogram, LatencySummary, Times, words};
+use kelvin_stats::percentile;
 
 use crate::error::Result;
 use crate::stored::{LONGEST_SECONDS, StoredRun, StoredSecond};
@@ -19,8 +20,14 @@ pub struct Figures {
     pub kinds: Vec<KindCounts>,
     /// Sums over the transaction types, with their service times.
     pub all: KindCounts,
-    /// Response times of all transaction types; empty in a closed loop.
-    pub response: Histogram,
+    /// The arrivals of the window that ended, of all transaction types, with their response times; empty in a closed loop.
+    pub response: KindCounts,
+    /// The times of [`Figures::times`] in stretches of the window that are alike in length, at most [`MOST_STRETCHES`] and of
+    /// whole seconds, in their order: what ended in each, and in the last what ended after the window as well.
+    pub stretches: Vec<Histogram>,
+    /// Arrivals of the window that never began: refused, still waiting when the load ended, or cut off by its end. Of what
+    /// type they would have been nobody knows.
+    pub never_begun: u64,
     /// Whether everything began by a schedule. The series of a run of I/O jobs are those of all its phases, so that they do
     /// not tell which of them had a rate: the response times of a phase do, and a phase in which a job without a rate runs
     /// beside one with a rate finds its throughput out.
@@ -37,6 +44,9 @@ pub struct Figures {
     /// workloads have none.
     pub directions: Vec<String>,
 }
+
+/// Stretches of a window, over which the interval of a percentile is judged.
+pub const MOST_STRETCHES: usize = percentile::MOST_BATCHES;
 
 /// One second of one part of the load.
 #[derive(Debug, Clone)]
@@ -90,6 +100,37 @@ impl Figures {
         pace(self.all.good(), self.seconds, per)
     }
 
+    /// The times that whoever asks the system would see, of all transaction types: response times in an open loop, else
+    /// service times. Every percentile that stands for a point is one of these.
+    pub fn times(&self) -> Times<'_> {
+        if self.open_loop { self.response_times() } else { Times::of(&self.all.latency) }
+    }
+
+    /// Response times of all transaction types. The population is the arrivals of the window: those that failed and
+    /// those that never began have no answer.
+    pub fn response_times(&self) -> Times<'_> {
+        self.response_times_of(&self.response)
+    }
+
+    /// The same of one type: `kind` is its series of responses. Of what never began each type has the share that it has of
+    /// what ended.
+    pub fn response_times_of<'a>(&self, kind: &'a KindCounts) -> Times<'a> {
+        let ended = |kind: &KindCounts| (kind.good() + kind.failed) as f64;
+        let all = ended(&self.response);
+        let share = if all > 0.0 { ended(kind) / all } else { 1.0 };
+        let unanswered = kind.failed as f64 + self.never_begun as f64 * share;
+        Times::with_unanswered(&kind.latency, unanswered)
+    }
+
+    /// The interval at 95 % of a percentile of [`Figures::times`] within this run, in nanoseconds: where that of a much longer
+    /// run would lie.
+    pub fn interval(&self, percent: f64) -> Option<percentile::Interval> {
+        let stretch =
+            |times: &Histogram| times.buckets().map(|(nanos, count)| (nanos as f64, count)).collect();
+        let stretches: Vec<Vec<(f64, u64)>> = self.stretches.iter().map(stretch).collect();
+        percentile::interval(&stretches, self.times().unanswered(), percent, 0.95)
+    }
+
     /// The measured rows.
     pub fn measured(&self) -> impl Iterator<Item = &SecondRow> {
         self.series.iter().filter(|r| r.part == Part::Measured)
@@ -119,12 +160,15 @@ impl StoredRun {
         }
         let series = &self.info.kinds;
         let types = series.iter().filter(|s| s.is_transaction()).count();
+        let responds = series.iter().any(|s| matches!(s.role, Role::Response { .. }));
         let mut figures = Figures {
             seconds,
             closed: elapsed.is_some(),
             kinds: vec![KindCounts::default(); series.len()],
             all: KindCounts::default(),
-            response: Histogram::new(),
+            response: KindCounts::default(),
+            stretches: vec![Histogram::new(); (last.unwrap_or(0).max(0) as usize).min(MOST_STRETCHES)],
+            never_begun: 0,
             open_loop: false,
             lag: Histogram::new(),
             headline: 0,
@@ -147,6 +191,16 @@ impl StoredRun {
                     sum.add(kind);
                 }
             }
+            let from = if responds { Role::Lag } else { Role::Transaction };
+            if from.counts_in(second.part) {
+                let times = if responds { &sums.response.latency } else { &sums.all.latency };
+                let place = second.second.max(0) as usize * figures.stretches.len()
+                    / last.unwrap_or(1).max(1) as usize;
+                let place = place.min(figures.stretches.len().saturating_sub(1));
+                if let Some(stretch) = figures.stretches.get_mut(place) {
+                    stretch.add(times);
+                }
+            }
             if Role::Lag.counts_in(second.part) {
                 figures.response.add(&sums.response);
                 figures.lag.add(&sums.lag);
@@ -161,7 +215,7 @@ impl StoredRun {
                 failed: sums.all.failed,
                 retries: sums.all.retries,
                 all: sums.all.latency.summary(),
-                response: sums.response.summary(),
+                response: sums.response.latency.summary(),
                 lag: sums.lag.summary(),
                 arrivals: None,
                 directions: sums
@@ -174,6 +228,11 @@ impl StoredRun {
         figures.fill_end(types);
         self.add_arrivals(point, &mut figures);
         figures.open_loop = self.is_open_loop(point, &figures);
+        figures.never_begun = self.never_begun(point, &figures);
+        if responds != figures.open_loop {
+            // Some of it had a rate and some had not.
+            figures.stretches.clear();
+        }
         Ok(figures)
     }
 
@@ -200,8 +259,18 @@ impl StoredRun {
             .events
             .iter()
             .any(|(_, e)| matches!(e, Event::Window(w) if w.point == point && w.schedule.is_some()));
-        let answered = figures.response.count();
+        let answered = figures.response.latency.count();
         scheduled || answered > 0 && answered >= figures.all.good()
+    }
+
+    /// As the window's end tells it; of a run without its end as far as its seconds do.
+    fn never_begun(&self, point: u32, figures: &Figures) -> u64 {
+        let schedule = self.events.iter().find_map(|(_, event)| match event {
+            Event::Window(window) if window.point == point => window.schedule,
+            _ => None,
+        });
+        let sofar = || figures.arrivals.map_or(0, |a| a.refused.saturating_add(a.waiting.unwrap_or(0)));
+        schedule.map_or_else(sofar, |schedule| schedule.never_begun())
     }
 
     /// Puts the arrivals into their seconds. The last second of a window that cuts it holds all its arrivals.
@@ -285,7 +354,7 @@ impl StoredRun {
 #[derive(Default)]
 struct Sums {
     all: KindCounts,
-    response: Histogram,
+    response: KindCounts,
     lag: Histogram,
     headline: u64,
     /// Service and response times.
@@ -312,10 +381,11 @@ impl Sums {
     }
 
     fn take(&mut self, series: &[Series], kinds: &[KindCounts]) {
-        let mut latency = std::mem::take(&mut self.all.latency);
-        latency.clear();
-        self.all = KindCounts { latency, ..KindCounts::default() };
-        self.response.clear();
+        for sum in [&mut self.all, &mut self.response] {
+            let mut latency = std::mem::take(&mut sum.latency);
+            latency.clear();
+            *sum = KindCounts { latency, ..KindCounts::default() };
+        }
         self.lag.clear();
         self.headline = 0;
         for (series, kind) in series.iter().zip(kinds) {
@@ -324,7 +394,7 @@ impl Sums {
                     self.all.add(kind);
                     self.headline += if series.headline { kind.committed } else { 0 };
                 }
-                Role::Response { .. } => self.response.add(&kind.latency),
+                Role::Response { .. } => self.response.add(kind),
                 Role::Lag => self.lag.add(&kind.latency),
                 Role::Statement { .. } => {}
             }

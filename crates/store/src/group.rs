@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::RunId;
 use crate::error::{Error, Result};
 use crate::redact::redact_json;
+use crate::state::{Judgement, RULES};
 use crate::store::Store;
 
 /// Number of a group in its store: 1, 2, 3…
@@ -91,7 +92,9 @@ pub struct Member {
     pub group: GroupId,
     /// Where it stands.
     pub slot: Slot,
-    /// Why it does not count; none when it does.
+    /// Its state and why it does not count, as far as that is kept: what it was judged to be when it ended, and what its group says against
+    /// it. None when it counts, and of a run that was killed, which [`crate::RunSummary::judgement`] and `kelvin_diagnose::judge`
+    /// know.
     pub void: Option<String>,
 }
 
@@ -120,8 +123,8 @@ impl Store {
         Ok(())
     }
 
-    /// Says why a run of a group does not count, or that it does.
-    pub fn set_void(&self, run: RunId, void: Option<&str>) -> Result<()> {
+    /// Says why a run of a group does not count for a reason that is not in its events.
+    pub fn set_void(&self, run: RunId, void: &str) -> Result<()> {
         self.connection()
             .execute("UPDATE member SET void = ? WHERE run = ?", params![void, run.0])
             .map_err(|e| Error::sqlite(self.path(), e))?;
@@ -208,15 +211,23 @@ impl Store {
 
     fn members_where(&self, condition: &str, params: impl rusqlite::Params) -> Result<Vec<Member>> {
         let to = |e| Error::sqlite(self.path(), e);
-        let sql = format!("SELECT run, run_group, place, block, treatment, void FROM member {condition}");
+        let sql = format!(
+            "SELECT run, run_group, place, block, treatment, void, \
+             (SELECT body FROM judgement WHERE judgement.run = member.run AND rules = {RULES}) \
+             FROM member {condition}"
+        );
         let mut statement = self.connection().prepare(&sql).map_err(to)?;
         let rows = statement
             .query_map(params, |row| {
+                let (void, kept): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
+                // What cannot be read is told where the run itself is read.
+                let kept = kept.and_then(|kept| serde_json::from_str(&kept).ok());
+                let judged = kept.unwrap_or_else(|| Judgement::of(Vec::new()));
                 Ok(Member {
                     run: RunId(row.get(0)?),
                     group: GroupId(row.get(1)?),
                     slot: Slot { place: row.get(2)?, block: row.get(3)?, treatment: row.get(4)? },
-                    void: row.get(5)?,
+                    void: judged.and(void.as_deref()).why_not(),
                 })
             })
             .map_err(to)?;

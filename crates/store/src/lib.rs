@@ -15,6 +15,7 @@
 //! | `baseline` | what a host could do before a load, as JSON |
 //! | `run_group`, `member` | runs that belong together, and where each stands |
 //! | `history` | branch and testbed of a run |
+//! | `judgement` | whether a run that has ended counts, with the reasons, as JSON |
 //!
 //! The views `window`, `error`, `audit`, `series`, `arrivals`, `metric`, `wait_group`, `wait`, `row_wait` and
 //! `occurrence` spread JSON into columns for the `sqlite3` shell.
@@ -22,7 +23,7 @@
 mod alive;
 mod baseline;
 mod blob;
-mod body;
+mod committer;
 mod error;
 mod figures;
 mod group;
@@ -31,6 +32,7 @@ mod redact;
 mod run;
 mod schema;
 mod select;
+mod state;
 mod store;
 mod stored;
 mod values;
@@ -38,13 +40,14 @@ mod writer;
 
 pub use baseline::StoredBaseline;
 pub use error::{Error, Result};
-pub use figures::{Figures, SecondRow};
+pub use figures::{Figures, MOST_STRETCHES, SecondRow};
 pub use group::{GroupId, GroupKind, Member, NewGroup, Slot, StoredGroup};
 pub use points::{ErrorGroup, PhaseSpan, Point};
 pub use redact::redact;
-pub use run::{Liveness, NewRun, PointSummary, RunId, RunSummary, verdict};
+pub use run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
 pub use schema::{APPLICATION_ID, VERSION};
 pub use select::{Selection, history_name};
+pub use state::{Judgement, RunState, broken_condition, broken_invariant, failed_audit};
 pub use store::Store;
 pub use stored::StoredRun;
 pub use writer::RunWriter;

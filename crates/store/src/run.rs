@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use kelvin_measure::event::{Per, Series, Status};
+use kelvin_measure::event::{Per, Series, Status, Window};
 use serde::{Deserialize, Serialize};
+
+use crate::state::Judgement;
 
 /// Number of a run in its store: 1, 2, 3… A number is never given twice, not even after a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -93,22 +95,18 @@ pub struct RunSummary {
     pub squeezed: bool,
     /// Errors counted, retried ones included.
     pub errors: u64,
-    /// Whether every audit line, invariant and consistency condition held; none without an audit.
-    pub valid: Option<bool>,
+    /// Transactions that failed for good, over everything the users did.
+    pub failed: u64,
+    /// Whether it counts, with the reasons; none while nobody has judged it, which is so of runs that an older Kelvin kept.
+    #[serde(flatten)]
+    pub judgement: Option<Judgement>,
 }
 
 impl RunSummary {
     /// The point with the highest headline figure; of the rates of an open loop the highest that was kept up with;
     /// of a search the highest rate that held.
     pub fn best(&self) -> Option<&PointSummary> {
-        let held = self.held.and_then(|held| self.points.iter().find(|p| p.point == held));
-        held.or_else(|| {
-            let by = |a: &&PointSummary, b: &&PointSummary| {
-                let void = b.void.cmp(&a.void);
-                void.then(b.overloaded.cmp(&a.overloaded)).then(a.per_minute.total_cmp(&b.per_minute))
-            };
-            self.points.iter().max_by(by)
-        })
+        best(&self.points, self.held)
     }
 }
 
@@ -134,6 +132,21 @@ pub struct PointSummary {
 }
 
 impl PointSummary {
+    /// Of a window that closed; none of one that never opened.
+    pub(crate) fn of(window: &Window) -> Option<Self> {
+        let seconds = window.elapsed as f64 / 1e9;
+        (window.elapsed > 0).then(|| Self {
+            point: window.point,
+            users: window.users,
+            asked_per_second: window.schedule.map(|schedule| schedule.rate),
+            void: false,
+            overloaded: window.schedule.is_some_and(|schedule| schedule.overloaded()),
+            per_minute: window.client_headline as f64 * 60.0 / seconds,
+            per_second: window.client_headline as f64 / seconds,
+            seconds,
+        })
+    }
+
     /// Headline transactions per elapsed minute or second.
     pub fn rate(&self, per: Per) -> f64 {
         match per {
@@ -143,23 +156,15 @@ impl PointSummary {
     }
 }
 
-/// Whether a run is valid: not when anything did not hold, and only when every point was audited; none when it
-/// was not judged. `audited` says of each point whether it has its self-audit.
-pub fn verdict(audited: impl IntoIterator<Item = bool>, all_hold: bool) -> Option<bool> {
-    if !all_hold {
-        return Some(false);
-    }
-    let mut audited = audited.into_iter().peekable();
-    (audited.peek().is_some() && audited.all(|a| a)).then_some(true)
-}
-
-/// How a run stands, in words.
-pub(crate) fn state_words(status: Status, liveness: Liveness) -> &'static str {
-    match (status, liveness) {
-        (Status::Complete, _) => "complete",
-        (Status::Interrupted, _) => "interrupted by the user; the figures cover the shorter window",
-        (Status::Failed, _) => "ended by an error",
-        (Status::Partial, Liveness::Running) => "partial: still running",
-        (Status::Partial, _) => "partial: killed before its end, up to 3 seconds are missing",
-    }
+/// The point by which a run is known: of a search the highest rate that held; else the highest headline figure of those
+/// whose invariants hold and whose schedule was kept.
+pub(crate) fn best(points: &[PointSummary], held: Option<u32>) -> Option<&PointSummary> {
+    let held = held.and_then(|held| points.iter().find(|p| p.point == held));
+    held.or_else(|| {
+        let by = |a: &&PointSummary, b: &&PointSummary| {
+            let void = b.void.cmp(&a.void);
+            void.then(b.overloaded.cmp(&a.overloaded)).then(a.per_minute.total_cmp(&b.per_minute))
+        };
+        points.iter().max_by(by)
+    })
 }

@@ -1,4 +1,4 @@
-//! The tables, their migrations, and the look at a file before anything is written to it.
+//! The tables, and the look at a file before anything is written to it.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,40 +12,21 @@ use crate::error::{Error, Result};
 /// `PRAGMA application_id` of a store: "KLVN".
 pub const APPLICATION_ID: i64 = 0x4b4c_564e;
 
-/// The steps from an empty file to the current version; step `n` leads from version `n` to `n + 1`. A step
-/// that a release has shipped is never changed.
-const MIGRATIONS: &[&str] = &[
-    include_str!("schema_v1.sql"),
-    include_str!("schema_v2.sql"),
-    include_str!("schema_v3.sql"),
-    include_str!("schema_v4.sql"),
-    include_str!("schema_v5.sql"),
-];
+/// The tables. There has been no release: a store of another version is refused, not brought to this one.
+const SCHEMA: &str = include_str!("schema.sql");
 
-/// What lets an older file be read and left as it is: statement `n` makes version `n + 1` look like version
-/// `n + 2` to one connection.
-const DISGUISES: &[&str] = &[
-    "CREATE TEMP VIEW run AS SELECT *, 'minute' AS headline_per FROM main.run",
-    "CREATE TEMP VIEW reading AS SELECT 0 AS run, 0 AS seq, 0 AS at, 0 AS first, x'' AS body WHERE false; \
-     CREATE TEMP VIEW waits AS SELECT 0 AS run, 0 AS seq, 0 AS at, 0 AS looks, 0 AS lock_looks, '' AS seen, \
-     '' AS rows WHERE false",
-    "CREATE TEMP TABLE baseline (id, taken_ms, host, body)",
-    "CREATE TEMP TABLE run_group (id, kind, name, created_ms, body); \
-     CREATE TEMP TABLE member (run, run_group, place, block, treatment, void); \
-     CREATE TEMP TABLE history (run, branch, testbed)",
-];
-
-/// The version that this code writes.
-pub const VERSION: i64 = MIGRATIONS.len() as i64;
+/// The version that this code reads and writes.
+pub const VERSION: i64 = 7;
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens for reading and writing; makes the store when there is none; migrates an older one.
+/// Opens for reading and writing; makes the store when there is none.
 pub(crate) fn open(path: &Path) -> Result<Connection> {
     let empty = !inspect(path)?;
-    let version = if empty { 0 } else { version_by_sqlite(path)? };
     if empty {
         make_file(path)?;
+    } else {
+        check_by_sqlite(path)?;
     }
     let mut conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
     let to = |e| Error::sqlite(path, e);
@@ -56,8 +37,8 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
         use_log(&conn, path)?;
     }
     conn.pragma_update(None, "synchronous", "NORMAL").map_err(to)?;
-    if version < VERSION {
-        migrate(&mut conn, path, MIGRATIONS)?;
+    if empty {
+        fill(&mut conn, path)?;
     }
     Ok(conn)
 }
@@ -67,12 +48,8 @@ pub(crate) fn open_read_only(path: &Path) -> Result<Connection> {
     if !inspect(path)? {
         return Err(Error::Missing { path: path.to_path_buf() });
     }
-    let version = version_by_sqlite(path)?;
-    let conn = connect_read_only(path)?;
-    for disguise in DISGUISES.iter().skip(usize::try_from(version - 1).unwrap_or(usize::MAX)) {
-        conn.execute_batch(disguise).map_err(|e| Error::sqlite(path, e))?;
-    }
-    Ok(conn)
+    check_by_sqlite(path)?;
+    connect_read_only(path)
 }
 
 /// Looks at the file's header without SQLite. `false` when there is no file or one with nothing in it.
@@ -145,23 +122,22 @@ fn check_identity(path: &Path, application: i64, version: i64) -> Result<()> {
         let why = "it is a database of another program".into();
         return Err(Error::NotAStore { path: path.to_path_buf(), why });
     }
-    if version > VERSION {
-        return Err(Error::Newer { path: path.to_path_buf(), found: version, known: VERSION });
-    }
     if version < 1 {
         return Err(Error::damaged(path, format!("its version is {version}")));
+    }
+    if version != VERSION {
+        return Err(Error::OtherVersion { path: path.to_path_buf(), found: version, known: VERSION });
     }
     Ok(())
 }
 
-/// The version as SQLite sees it: a newer Kelvin's migration may still be in the write-ahead log only.
-fn version_by_sqlite(path: &Path) -> Result<i64> {
+/// What SQLite sees: what another Kelvin wrote may still be in the write-ahead log only.
+fn check_by_sqlite(path: &Path) -> Result<()> {
     let conn = connect_read_only(path)?;
     let read = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let version = read("user_version").map_err(|e| Error::sqlite(path, e))?;
     let application = read("application_id").map_err(|e| Error::sqlite(path, e))?;
-    check_identity(path, application, version)?;
-    Ok(version)
+    check_identity(path, application, version)
 }
 
 fn wal_length(path: &Path) -> u64 {
@@ -216,7 +192,7 @@ fn hex(digit: u8) -> char {
     char::from_digit(u32::from(digit), 16).unwrap_or('0')
 }
 
-/// Makes the directory and the empty file; [`migrate`] fills it.
+/// Makes the directory and the empty file; [`fill`] fills it.
 fn make_file(path: &Path) -> Result<()> {
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(|e| Error::io("make the directory", parent, e))?;
@@ -242,50 +218,20 @@ fn use_log(conn: &Connection, path: &Path) -> Result<()> {
     }
 }
 
-/// Brings the store, also an empty file, to the newest version of `steps`, all in one transaction: of two
-/// that open an empty file at once, one fills it and the other finds it filled.
-fn migrate(conn: &mut Connection, path: &Path, steps: &[&str]) -> Result<()> {
+/// Makes the tables in an empty file, all in one transaction: of two that open it at once, one fills it and the other finds
+/// it filled.
+fn fill(conn: &mut Connection, path: &Path) -> Result<()> {
     let to = |e| Error::sqlite(path, e);
-    let known = steps.len() as i64;
     let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
-    // Read again under the lock: another process may have migrated it meanwhile.
+    // Read again under the lock: another process may have filled it meanwhile.
     let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(to)?;
-    if version > known {
-        return Err(Error::Newer { path: path.to_path_buf(), found: version, known });
+    if version != 0 {
+        let application =
+            transaction.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(to)?;
+        return check_identity(path, application, version);
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(to)?;
-    for step in steps.iter().skip(usize::try_from(version).unwrap_or(0)) {
-        transaction.execute_batch(step).map_err(to)?;
-    }
-    transaction.pragma_update(None, "user_version", known).map_err(to)?;
+    transaction.execute_batch(SCHEMA).map_err(to)?;
+    transaction.pragma_update(None, "user_version", VERSION).map_err(to)?;
     transaction.commit().map_err(to)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_step_is_applied_once_and_in_order() {
-        let steps = ["CREATE TABLE a (x)", "ALTER TABLE a ADD y", "INSERT INTO a VALUES (1, 2)"];
-        for from in 0..=3 {
-            let mut conn = Connection::open_in_memory().unwrap();
-            migrate(&mut conn, Path::new("x"), &steps[..from]).unwrap();
-            migrate(&mut conn, Path::new("x"), &steps).unwrap();
-            migrate(&mut conn, Path::new("x"), &steps).unwrap();
-            let rows: i64 = conn.query_row("SELECT count(*) FROM a WHERE y = 2", [], |r| r.get(0)).unwrap();
-            assert_eq!(rows, 1, "from version {from}");
-        }
-    }
-
-    #[test]
-    fn a_step_that_fails_leaves_the_version_before() {
-        let mut conn = Connection::open_in_memory().unwrap();
-        migrate(&mut conn, Path::new("x"), &["CREATE TABLE a (x)"]).unwrap();
-        let steps = ["CREATE TABLE a (x)", "CREATE TABLE b (x)", "nonsense"];
-        assert!(migrate(&mut conn, Path::new("x"), &steps).is_err());
-        let version: i64 = conn.pragma_query_value(None, "user_version", |r| r.get(0)).unwrap();
-        let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0)).unwrap();
-        assert_eq!((version, tables), (1, 1));
-    }
 }

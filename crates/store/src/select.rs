@@ -11,17 +11,15 @@
 //! | `branch:main~20` | the newest twenty |
 //! | `branch:main@rack-7`, `branch:main@rack-7~20` | those that were made on this testbed |
 //!
-//! A name that stands for several runs leaves out those that do not count: void members of a group, runs that did not
-//! come to their end, and runs that are not valid. A run that is named by itself is taken as it is.
+//! A name that stands for several runs leaves out those that do not count, as far as they have been judged. A run that is
+//! named by itself is taken as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use kelvin_measure::event::Status;
-
 use crate::error::{Error, Result};
 use crate::group::GroupId;
-use crate::run::{RunId, RunSummary, state_words};
+use crate::run::{RunId, RunSummary};
 use crate::store::Store;
 
 /// Runs of a branch that its name alone stands for: six a side are what a comparison wants.
@@ -174,30 +172,24 @@ impl Store {
         for term in &terms {
             let before = selection.runs.len() + selection.told.len();
             match term {
-                Term::One(name) => {
-                    let run = self.find(name)?;
-                    if let Some(void) = self.membership(run)?.and_then(|member| member.void) {
-                        selection.told.push(format!("run {run} is void: {void}"));
-                    }
-                    selection.runs.push(run);
-                }
+                Term::One(name) => selection.runs.push(self.find(name)?),
                 Term::Range(from, to) => {
                     let runs = summaries.range(RunId(*from)..=RunId(*to)).map(|(id, _)| *id);
-                    self.take(runs.collect(), without, &summaries, None, &mut selection)?;
+                    take(runs.collect(), without, &summaries, None, &mut selection);
                 }
                 Term::Label(label) => {
                     let of = |run: &&RunSummary| run.label.as_deref() == Some(label);
                     let runs = summaries.values().filter(of).map(|run| run.id).collect();
-                    self.take(runs, without, &summaries, None, &mut selection)?;
+                    take(runs, without, &summaries, None, &mut selection);
                 }
                 Term::Group(id, treatment) => {
                     let runs = self.of_group(GroupId(*id), treatment.as_deref(), refused)?;
-                    self.take(runs, without, &summaries, None, &mut selection)?;
+                    take(runs, without, &summaries, None, &mut selection);
                 }
                 Term::Branch { name, testbed, newest } => {
                     let runs = self.of_branch(name, testbed.as_deref(), refused)?;
                     let newest = newest.unwrap_or(NEWEST);
-                    let taken = self.take(runs, without, &summaries, Some(newest), &mut selection)?;
+                    let taken = take(runs, without, &summaries, Some(newest), &mut selection);
                     if testbed.is_none() {
                         self.one_testbed(name, &taken).map_err(refused)?;
                     }
@@ -216,55 +208,6 @@ impl Store {
             return Err(refused(if why.is_empty() { "it stands for no run".into() } else { why }));
         }
         Ok(selection)
-    }
-
-    /// Takes those that count, at most the last `newest` of them; returns what was taken.
-    fn take(
-        &self,
-        runs: Vec<RunId>,
-        without: &[RunId],
-        summaries: &BTreeMap<RunId, RunSummary>,
-        newest: Option<usize>,
-        selection: &mut Selection,
-    ) -> Result<Vec<RunId>> {
-        let (mut taken, mut told, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for run in runs.into_iter().rev() {
-            if newest.is_some_and(|newest| taken.len() >= newest) {
-                break;
-            }
-            if without.contains(&run) {
-                others.push(run.to_string());
-            } else if let Some(why) = self.why_not(run, summaries)? {
-                told.push(format!("run {run} is left out: {why}"));
-            } else {
-                taken.push(run);
-            }
-        }
-        taken.reverse();
-        selection.runs.extend(&taken);
-        selection.told.extend(told.into_iter().rev());
-        others.reverse();
-        match others.as_slice() {
-            [] => {}
-            [one] => selection.told.push(format!("run {one} is left out: it stands on the other side")),
-            several => {
-                let several = several.join(", ");
-                selection.told.push(format!("runs {several} are left out: they stand on the other side"));
-            }
-        }
-        Ok(taken)
-    }
-
-    /// Why a run does not count among several.
-    fn why_not(&self, run: RunId, summaries: &BTreeMap<RunId, RunSummary>) -> Result<Option<String>> {
-        if let Some(void) = self.membership(run)?.and_then(|member| member.void) {
-            return Ok(Some(void));
-        }
-        Ok(summaries.get(&run).and_then(|run| match (run.status, run.valid) {
-            (Status::Complete, Some(false)) => Some("it is not valid; `kelvin show` says why".into()),
-            (Status::Complete, _) => None,
-            (status, _) => Some(format!("it is {}", state_words(status, run.liveness))),
-        }))
     }
 
     fn of_group(
@@ -349,6 +292,46 @@ fn absent(history: &[(RunId, String, String)], name: &str, testbed: Option<&str>
     }
     let there: Vec<&str> = branches.into_iter().collect();
     format!("there is no branch {name:?}; there are {}", there.join(", "))
+}
+
+/// Takes those that count, at most the last `newest` of them; returns what was taken.
+fn take(
+    runs: Vec<RunId>,
+    without: &[RunId],
+    summaries: &BTreeMap<RunId, RunSummary>,
+    newest: Option<usize>,
+    selection: &mut Selection,
+) -> Vec<RunId> {
+    let (mut taken, mut told, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for run in runs.into_iter().rev() {
+        if newest.is_some_and(|newest| taken.len() >= newest) {
+            break;
+        }
+        if without.contains(&run) {
+            others.push(run.to_string());
+        } else if let Some(judged) = summaries
+            .get(&run)
+            .and_then(|summary| summary.judgement.as_ref())
+            .filter(|judged| !judged.counts())
+        {
+            told.push(format!("run {run} is left out, {}", judged.words()));
+        } else {
+            taken.push(run);
+        }
+    }
+    taken.reverse();
+    selection.runs.extend(&taken);
+    selection.told.extend(told.into_iter().rev());
+    others.reverse();
+    match others.as_slice() {
+        [] => {}
+        [one] => selection.told.push(format!("run {one} is left out: it stands on the other side")),
+        several => {
+            let several = several.join(", ");
+            selection.told.push(format!("runs {several} are left out: they stand on the other side"));
+        }
+    }
+    taken
 }
 
 #[cfg(test)]

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kelvin_measure::event::{Event, Per, Phase, Status};
+use kelvin_measure::event::{Event, Per, Status};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 
 use crate::alive::{self, Writer};
 use crate::error::{Error, Result};
 use crate::redact::{redact, redact_json};
-use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary, verdict};
+use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
+use crate::schema;
 use crate::select::is_label;
+use crate::state::{Judgement, broken_condition, broken_invariant, failed_audit};
 use crate::stored::{self, StoredRun};
 use crate::writer::RunWriter;
-use crate::{body, schema};
 
 /// What the list of runs is made of. The condition is that of the index `event_of_list`, word by word, which then
 /// serves: the list must not read every counter of every run.
@@ -102,7 +103,7 @@ impl Store {
         )
         .map_err(|e| Error::sqlite(&self.path, e))?;
         let id = RunId(conn.last_insert_rowid());
-        Ok(RunWriter::new(conn, self.path.clone(), id, run.kinds.len()))
+        RunWriter::new(conn, &self.path, id, run.kinds.len())
     }
 
     /// All runs, oldest first.
@@ -133,7 +134,8 @@ impl Store {
                 held: None,
                 squeezed: false,
                 errors: 0,
-                valid: None,
+                failed: 0,
+                judgement: None,
             };
             runs.insert(id, summary);
         }
@@ -152,59 +154,46 @@ impl Store {
         let to = |e| Error::sqlite(&self.path, e);
         let mut statement = self.conn.prepare(LISTED).map_err(to)?;
         let mut rows = statement.query([]).map_err(to)?;
-        // By run: of every point whether it was audited, and whether all that was judged holds.
-        let mut judged: BTreeMap<i64, (BTreeMap<u32, bool>, bool)> = BTreeMap::new();
+        let mut broken: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+        let mut errors: BTreeMap<i64, String> = BTreeMap::new();
         while let Some(row) = rows.next().map_err(to)? {
             let Some(run) = runs.get_mut(&row.get(0).map_err(to)?) else { continue };
-            let (audited, all_hold) = judged.entry(run.id.0).or_insert_with(|| (BTreeMap::new(), true));
+            let broken = broken.entry(run.id.0).or_default();
             match self.event(&row.get::<_, String>(1).map_err(to)?)? {
-                Event::Audit { point, lines } => {
-                    *all_hold &= lines.iter().all(|l| l.valid);
-                    audited.insert(point, true);
-                }
-                Event::Phase { point, phase, .. } => {
-                    if matches!(phase, Phase::Connect | Phase::RampUp | Phase::Measure | Phase::Stop) {
-                        audited.entry(point).or_insert(false);
-                    }
-                }
+                Event::Audit { lines, .. } => broken.extend(lines.iter().filter_map(failed_audit)),
                 Event::Invariant { point, invariant } => {
-                    audited.entry(point).or_insert(false);
-                    *all_hold &= invariant.holds;
+                    broken.extend(broken_invariant(&invariant));
                     for summary in run.points.iter_mut().filter(|summary| summary.point == point) {
                         summary.void |= !invariant.holds;
                     }
                 }
-                Event::Check { line, .. } => *all_hold &= line.holds,
-                Event::Errors(count) => run.errors += count.count,
+                Event::Check { line, .. } => broken.extend(broken_condition(&line)),
+                Event::Errors(count) => {
+                    run.errors += count.count;
+                    run.failed += count.failed();
+                }
                 Event::MaximumRate(found) => run.held = found.highest_held(),
-                Event::Finished { status, .. } => {
+                Event::Finished { status, error } => {
                     run.status = status;
+                    errors.extend(error.map(|error| (run.id.0, error)));
                     run.liveness = Liveness::Ended;
                 }
-                Event::Window(window) => {
-                    audited.entry(window.point).or_insert(false);
-                    if window.elapsed == 0 {
-                        continue;
-                    }
-                    let seconds = window.elapsed as f64 / 1e9;
-                    run.points.push(PointSummary {
-                        point: window.point,
-                        users: window.users,
-                        asked_per_second: window.schedule.map(|schedule| schedule.rate),
-                        void: false,
-                        overloaded: window.schedule.is_some_and(|schedule| schedule.overloaded()),
-                        per_minute: window.client_headline as f64 * 60.0 / seconds,
-                        per_second: window.client_headline as f64 / seconds,
-                        seconds,
-                    });
-                }
+                Event::Window(window) => run.points.extend(PointSummary::of(&window)),
                 _ => {}
             }
         }
-        for (id, (audited, all_hold)) in judged {
-            if let Some(run) = runs.get_mut(&id) {
-                run.valid = verdict(audited.into_values(), all_hold);
-            }
+        let kept = self.kept_judgements()?;
+        let voids = self.voids()?;
+        for (id, run) in runs {
+            // What does not hold is known without looking for findings; that nothing puts a run in doubt is not.
+            let broken = broken.remove(id).filter(|broken| !broken.is_empty());
+            let found = Judgement::of_end(run.status, run.liveness, errors.get(id).map(String::as_str))
+                .or_else(|| kept.get(id).cloned())
+                .or_else(|| broken.map(Judgement::of));
+            run.judgement = match (found, voids.get(id)) {
+                (Some(found), void) => Some(found.and(void.map(String::as_str))),
+                (None, void) => void.map(|void| Judgement::of(vec![void.clone()])),
+            };
         }
         Ok(())
     }
@@ -297,7 +286,7 @@ impl Store {
         }
         let to = |e| Error::sqlite(&self.path, e);
         let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
-        for table in ["event", "second", "total", "reading", "waits", "member", "history"] {
+        for table in ["event", "second", "total", "reading", "waits", "member", "history", "judgement"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE run = ?"), [id.0]).map_err(to)?;
         }
         if transaction.execute("DELETE FROM run WHERE id = ?", [id.0]).map_err(to)? == 0 {
@@ -324,7 +313,7 @@ impl Store {
     }
 
     fn event(&self, text: &str) -> Result<Event> {
-        body::parse(text).map_err(|e| Error::damaged(&self.path, e.to_string()))
+        serde_json::from_str::<Event>(text).map_err(|e| Error::damaged(&self.path, e.to_string()))
     }
 
     fn per(&self, word: &str) -> Result<Per> {

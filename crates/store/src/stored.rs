@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::{Event, KindCounts, Part, Second, Status};
+use kelvin_measure::event::{Event, KindCounts, MaximumRate, Part, Second, Status};
 use kelvin_measure::observation::{Observation, Reading, Waits};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
+use crate::blob;
 use crate::error::{Error, Result};
-use crate::run::{Liveness, NewRun, RunId, state_words};
+use crate::run::{Liveness, NewRun, PointSummary, RunId, best};
 use crate::values::Unpacker;
-use crate::{blob, body};
 
 /// Seconds of a window or a ramp-up above which a stored run is damaged: 115 days. Every second gets a row.
 pub(crate) const LONGEST_SECONDS: u64 = 10_000_000;
@@ -29,6 +29,8 @@ pub struct StoredRun {
     pub liveness: Liveness,
     /// The error that ended it, if one did.
     pub error: Option<String>,
+    /// What its group says against it: a reason for which it does not count that is in none of its events.
+    pub void: Option<String>,
     path: PathBuf,
     /// Everything but the seconds.
     pub(crate) events: Vec<(i64, Event)>,
@@ -123,9 +125,27 @@ impl StoredRun {
         self.has_observations() || self.storage("facts").is_some()
     }
 
-    /// How the run stands, in words.
-    pub fn state(&self) -> &'static str {
-        state_words(self.status, self.liveness)
+    /// Transactions that failed for good, over everything the users did.
+    pub fn failed(&self) -> u64 {
+        let failed = |event: &Event| if let Event::Errors(count) = event { count.failed() } else { 0 };
+        self.events.iter().map(|(_, event)| failed(event)).sum()
+    }
+
+    /// The point by which the run is known: of a search the highest rate that held; else the highest headline figure of
+    /// those whose invariants hold and whose schedule was kept. None while no window has closed.
+    pub fn best_point(&self) -> Option<u32> {
+        let mut points: Vec<PointSummary> = Vec::new();
+        for (_, event) in &self.events {
+            match event {
+                Event::Window(window) => points.extend(PointSummary::of(window)),
+                Event::Invariant { point, invariant } => {
+                    let of = points.iter_mut().filter(|summary| summary.point == *point);
+                    of.for_each(|summary| summary.void |= !invariant.holds);
+                }
+                _ => {}
+            }
+        }
+        best(&points, self.maximum_rate().and_then(MaximumRate::highest_held)).map(|best| best.point)
     }
 
     pub(crate) fn damaged(&self, detail: impl Into<String>) -> Error {
@@ -174,8 +194,13 @@ pub(crate) fn read(
     let mut observed = read_readings(conn, path, id)?;
     observed.append(&mut read_waits(conn, path, id)?);
     observed.sort_by_key(|(seq, _)| *seq);
+    let void = conn
+        .query_row("SELECT void FROM member WHERE run = ?", [id.0], |row| row.get(0))
+        .optional()
+        .map_err(|e| Error::sqlite(path, e))?
+        .flatten();
     let path = path.to_path_buf();
-    Ok(StoredRun { id, info, status, liveness, error, path, events, seconds, totals, observed })
+    Ok(StoredRun { id, info, status, liveness, error, void, path, events, seconds, totals, observed })
 }
 
 fn read_events(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<(i64, Event)>> {
@@ -185,8 +210,8 @@ fn read_events(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<(i64, Ev
     let mut events = Vec::new();
     while let Some(row) = rows.next().map_err(to)? {
         let text: String = row.get(1).map_err(to)?;
-        let event =
-            body::parse(&text).map_err(|e| Error::damaged(path, format!("an event of run {id}: {e}")))?;
+        let event = serde_json::from_str::<Event>(&text)
+            .map_err(|e| Error::damaged(path, format!("an event of run {id}: {e}")))?;
         events.push((row.get(0).map_err(to)?, event));
     }
     Ok(events)

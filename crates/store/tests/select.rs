@@ -33,7 +33,7 @@ impl Place {
 
     fn invalid(&self) -> RunId {
         let mut writer = self.store.begin(&new_run(None)).unwrap();
-        let invariant = Invariant { name: "counts".into(), holds: false, evidence: "1 and 2".into() };
+        let invariant = Invariant::new("counts", false, "1 and 2");
         writer
             .consume(&Event::Phase { point: 0, phase: Phase::Measure, at: 1, users: 1, planned: None })
             .unwrap();
@@ -85,10 +85,14 @@ fn one_run_is_taken_as_it_is_and_several_without_those_that_do_not_count() {
     let label = place.store.select("label:base").unwrap();
     assert_eq!(label.runs, [RunId(1), RunId(3)]);
     assert_eq!(label.told.len(), 1);
-    assert!(label.told[0].starts_with("run 4 is left out: it is interrupted"), "{:?}", label.told);
+    assert!(label.told[0].starts_with("run 4 is left out, partial: it was interrupted"), "{:?}", label.told);
     let range = place.store.select("2..17").unwrap();
     assert_eq!(range.runs, [RunId(2), RunId(3)]);
-    assert!(range.told[1].contains("run 5 is left out: it is not valid"), "{:?}", range.told);
+    assert!(
+        range.told[1].contains("run 5 is left out, void: it does not hold that counts (1 and 2)"),
+        "{:?}",
+        range.told
+    );
     assert_eq!(place.store.select_without("1..3", &[RunId(2)]).unwrap().runs, [RunId(1), RunId(3)]);
     // Nothing that counts is an error that says why.
     assert!(place.refused("4..5").contains("run 4 is left out"), "{}", place.refused("4..5"));
@@ -98,16 +102,20 @@ fn one_run_is_taken_as_it_is_and_several_without_those_that_do_not_count() {
 fn a_group_is_its_members_that_count() {
     let place = Place::new();
     let (id, runs) = place.group(&["B", "A", "A", "B"]);
-    place.store.set_void(runs[3], Some("steal of 12 %")).unwrap();
+    place.store.set_void(runs[3], "steal of 12 %").unwrap();
     assert_eq!(place.runs("group:1"), [1, 2, 3]);
     assert_eq!(place.runs("group:1/A"), [2, 3]);
     let selection = place.store.select("group:1/B").unwrap();
     assert_eq!(
         (selection.runs, selection.told),
-        (vec![runs[0]], vec!["run 4 is left out: steal of 12 %".into()])
+        (vec![runs[0]], vec!["run 4 is left out, void: steal of 12 %".into()])
     );
     let single = place.store.select("4").unwrap();
-    assert_eq!((single.runs, single.told), (vec![runs[3]], vec!["run 4 is void: steal of 12 %".into()]));
+    assert_eq!(
+        (single.runs, single.told),
+        (vec![runs[3]], Vec::new()),
+        "it is taken, and shown with its state"
+    );
     assert!(place.refused("group:1/C").contains("group 1 has no treatment \"C\": A, B"));
     assert!(place.refused("group:7").contains("there is no group 7; there are 1 (ab)"));
     assert_eq!(id, GroupId(1));

@@ -92,6 +92,7 @@ pub fn whole_run(seed: u64, seconds: i64, new_orders: u64) -> Vec<Event> {
                 name: "w_ytd = sum of d_ytd".into(),
                 holds: true,
                 detail: String::new(),
+                exempt: None,
             },
         },
         phase(0, Phase::Connect, 6, 4),
@@ -146,10 +147,7 @@ pub fn whole_run(seed: u64, seconds: i64, new_orders: u64) -> Vec<Event> {
             valid: true,
         }],
     });
-    events.push(Event::Invariant {
-        point: 0,
-        invariant: Invariant { name: "Little's law".into(), holds: true, evidence: "4 and 4".into() },
-    });
+    events.push(Event::Invariant { point: 0, invariant: Invariant::new("Little's law", true, "4 and 4") });
     events.push(Event::Finished { status: Status::Complete, error: None });
     events
 }
@@ -219,7 +217,14 @@ pub fn open_loop(seed: u64) -> Vec<Event> {
         server_transactions: None,
         client_cpu: 1_000_000,
         client_run_delay: Some(20_000),
-        schedule: Some(Schedule { rate: 45.5, due: 230, refused: 15, waiting: 9, cut_off: 0, longest: 11 }),
+        schedule: Some(Schedule {
+            rate: 45.5,
+            due: 230,
+            refused: 15,
+            waiting: 9,
+            longest: 11,
+            ..Schedule::default()
+        }),
     }));
     let estimate = |value| Estimate { value, low: Some(value / 2.0), high: None };
     events.push(Event::Scalability(Scalability {
@@ -240,6 +245,7 @@ pub fn open_loop(seed: u64) -> Vec<Event> {
             rate: 45.5,
             achieved: 40.0,
             holds: true,
+            void: Vec::new(),
             verdicts: vec!["p99 3 ms".into()],
         }],
     }));

@@ -2,7 +2,7 @@
 
 use kelvin_measure::Event;
 use kelvin_measure::observation::{
-    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Reading, WaitGroup, Waits, When,
+    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Reading, WaitGroup, WaitKind, Waits, When,
 };
 
 use super::Noise;
@@ -64,6 +64,7 @@ pub fn groups(first: u32, count: u32) -> Event {
         backend: "client backend".into(),
         class: if i.is_multiple_of(3) { "CPU" } else { "LWLock" }.into(),
         event: format!("Event{i}"),
+        kind: if i.is_multiple_of(3) { WaitKind::Cpu } else { WaitKind::Latch },
         query: i.is_multiple_of(2).then_some(i64::MIN + i64::from(i) * 104_729),
     };
     Event::Observed(Observation::WaitGroups { first, groups: (first..first + count).map(group).collect() })

@@ -1,0 +1,424 @@
+//! The thread that writes a run's rows: a slow disk holds nobody up but itself.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, atomic};
+use std::thread::JoinHandle;
+
+use kelvin_measure::event::{KindCounts, Part, Second};
+use kelvin_measure::observation::Waits;
+use kelvin_measure::{Histogram, Totals};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::error::{Error, Result};
+use crate::redact::redact_json;
+use crate::run::RunId;
+use crate::{alive, blob};
+
+#[derive(Debug)]
+pub(crate) enum Waiting {
+    Event { seq: i64, name: &'static str, body: String },
+    Kind(KindRow),
+    Reading { seq: i64, at: i64, first: u32, body: Vec<u8> },
+    Waits(WaitsRow),
+}
+
+#[derive(Debug)]
+pub(crate) struct WaitsRow {
+    seq: i64,
+    at: i64,
+    looks: u32,
+    lock_looks: u32,
+    seen: String,
+    rows: String,
+}
+
+impl WaitsRow {
+    pub(crate) fn new(seq: i64, waits: &Waits) -> Result<Self> {
+        let mut rows = serde_json::to_value(&waits.rows).map_err(|e| Error::Event(e.to_string()))?;
+        redact_json(&mut rows);
+        Ok(Self {
+            seq,
+            at: nanos(waits.at)?,
+            looks: waits.looks,
+            lock_looks: waits.lock_looks,
+            seen: json(&waits.seen)?,
+            rows: rows.to_string(),
+        })
+    }
+}
+
+/// One type of one second, its histogram already encoded: decoded it would hold 270 kB for as long as the
+/// store cannot be written.
+#[derive(Debug)]
+pub(crate) struct KindRow {
+    seq: i64,
+    point: u32,
+    second: i64,
+    part: i64,
+    kind: i64,
+    committed: u64,
+    rolled_back: u64,
+    failed: u64,
+    retries: u64,
+    sum: u128,
+    clamped: u64,
+    latency: Option<Vec<u8>>,
+}
+
+impl KindRow {
+    pub(crate) fn new(seq: i64, second: &Second, kind: usize, counts: &KindCounts) -> Result<Self> {
+        Ok(Self {
+            seq,
+            point: second.point,
+            second: second.second,
+            part: part_number(second.part),
+            kind: kind as i64,
+            committed: counts.committed,
+            rolled_back: counts.rolled_back,
+            failed: counts.failed,
+            retries: counts.retries,
+            sum: counts.latency.sum(),
+            clamped: counts.latency.clamped(),
+            latency: blob::encode(&counts.latency).map_err(|e| Error::Event(e.to_string()))?,
+        })
+    }
+
+    fn histogram(&self) -> Result<Histogram> {
+        blob::decode(self.latency.as_deref(), self.sum, self.clamped).map_err(|e| Error::Event(e.to_string()))
+    }
+
+    /// This on top of `earlier`, at the earlier one's place.
+    fn added_to(&self, earlier: &Self) -> Result<Self> {
+        let mut latency = earlier.histogram()?;
+        latency.add(&self.histogram()?);
+        Ok(Self {
+            seq: earlier.seq,
+            point: self.point,
+            second: self.second,
+            part: self.part,
+            kind: self.kind,
+            committed: earlier.committed + self.committed,
+            rolled_back: earlier.rolled_back + self.rolled_back,
+            failed: earlier.failed + self.failed,
+            retries: earlier.retries + self.retries,
+            sum: latency.sum(),
+            clamped: latency.clamped(),
+            latency: blob::encode(&latency).map_err(|e| Error::Event(e.to_string()))?,
+        })
+    }
+}
+
+enum Message {
+    Rows(Vec<Waiting>),
+    Totals(u32, Box<Totals>, SyncSender<Result<()>>),
+    /// Everything before it is to be written; the answer says whether it is.
+    Flush(SyncSender<Result<()>>),
+    #[cfg(test)]
+    LimitPages(i64),
+}
+
+/// Hands rows to the thread that commits them. Dropping it writes what is left and closes the run.
+#[derive(Debug)]
+pub(crate) struct Committer {
+    sender: Option<Sender<Message>>,
+    thread: Option<JoinHandle<()>>,
+    waiting: Arc<atomic::AtomicUsize>,
+    failed: Arc<Mutex<Option<Error>>>,
+}
+
+impl Committer {
+    pub(crate) fn start(conn: Connection, path: &Path, id: RunId) -> Result<Self> {
+        let (sender, receiver) = channel();
+        let (waiting, failed) = (Arc::default(), Arc::default());
+        let mut store = Committing {
+            conn,
+            path: path.to_path_buf(),
+            id,
+            rows: Vec::new(),
+            waiting: Arc::clone(&waiting),
+            failed: Arc::clone(&failed),
+        };
+        let thread = std::thread::Builder::new()
+            .name("store".into())
+            .spawn(move || store.run(&receiver))
+            .map_err(|error| Error::io("start the thread that writes", path, error))?;
+        Ok(Self { sender: Some(sender), thread: Some(thread), waiting, failed })
+    }
+
+    /// Rows that are not committed yet.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(atomic::Ordering::Acquire)
+    }
+
+    /// Has rows committed, later.
+    ///
+    /// # Errors
+    /// That earlier rows could not be written. These and those are kept and tried again with the next.
+    pub(crate) fn hand_on(&self, rows: Vec<Waiting>) -> Result<()> {
+        self.waiting.fetch_add(rows.len(), atomic::Ordering::AcqRel);
+        self.send(Message::Rows(rows))?;
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn totals(&self, point: u32, totals: &Totals) -> Result<()> {
+        let (answer, wait) = sync_channel(1);
+        self.send(Message::Totals(point, Box::new(totals.clone()), answer))?;
+        wait.recv().unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Waits until everything is committed.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let (answer, wait) = sync_channel(1);
+        self.send(Message::Flush(answer))?;
+        wait.recv().unwrap_or_else(|_| Err(ended()))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn limit_pages(&self, pages: i64) {
+        self.send(Message::LimitPages(pages)).unwrap();
+    }
+
+    fn send(&self, message: Message) -> Result<()> {
+        self.sender.as_ref().and_then(|sender| sender.send(message).ok()).ok_or_else(ended)
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        self.sender = None;
+        if let Some(thread) = self.thread.take() {
+            // Nobody is left to hear of a failure; the run then shows as killed, which it as good as was.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cold]
+fn ended() -> Error {
+    Error::Event("the thread that writes the store has ended".into())
+}
+
+/// The thread's own.
+struct Committing {
+    conn: Connection,
+    path: PathBuf,
+    id: RunId,
+    rows: Vec<Waiting>,
+    waiting: Arc<atomic::AtomicUsize>,
+    failed: Arc<Mutex<Option<Error>>>,
+}
+
+impl Committing {
+    fn run(&mut self, receiver: &Receiver<Message>) {
+        let mut held = None;
+        while let Some(message) = held.take().or_else(|| receiver.recv().ok()) {
+            match message {
+                Message::Rows(rows) => {
+                    self.rows.extend(rows);
+                    // One attempt for all that came meanwhile: a locked store lets each wait for seconds.
+                    while held.is_none()
+                        && let Ok(next) = receiver.try_recv()
+                    {
+                        match next {
+                            Message::Rows(rows) => self.rows.extend(rows),
+                            other => held = Some(other),
+                        }
+                    }
+                    let outcome = self.commit();
+                    self.tell(outcome.err());
+                }
+                Message::Totals(point, totals, answer) => {
+                    let _ = answer.send(self.write_totals(point, &totals));
+                }
+                Message::Flush(answer) => {
+                    // Rows that could not be written before are written now, or fail again.
+                    self.tell(None);
+                    let _ = answer.send(self.commit());
+                }
+                #[cfg(test)]
+                Message::LimitPages(pages) => {
+                    self.conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+                }
+            }
+        }
+        if self.commit().is_ok() {
+            let _ = self.conn.execute("UPDATE run SET writer = NULL WHERE id = ?", [self.id.0]);
+        }
+    }
+
+    fn tell(&self, failed: Option<Error>) {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+    }
+
+    /// Commits what is waiting; after an error it still waits.
+    fn commit(&mut self) -> Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let to = |e| Error::sqlite(&self.path, e);
+        let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
+        let changed = transaction
+            .prepare_cached("UPDATE run SET committed_ms = ? WHERE id = ?")
+            .and_then(|mut s| s.execute(params![alive::now_ms(), self.id.0]))
+            .map_err(to)?;
+        if changed != 1 {
+            return Err(deleted(self.id));
+        }
+        for waiting in &self.rows {
+            match waiting {
+                Waiting::Event { seq, name, body } => {
+                    transaction
+                        .prepare_cached("INSERT INTO event (run, seq, name, body) VALUES (?, ?, ?, ?)")
+                        .and_then(|mut s| s.execute(params![self.id.0, seq, name, body]))
+                        .map_err(to)?;
+                }
+                Waiting::Kind(row) => write_kind(&transaction, &self.path, self.id, row)?,
+                Waiting::Reading { seq, at, first, body } => {
+                    transaction
+                        .prepare_cached(
+                            "INSERT INTO reading (run, seq, at, first, body) VALUES (?, ?, ?, ?, ?)",
+                        )
+                        .and_then(|mut s| s.execute(params![self.id.0, seq, at, first, body]))
+                        .map_err(to)?;
+                }
+                Waiting::Waits(row) => {
+                    transaction
+                        .prepare_cached(
+                            "INSERT INTO waits (run, seq, at, looks, lock_looks, seen, rows) \
+                             VALUES (?, ?, ?, ?, ?, ?, ?)",
+                        )
+                        .and_then(|mut s| {
+                            s.execute(params![
+                                self.id.0,
+                                row.seq,
+                                row.at,
+                                row.looks,
+                                row.lock_looks,
+                                row.seen,
+                                row.rows
+                            ])
+                        })
+                        .map_err(to)?;
+                }
+            }
+        }
+        transaction.commit().map_err(to)?;
+        self.waiting.fetch_sub(self.rows.len(), atomic::Ordering::AcqRel);
+        self.rows.clear();
+        Ok(())
+    }
+
+    fn write_totals(&mut self, point: u32, totals: &Totals) -> Result<()> {
+        let to = |e| Error::sqlite(&self.path, e);
+        let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
+        for (scope, kinds) in [(0, &totals.measured), (1, &totals.all)] {
+            for (kind, counts) in kinds.iter().enumerate() {
+                transaction
+                    .prepare_cached("INSERT OR REPLACE INTO total VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+                    .and_then(|mut s| {
+                        s.execute(params![
+                            self.id.0,
+                            point,
+                            scope,
+                            kind as i64,
+                            counts.committed as i64,
+                            counts.rolled_back as i64,
+                            counts.failed as i64,
+                            counts.retries as i64,
+                            counts.latency.sum() as i64
+                        ])
+                    })
+                    .map_err(to)?;
+            }
+        }
+        transaction.commit().map_err(to)
+    }
+}
+
+fn deleted(id: RunId) -> Error {
+    Error::Event(format!("run {id} was deleted while it was written"))
+}
+
+/// A moment as the store has it.
+pub(crate) fn nanos(at: kelvin_measure::Nanos) -> Result<i64> {
+    i64::try_from(at).map_err(|_| Error::Event(format!("an observation at {at} ns, in more than 292 years")))
+}
+
+fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::Event(e.to_string()))
+}
+
+/// Part as the store has it.
+fn part_number(part: Part) -> i64 {
+    match part {
+        Part::RampUp => 0,
+        Part::Measured => 1,
+        Part::Tail => 2,
+    }
+}
+
+/// Writes one type of one second, on top of what an earlier event for the same second brought.
+fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindRow) -> Result<()> {
+    let to = |e| Error::sqlite(path, e);
+    let earlier = transaction
+        .prepare_cached(
+            "SELECT seq, committed, rolled_back, failed, retries, latency_sum, clamped, latency FROM second \
+             WHERE run = ? AND point = ? AND second = ? AND part = ? AND kind = ?",
+        )
+        .and_then(|mut s| {
+            s.query_row(params![id.0, row.point, row.second, row.part, row.kind], |found| {
+                let int = |i| found.get::<_, i64>(i);
+                Ok(KindRow {
+                    seq: int(0)?,
+                    point: row.point,
+                    second: row.second,
+                    part: row.part,
+                    kind: row.kind,
+                    committed: int(1)? as u64,
+                    rolled_back: int(2)? as u64,
+                    failed: int(3)? as u64,
+                    retries: int(4)? as u64,
+                    sum: int(5)? as u128,
+                    clamped: int(6)? as u64,
+                    latency: found.get(7)?,
+                })
+            })
+            .optional()
+        })
+        .map_err(to)?;
+    let sum;
+    let row = match earlier {
+        Some(earlier) => {
+            sum = row.added_to(&earlier)?;
+            &sum
+        }
+        None => row,
+    };
+    let latency_sum = i64::try_from(row.sum)
+        .map_err(|_| Error::Event("the latencies of one second add up to more than 292 years".into()))?;
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO second (run, point, second, part, kind, seq, committed, rolled_back, failed, \
+             retries, latency_sum, clamped, latency) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .and_then(|mut s| {
+            s.execute(params![
+                id.0,
+                row.point,
+                row.second,
+                row.part,
+                row.kind,
+                row.seq,
+                row.committed as i64,
+                row.rolled_back as i64,
+                row.failed as i64,
+                row.retries as i64,
+                latency_sum,
+                row.clamped as i64,
+                row.latency
+            ])
+        })
+        .map_err(to)?;
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Whether a run counts. What the words mean is said here and nowhere else; who decides stands in `kelvin_diagnose::judge`,
+//! which sees the findings.
+
+use std::collections::BTreeMap;
+
+use kelvin_measure::event::{AuditLine, CheckLine, Status};
+use kelvin_measure::invariant::Invariant;
+use rusqlite::params;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::run::{Liveness, RunId};
+use crate::store::Store;
+
+/// The rules by which runs are judged. Raised whenever they change: what was kept by other rules is judged again.
+pub(crate) const RULES: i64 = 1;
+
+/// What a run, or one of its points, is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// It was measured to its planned end and its figures are those of what was to be measured.
+    Counted,
+    /// It was measured to its planned end, and something says that its figures must not be used.
+    Void,
+    /// It has not come to its planned end: interrupted, killed, or still running. Its figures are of a part.
+    Partial,
+    /// It was ended by an error.
+    Failed,
+}
+
+impl RunState {
+    /// Its word, the same in every output.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::Void => "void",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A state with what it rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The state.
+    pub state: RunState,
+    /// Why it does not count, as sentences without their full stop; empty when it does.
+    pub reasons: Vec<String>,
+}
+
+impl Judgement {
+    /// Counted without reasons, else void.
+    pub fn of(reasons: Vec<String>) -> Self {
+        let state = if reasons.is_empty() { RunState::Counted } else { RunState::Void };
+        Self { state, reasons }
+    }
+
+    /// Of a run that did not come to its planned end; none of one that did.
+    pub fn of_end(status: Status, liveness: Liveness, error: Option<&str>) -> Option<Self> {
+        let (state, reason) = match (status, liveness) {
+            (Status::Complete, _) => return None,
+            (Status::Interrupted, _) => {
+                (RunState::Partial, "it was interrupted; its figures cover the shorter window".to_owned())
+            }
+            (Status::Failed, _) => {
+                let error = error.map_or(String::new(), |error| format!(": {error}"));
+                (RunState::Failed, format!("it was ended by an error{error}"))
+            }
+            (Status::Partial, Liveness::Running) => (RunState::Partial, "it is still running".to_owned()),
+            (Status::Partial, _) => {
+                (RunState::Partial, "it was killed before its end; its last seconds are missing".to_owned())
+            }
+        };
+        Some(Self { state, reasons: vec![reason] })
+    }
+
+    /// The same with what its group says against it: a study leaves out runs for reasons that are in no run's events.
+    #[must_use]
+    pub fn and(mut self, void: Option<&str>) -> Self {
+        // A study may leave a run out for what is the run's own reason.
+        if let Some(void) =
+            void.filter(|void| !self.reasons.iter().any(|known| void.contains(known.as_str())))
+        {
+            self.reasons.push(void.to_owned());
+            if self.state == RunState::Counted {
+                self.state = RunState::Void;
+            }
+        }
+        self
+    }
+
+    /// Whether the run counts.
+    pub fn counts(&self) -> bool {
+        self.state == RunState::Counted
+    }
+
+    /// Its [`words`](Self::words) when it does not count.
+    pub fn why_not(&self) -> Option<String> {
+        (!self.counts()).then(|| self.words())
+    }
+
+    /// "counted", "void: it does not hold that …; …".
+    pub fn words(&self) -> String {
+        let word = self.state.word();
+        if self.reasons.is_empty() { word.to_owned() } else { format!("{word}: {}", self.reasons.join("; ")) }
+    }
+}
+
+/// Why an invariant voids its point; none when it holds or could not be judged.
+pub fn broken_invariant(invariant: &Invariant) -> Option<String> {
+    (!invariant.holds).then(|| format!("it does not hold that {} ({})", invariant.name, invariant.evidence))
+}
+
+/// Why a line of the self-audit voids its point; none when it holds.
+pub fn failed_audit(line: &AuditLine) -> Option<String> {
+    let value = (line.value * 1e4).round() / 1e4;
+    (!line.valid).then(|| format!("the self-audit fails: {} is {value}{}", line.name, line.unit))
+}
+
+/// Why a consistency condition voids its run; none when it holds.
+pub fn broken_condition(line: &CheckLine) -> Option<String> {
+    line.fails().then(|| format!("condition {} does not hold, {}: {}", line.number, line.name, line.detail))
+}
+
+impl Store {
+    /// Keeps what a run that has ended was judged to be, for the lists, which do not read every run from end to end.
+    pub fn keep_judgement(&self, run: RunId, judgement: &Judgement) -> Result<()> {
+        let body = serde_json::to_string(judgement).map_err(|e| Error::Event(e.to_string()))?;
+        self.connection()
+            .execute(
+                "INSERT OR REPLACE INTO judgement (run, rules, body) VALUES (?, ?, ?)",
+                params![run.0, RULES, body],
+            )
+            .map_err(|e| Error::sqlite(self.path(), e))?;
+        Ok(())
+    }
+
+    /// What the runs were judged to be when they ended, by their numbers. Those that an older Kelvin kept, or that were
+    /// killed, are not there.
+    pub(crate) fn kept_judgements(&self) -> Result<BTreeMap<i64, Judgement>> {
+        let to = |e| Error::sqlite(self.path(), e);
+        let mut statement =
+            self.connection().prepare("SELECT run, body FROM judgement WHERE rules = ?").map_err(to)?;
+        let mut rows = statement.query([RULES]).map_err(to)?;
+        let mut found = BTreeMap::new();
+        while let Some(row) = rows.next().map_err(to)? {
+            let (run, body): (i64, String) = (row.get(0).map_err(to)?, row.get(1).map_err(to)?);
+            let judgement = serde_json::from_str(&body)
+                .map_err(|e| Error::damaged(self.path(), format!("the judgement of run {run}: {e}")))?;
+            found.insert(run, judgement);
+        }
+        Ok(found)
+    }
+
+    /// What groups say against their runs, by the runs' numbers.
+    pub(crate) fn voids(&self) -> Result<BTreeMap<i64, String>> {
+        let to = |e| Error::sqlite(self.path(), e);
+        let mut statement =
+            self.connection().prepare("SELECT run, void FROM member WHERE void IS NOT NULL").map_err(to)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(to)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_has_its_state_and_only_a_complete_run_can_count() {
+        let of = |status, liveness| Judgement::of_end(status, liveness, Some("disk full")).map(|j| j.words());
+        assert_eq!(of(Status::Complete, Liveness::Ended), None);
+        for (status, liveness, words) in [
+            (Status::Interrupted, Liveness::Ended, "partial: it was interrupted"),
+            (Status::Partial, Liveness::Running, "partial: it is still running"),
+            (Status::Partial, Liveness::Killed, "partial: it was killed"),
+            (Status::Failed, Liveness::Ended, "failed: it was ended by an error: disk full"),
+        ] {
+            assert!(of(status, liveness).unwrap().starts_with(words), "{words}");
+        }
+        assert_eq!(Judgement::of(Vec::new()).words(), "counted");
+        assert_eq!(Judgement::of(vec!["a".into(), "b".into()]).words(), "void: a; b");
+    }
+}

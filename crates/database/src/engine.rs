@@ -2,16 +2,31 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, Session};
+use crate::postgres::faults::ServerFault;
+use crate::{Error, Home, Result, Session};
 
-/// The engines this build knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// Which engine a database is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EngineKind {
     /// SQLite, embedded.
     Sqlite,
     /// PostgreSQL and what speaks its protocol.
     Postgres,
+    /// One that this crate does not know, by its name: of a program that brings its own.
+    Other(&'static str),
+}
+
+impl EngineKind {
+    const KNOWN: [Self; 2] = [Self::Sqlite, Self::Postgres];
+
+    /// Its name in results and specifications.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+            Self::Other(name) => name,
+        }
+    }
 }
 
 impl std::fmt::Display for EngineKind {
@@ -19,12 +34,28 @@ impl std::fmt::Display for EngineKind {
         f.write_str(match self {
             Self::Sqlite => "SQLite",
             Self::Postgres => "PostgreSQL",
+            Self::Other(name) => name,
         })
     }
 }
 
+impl Serialize for EngineKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+impl<'de> Deserialize<'de> for EngineKind {
+    /// Only of the engines that this crate knows.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let known = Self::KNOWN.into_iter().find(|kind| kind.word() == word);
+        known.ok_or_else(|| serde::de::Error::custom(format!("there is no engine {word:?}")))
+    }
+}
+
 /// What an engine can do, for workloads that choose by it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Capabilities {
     /// [`Session::flush`] sends a whole batch in one round trip.
     pub one_round_trip_batch: bool,
@@ -36,6 +67,11 @@ pub struct Capabilities {
     pub concurrent_writers: bool,
     /// The address space of the database is this process: its CPU time cannot be told from the client's.
     pub embedded: bool,
+    /// While a session waits for the server, other fibers of its thread run: many users can share a thread. Elsewhere each
+    /// has its own.
+    pub waits_in_fibers: bool,
+    /// Tables are made and dropped within transactions: a statement of that kind commits nothing.
+    pub transactional_ddl: bool,
     /// What a session sets or locks is its own until it ends. A pooler in transaction mode hands it to others.
     pub session_state: bool,
 }
@@ -61,6 +97,9 @@ pub struct Fingerprint {
     pub version: String,
     /// Every setting that is not at its default, and those that decide durability even when they are.
     pub settings: Vec<Setting>,
+    /// Faults that are known of this version and touch what workloads do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<ServerFault>,
 }
 
 /// One setting of the database.
@@ -87,6 +126,11 @@ pub struct ServerCounters {
 pub trait Engine: Send + Sync {
     /// Which engine this is.
     fn kind(&self) -> EngineKind;
+
+    /// Its upkeep around runs; none where only statements can be run in it.
+    fn home(&self) -> Option<&dyn Home> {
+        None
+    }
 
     /// Where it is, as the user may read it: never with a password.
     fn describe(&self) -> String;

@@ -6,7 +6,9 @@
 
 mod engine;
 mod error;
+mod home;
 pub mod managed;
+mod placeholder;
 pub mod postgres;
 mod rows;
 mod session;
@@ -17,6 +19,7 @@ mod value;
 
 pub use engine::{Capabilities, Engine, EngineKind, Fingerprint, ServerCounters, Setting};
 pub use error::{Code, Error, ErrorClass, Result};
+pub use home::Home;
 pub use rows::{Cell, Rows};
-pub use session::{BulkLoad, BulkTable, Cancel, ColumnType, Session, Statement};
+pub use session::{BulkLoad, BulkTable, Cancel, ColumnType, Control, Session, Statement};
 pub use value::{Decimal, Timestamp, Value};

@@ -38,6 +38,8 @@ pub struct Rows {
     cells: Vec<Cell>,
     text: Vec<u8>,
     affected: u64,
+    /// Rows of a result without columns, which leave no cells.
+    empty: usize,
     /// Ends of the columns' names in `names`, where the result was asked for with names.
     name_ends: Vec<u32>,
     names: Vec<u8>,
@@ -60,7 +62,13 @@ impl Rows {
         self.name_ends.clear();
         self.names.clear();
         self.affected = 0;
+        self.empty = 0;
         self.integers_are_unscaled = integers_are_unscaled;
+    }
+
+    /// Appends a row of a result without columns (`SELECT` alone has one).
+    pub fn push_empty(&mut self) {
+        self.empty += 1;
     }
 
     /// Appends a field; `columns` of them make a row.
@@ -116,7 +124,7 @@ impl Rows {
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.cells.len().checked_div(self.columns).unwrap_or(0)
+        self.cells.len().checked_div(self.columns).unwrap_or(self.empty)
     }
 
     /// Whether there is no row.
@@ -189,6 +197,11 @@ impl Rows {
         }
     }
 
+    /// A column of texts.
+    pub fn texts(&self, column: usize) -> Result<Vec<String>> {
+        (0..self.len()).map(|row| self.text(row, column).map(str::to_owned)).collect()
+    }
+
     /// The field as text.
     pub fn text(&self, row: usize, column: usize) -> Result<&str> {
         match self.cell(row, column)? {
@@ -212,7 +225,13 @@ fn too_much_text() -> Error {
         .with_help("read fewer rows at a time")
 }
 
+/// A NULL is the data's: the server has kept its protocol.
+#[cold]
 fn mismatch(wanted: &str, found: Cell, row: usize, column: usize) -> Error {
+    if found == Cell::Null {
+        let message = format!("row {row}, column {column} is NULL, where {wanted} must be");
+        return Error::new(ErrorClass::Statement, message);
+    }
     Error::protocol(format!("row {row}, column {column}: expected {wanted}, found {found:?}"))
 }
 
@@ -227,5 +246,29 @@ mod tests {
         assert_eq!(text_range(limit, 1), None);
         assert_eq!(text_range(limit + 1, 0), None);
         assert_eq!(text_range(usize::MAX, 1), None);
+    }
+
+    #[test]
+    fn trial_b3_a_null_where_a_value_must_be_is_the_datas_fault_and_not_the_protocols() {
+        let mut rows = Rows::new();
+        rows.reset(2, false);
+        rows.push(Cell::Null);
+        rows.push(Cell::Float(1.5));
+        let null = rows.decimal(0, 0, 2).unwrap_err();
+        assert_eq!(null.class(), ErrorClass::Statement);
+        assert_eq!(null.message(), "row 0, column 0 is NULL, where a decimal must be");
+        assert_eq!(rows.int(0, 0).unwrap_err().class(), ErrorClass::Statement);
+        assert_eq!(rows.int(0, 1).unwrap_err().class(), ErrorClass::Protocol);
+    }
+
+    #[test]
+    fn trial_b9_rows_without_columns_are_counted() {
+        let mut rows = Rows::new();
+        rows.reset(0, false);
+        assert!(rows.is_empty());
+        rows.push_empty();
+        assert_eq!(rows.len(), 1);
+        rows.reset(0, false);
+        assert!(rows.is_empty());
     }
 }

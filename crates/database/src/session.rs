@@ -8,15 +8,17 @@ use crate::{EngineKind, Error, Result, Rows, Value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement(pub u32);
 
-impl Statement {
-    /// Begins a transaction; prepared in every session. SQLite begins it as a writer (`BEGIN IMMEDIATE`).
-    pub const BEGIN: Self = Self(0);
-    /// Commits the transaction.
-    pub const COMMIT: Self = Self(1);
-    /// Rolls the transaction back.
-    pub const ROLLBACK: Self = Self(2);
+/// Where a transaction begins or ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Begins a transaction that may write. SQLite begins it as a writer (`BEGIN IMMEDIATE`).
+    Begin,
     /// Begins a transaction that only reads; on SQLite a deferred one that blocks no writer.
-    pub const BEGIN_READ_ONLY: Self = Self(3);
+    BeginReadOnly,
+    /// Commits the transaction. One that failed earlier is not committed in silence: that is an error.
+    Commit,
+    /// Rolls the transaction back, and empties the queue. Without a transaction it does nothing.
+    Rollback,
 }
 
 /// One connection. Blocking, owned by one thread.
@@ -27,7 +29,14 @@ pub trait Session: Send {
     /// Which engine this is.
     fn engine(&self) -> EngineKind;
 
-    /// Prepares a statement with parameters written `$1`, `$2`, … (PostgreSQL) or `?1`, `?2`, … (SQLite).
+    /// Begins, commits or rolls back, in one round trip.
+    fn control(&mut self, control: Control) -> Result<()>;
+
+    /// Adds the beginning or the end of a transaction to the batch that the next [`Session::flush`] sends.
+    fn queue_control(&mut self, control: Control) -> Result<()>;
+
+    /// Prepares a statement with parameters written `$1`, `$2`, …, in any order, as often as is wanted or, but on
+    /// PostgreSQL, not at all; the engine translates them to its own.
     fn prepare(&mut self, sql: &str) -> Result<Statement>;
 
     /// Runs a prepared statement in one round trip and replaces `rows` with its result.
@@ -51,10 +60,7 @@ pub trait Session: Send {
 
     /// Prepares a statement that somebody else wrote, whatever the types of its parameters and results. With
     /// `parse_each_time` every execution parses the text again. `columns` gets the names of the result's columns.
-    ///
-    /// PostgreSQL finds the parameters' types itself: they are given as [`Value::Text`], [`Value::Int`] or
-    /// NULL, and results come as text. SQLite compares values by the type they come with: each is given with
-    /// its own, and results come typed.
+    /// What parameters and results are like depends on [`Session::infers_types`].
     fn prepare_text(
         &mut self,
         _sql: &str,
@@ -62,6 +68,13 @@ pub trait Session: Send {
         _columns: &mut Vec<String>,
     ) -> Result<Statement> {
         Err(text_is_unknown(self.engine()))
+    }
+
+    /// Whether the server infers the types of the parameters of [`Session::prepare_text`] from the statement
+    /// (PostgreSQL): they are given as [`Value::Text`], [`Value::Int`] or NULL, and results come as text. Elsewhere values
+    /// are compared by the type they come with: each is given with its own, and results come typed.
+    fn infers_types(&self) -> bool {
+        false
     }
 
     /// From now on the rows of this statement's results are skipped unread: `rows` and the results of

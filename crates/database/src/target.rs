@@ -65,6 +65,11 @@ impl Target {
         }
     }
 
+    /// Whether it is a server whose settings can be changed and put back.
+    pub fn has_server_settings(&self) -> bool {
+        self.engine() == EngineKind::Postgres
+    }
+
     /// The engine that drives it.
     pub fn engine(&self) -> EngineKind {
         match self {

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use kelvin_database::postgres::{Config, Host, PostgresEngine, SslMode};
-use kelvin_database::{Engine, Error, ErrorClass, Rows, Statement};
+use kelvin_database::{Control, Engine, Error, ErrorClass, Rows};
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag];
@@ -60,8 +60,11 @@ fn judge(answer: &[Vec<u8>], commit: bool) -> (Result<usize, Error>, bool) {
         session.set_timeout(Some(Duration::from_millis(300))).unwrap();
         let statement = session.prepare("SELECT 1").unwrap();
         let mut rows = Rows::new();
-        let statement = if commit { Statement::COMMIT } else { statement };
-        let outcome = session.execute(statement, &[], &mut rows).map(|()| rows.len());
+        let outcome = if commit {
+            session.control(Control::Commit).map(|()| 0)
+        } else {
+            session.execute(statement, &[], &mut rows).map(|()| rows.len())
+        };
         (outcome, session.is_broken())
     })
 }

@@ -75,7 +75,7 @@ fn read_again(session: &mut dyn Session) -> Result<Vec<String>> {
     }
     reload(session)?;
     let rows = session.query("SELECT name FROM pg_settings WHERE pending_restart ORDER BY name")?;
-    (0..rows.len()).map(|row| rows.text(row, 0).map(str::to_owned)).collect()
+    rows.texts(0)
 }
 
 /// A restart would end their work.

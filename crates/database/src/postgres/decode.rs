@@ -13,6 +13,9 @@ pub(crate) const EPOCH: i64 = 946_684_800_000_000;
 pub(crate) fn row(body: &[u8], kinds: &[Kind], rows: &mut Rows) -> Result<()> {
     let mut fields = Fields(body);
     width(&mut fields, kinds.len())?;
+    if kinds.is_empty() {
+        rows.push_empty();
+    }
     for &kind in kinds {
         match fields.cell()? {
             None => rows.push(Cell::Null),
@@ -26,6 +29,9 @@ pub(crate) fn row(body: &[u8], kinds: &[Kind], rows: &mut Rows) -> Result<()> {
 pub(crate) fn text_row(body: &[u8], columns: &[Column], rows: &mut Rows) -> Result<()> {
     let mut fields = Fields(body);
     width(&mut fields, columns.len())?;
+    if columns.is_empty() {
+        rows.push_empty();
+    }
     for column in columns {
         match fields.cell()? {
             None => rows.push(Cell::Null),

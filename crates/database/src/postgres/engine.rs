@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::{Config, startup};
-use crate::{Capabilities, Engine, EngineKind, Error, Fingerprint, Result, ServerCounters, Session, Setting};
+use super::{Config, faults, startup};
+use crate::{
+    Capabilities, Engine, EngineKind, Error, Fingerprint, Home, Result, ServerCounters, Session, Setting,
+};
 
 /// Settings that decide speed or durability; stored with a run even at their defaults, and though they were
 /// chosen by initdb or when the server was built.
@@ -29,9 +31,18 @@ impl PostgresEngine {
     }
 }
 
+/// The server's version as a number: 180001 is 18.1.
+fn version_number(session: &mut dyn Session) -> Result<i64> {
+    session.query("SELECT current_setting('server_version_num')::int")?.int(0, 0)
+}
+
 impl Engine for PostgresEngine {
     fn kind(&self) -> EngineKind {
         EngineKind::Postgres
+    }
+
+    fn home(&self) -> Option<&dyn Home> {
+        Some(self)
     }
 
     fn describe(&self) -> String {
@@ -45,6 +56,8 @@ impl Engine for PostgresEngine {
             arrays: true,
             concurrent_writers: true,
             embedded: false,
+            waits_in_fibers: true,
+            transactional_ddl: true,
             session_state: self.config.prepared_statements,
         }
     }
@@ -71,13 +84,14 @@ impl Engine for PostgresEngine {
                 })
             })
             .collect::<Result<_>>()?;
-        Ok(Fingerprint { version, settings })
+        let faults = faults::known(version_number(session)?);
+        Ok(Fingerprint { version, settings, faults })
     }
 
     fn counters(&self, session: &mut dyn Session) -> Result<Option<ServerCounters>> {
         // Servers from 15 can be told to publish what this session did; others do so within a second. The
         // snapshot is kept for the length of a transaction unless it is dropped.
-        let version = session.query("SELECT current_setting('server_version_num')::int")?.int(0, 0)?;
+        let version = version_number(session)?;
         if version >= 150_000 {
             session.run("SELECT pg_stat_force_next_flush()")?;
         }

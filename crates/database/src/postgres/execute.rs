@@ -3,7 +3,7 @@
 use super::backend::{self, LONGEST};
 use super::session::{PostgresSession, SYNC};
 use super::{decode, encode, text_statement};
-use crate::{Error, ErrorClass, Result, Rows, Statement, Value};
+use crate::{Control, Error, ErrorClass, Result, Rows, Statement, Value};
 
 /// The end of Bind (one format code for all results: binary) and Execute of the unnamed portal without a limit.
 const RESULTS_AND_EXECUTE: [u8; 14] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
@@ -12,6 +12,21 @@ const TEXT_RESULTS_AND_EXECUTE: [u8; 14] = [0, 1, 0, 0, b'E', 0, 0, 0, 9, 0, 0, 
 /// How many bytes of these belong to Bind.
 const RESULTS: usize = 4;
 
+/// What every session prepares first, in this order, to begin and to end transactions.
+pub(crate) const CONTROLS: [&str; 4] = ["BEGIN", "BEGIN READ ONLY", "COMMIT", "ROLLBACK"];
+const COMMIT: Statement = Statement(2);
+const ROLLBACK: Statement = Statement(3);
+
+/// The statement of [`CONTROLS`].
+pub(crate) fn statement_of(control: Control) -> Statement {
+    match control {
+        Control::Begin => Statement(0),
+        Control::BeginReadOnly => Statement(1),
+        Control::Commit => COMMIT,
+        Control::Rollback => ROLLBACK,
+    }
+}
+
 impl PostgresSession {
     pub(crate) fn execute_prepared(
         &mut self,
@@ -19,7 +34,7 @@ impl PostgresSession {
         params: &[Value<'_>],
         rows: &mut Rows,
     ) -> Result<()> {
-        if statement == Statement::ROLLBACK {
+        if statement == ROLLBACK {
             // A caller that gave up between queue and flush is cleaning up: nothing of the batch was sent.
             self.queued.clear();
         }
@@ -87,7 +102,7 @@ impl PostgresSession {
                 b'C' => {
                     let body = self.inbox.body(body);
                     rows.set_affected(backend::affected(body));
-                    if statement == Statement::COMMIT && body != b"COMMIT\0" {
+                    if statement == COMMIT && body != b"COMMIT\0" {
                         return Err(self.not_committed(body == b"ROLLBACK\0"));
                     }
                     if body.starts_with(b"SELECT ")

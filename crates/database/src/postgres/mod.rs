@@ -14,6 +14,8 @@ mod encode;
 mod engine;
 mod error;
 mod execute;
+pub mod faults;
+mod home;
 mod inbox;
 mod numeric;
 mod oid;

@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use super::cancel::{Key, PostgresCancel};
 use super::copy_in::CopyIn;
+use super::execute::statement_of;
 use super::inbox::Inbox;
 use super::prepare::Prepared;
 use super::stream::Stream;
 use super::{Config, backend, error};
-use crate::{BulkLoad, BulkTable, Cancel, EngineKind, Error, Result, Rows, Session, Statement, Value};
+use crate::{
+    BulkLoad, BulkTable, Cancel, Control, EngineKind, Error, Result, Rows, Session, Statement, Value,
+};
 
 pub(crate) const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 
@@ -174,6 +177,14 @@ impl Session for PostgresSession {
         EngineKind::Postgres
     }
 
+    fn control(&mut self, control: Control) -> Result<()> {
+        self.execute_prepared(statement_of(control), &[], &mut Rows::new())
+    }
+
+    fn queue_control(&mut self, control: Control) -> Result<()> {
+        self.queue_prepared(statement_of(control), &[])
+    }
+
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
         self.check_usable()?;
         self.prepare_all(&[sql])?;
@@ -210,6 +221,10 @@ impl Session for PostgresSession {
         columns: &mut Vec<String>,
     ) -> Result<Statement> {
         self.prepare_text_statement(sql, parse_each_time, columns)
+    }
+
+    fn infers_types(&self) -> bool {
+        true
     }
 
     fn ignore_rows(&mut self, statement: Statement) {

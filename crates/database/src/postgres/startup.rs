@@ -16,11 +16,12 @@ use rustix::net::{
 use super::authentication::{self, not_postgres};
 use super::backend;
 use super::cancel::Key;
+use super::execute::CONTROLS;
 use super::inbox::Inbox;
 use super::session::PostgresSession;
 use super::stream::{Socket, Stream};
 use super::{Config, Host, SslMode, error, tls};
-use crate::{Error, ErrorClass, Result, Session, Statement};
+use crate::{Error, ErrorClass, Result, Session};
 
 /// A session that is ready for statements.
 pub(crate) fn connect(config: &Config) -> Result<PostgresSession> {
@@ -212,8 +213,7 @@ fn start(mut stream: Stream, mut inbox: Inbox, config: &Config) -> Result<Postgr
     inbox.trust();
     let key = await_ready(&mut stream, &mut inbox)?;
     let mut session = PostgresSession::new(stream, inbox, key, config);
-    session.prepare_all(&["BEGIN", "COMMIT", "ROLLBACK", "BEGIN READ ONLY"])?;
-    debug_assert_eq!(Statement::BEGIN_READ_ONLY.0, 3);
+    session.prepare_all(&CONTROLS)?;
     session.stream.connected()?;
     session.set_timeout(None)?;
     Ok(session)

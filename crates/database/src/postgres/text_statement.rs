@@ -181,6 +181,9 @@ fn data(body: &[u8], rows: &mut Rows) -> Result<()> {
             rows.columns()
         )));
     }
+    if found == 0 {
+        rows.push_empty();
+    }
     for _ in 0..found {
         match fields.cell()? {
             None => rows.push(crate::Cell::Null),

@@ -73,8 +73,7 @@ impl Facts {
              AND relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^(pg_|information_schema$)') \
              ORDER BY 1",
         )?;
-        facts.tables =
-            (0..rows.len()).map(|row| rows.text(row, 0).map(str::to_owned)).collect::<Result<_>>()?;
+        facts.tables = rows.texts(0)?;
         Ok(facts)
     }
 }

@@ -11,7 +11,7 @@ use super::error::translate;
 use super::session::SqliteSession;
 use super::turns::Turns;
 use crate::{
-    Capabilities, Engine, EngineKind, Error, ErrorClass, Fingerprint, Result, ServerCounters, Session,
+    Capabilities, Engine, EngineKind, Error, ErrorClass, Fingerprint, Home, Result, ServerCounters, Session,
     Setting,
 };
 
@@ -181,6 +181,10 @@ impl Engine for SqliteEngine {
         EngineKind::Sqlite
     }
 
+    fn home(&self) -> Option<&dyn Home> {
+        Some(self)
+    }
+
     fn describe(&self) -> String {
         format!("sqlite:{}", self.path.display())
     }
@@ -192,6 +196,8 @@ impl Engine for SqliteEngine {
             arrays: false,
             concurrent_writers: false,
             embedded: true,
+            waits_in_fibers: false,
+            transactional_ddl: true,
             session_state: true,
         }
     }
@@ -217,7 +223,8 @@ impl Engine for SqliteEngine {
                 source: if ours { "kelvin" } else { "default" }.to_owned(),
             });
         }
-        Ok(Fingerprint { version: format!("SQLite {} (embedded)", version.text(0, 0)?), settings })
+        let version = format!("SQLite {} (embedded)", version.text(0, 0)?);
+        Ok(Fingerprint { version, settings, faults: Vec::new() })
     }
 
     fn counters(&self, _session: &mut dyn Session) -> Result<Option<ServerCounters>> {

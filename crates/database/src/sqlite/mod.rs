@@ -8,6 +8,7 @@ mod bulk;
 mod busy;
 mod engine;
 mod error;
+mod home;
 mod parameters;
 mod session;
 mod turns;

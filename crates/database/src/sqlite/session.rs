@@ -12,8 +12,10 @@ use super::busy::{self, Waits};
 use super::error::translate;
 use super::parameters::{self, Parameters};
 use super::turns::{Turn, Turns};
+use crate::placeholder;
 use crate::{
-    BulkLoad, BulkTable, Cancel, Cell, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement, Value,
+    BulkLoad, BulkTable, Cancel, Cell, Control, EngineKind, Error, ErrorClass, Result, Rows, Session,
+    Statement, Value,
 };
 
 /// Virtual machine steps between two looks at the clock: well under a millisecond.
@@ -101,6 +103,19 @@ pub(crate) struct SqliteSession {
     queued_parameters: Parameters,
 }
 
+/// What every session prepares first, in this order, to begin and to end transactions.
+const CONTROLS: [&str; 4] = ["BEGIN IMMEDIATE", "BEGIN", "COMMIT", "ROLLBACK"];
+const ROLLBACK: Statement = Statement(3);
+
+fn statement_of(control: Control) -> Statement {
+    match control {
+        Control::Begin => Statement(0),
+        Control::BeginReadOnly => Statement(1),
+        Control::Commit => Statement(2),
+        Control::Rollback => ROLLBACK,
+    }
+}
+
 struct Prepared {
     sql: Box<str>,
     parameters: usize,
@@ -130,14 +145,8 @@ impl SqliteSession {
             queue: Vec::new(),
             queued_parameters: Parameters::default(),
         };
-        for (sql, statement) in [
-            ("BEGIN IMMEDIATE", Statement::BEGIN),
-            ("COMMIT", Statement::COMMIT),
-            ("ROLLBACK", Statement::ROLLBACK),
-            ("BEGIN", Statement::BEGIN_READ_ONLY),
-        ] {
-            let prepared = session.prepare(sql)?;
-            debug_assert_eq!(prepared, statement);
+        for sql in CONTROLS {
+            session.prepare(sql)?;
         }
         Ok(session)
     }
@@ -156,7 +165,7 @@ impl SqliteSession {
             return Err(wrong_count(prepared, given));
         }
         self.calls.start();
-        if statement == Statement::ROLLBACK && self.connection.is_autocommit() {
+        if statement == ROLLBACK && self.connection.is_autocommit() {
             // SQLite ends a transaction by itself after some errors; the caller need not know which.
             self.calls.turn.give_back();
             rows.reset(0, true);
@@ -285,6 +294,19 @@ impl Session for SqliteSession {
         EngineKind::Sqlite
     }
 
+    fn control(&mut self, control: Control) -> Result<()> {
+        if control == Control::Rollback {
+            // A caller that gave up between queue and flush is cleaning up.
+            self.queue.clear();
+            self.queued_parameters.clear();
+        }
+        self.execute(statement_of(control), &[], &mut Rows::new())
+    }
+
+    fn queue_control(&mut self, control: Control) -> Result<()> {
+        self.queue(statement_of(control), &[])
+    }
+
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let number = u32::try_from(self.statements.len()).map_err(|_| Error::usage("too many statements"))?;
         // The cache has to hold them all, or the measured path would compile.
@@ -292,7 +314,7 @@ impl Session for SqliteSession {
             self.connection.set_prepared_statement_cache_capacity(self.statements.len() + 128);
         }
         self.calls.start();
-        let sql = sql.trim();
+        let sql = &*placeholder::numbered(sql.trim(), '?');
         expect_one(&self.connection, sql)?;
         let compiled = self.connection.prepare_cached(sql).map_err(translate)?;
         let writes = !compiled.readonly();

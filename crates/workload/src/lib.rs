@@ -116,6 +116,12 @@ pub trait Workload: Send + Sync {
     /// Removes everything that [`Workload::build`] made.
     fn drop_data(&self, engine: &dyn Engine) -> Result<()>;
 
+    /// What complete data should have beside their tables and do not (indexes, routines), in words: a run is possible
+    /// without it, and is another one.
+    fn lacks(&self, _engine: &dyn Engine) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Checks the consistency conditions, one query each, and hands out each outcome as it is known.
     fn check(&self, engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(CheckLine)) -> Result<()>;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelvin_database::sqlite::SqliteEngine;
-use kelvin_database::{Engine, ErrorClass, Rows, Session, Statement};
+use kelvin_database::{Control, Engine, ErrorClass, Session};
 use kelvin_measure::Clock;
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::{VirtualUser, Workload};
@@ -149,7 +149,7 @@ fn drive(engine: &Arc<SqliteEngine>, text: &str, mode: QueryMode, count: usize) 
                     while let Err(error) = user.execute(session.as_mut()) {
                         assert_eq!(error.class(), ErrorClass::LockNotAvailable, "{error}");
                         if session.in_transaction() {
-                            session.execute(Statement::ROLLBACK, &[], &mut Rows::new()).unwrap();
+                            session.control(Control::Rollback).unwrap();
                         }
                         repeated += 1;
                         std::thread::sleep(Duration::from_micros(200));

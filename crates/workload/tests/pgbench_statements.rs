@@ -6,7 +6,7 @@ mod pgbench_support;
 
 use std::time::Duration;
 
-use kelvin_database::{Engine, Rows, Session, Statement, Value};
+use kelvin_database::{Control, Engine, Rows, Session, Value};
 use kelvin_measure::Clock;
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::progress::Quiet;
@@ -184,6 +184,26 @@ fn a_statement_without_rows_has_none_for_gset() {
 }
 
 #[test]
+fn trial_b9_a_row_without_columns_is_a_row_for_gset() {
+    let server = Server::start();
+    let mut session = server.unix().connect().unwrap();
+    for query_mode in [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared] {
+        for (text, refused) in [("select \\gset", false), ("select from generate_series(1, 3) \\gset", true)]
+        {
+            let options = Options { scripts: vec![choice("t.sql", text)], query_mode, ..Options::default() };
+            let mut user = Pgbench::new(options).unwrap().users(1, 1, &Clock::real()).remove(0);
+            user.prepare(session.as_mut()).unwrap();
+            user.next();
+            let outcome = user.execute(session.as_mut()).map_err(|error| error.to_string());
+            match outcome {
+                Ok(_) => assert!(!refused, "{text}"),
+                Err(error) => assert!(refused && error.contains("expects one row, got 3"), "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn ignored_rows_are_counted_and_not_kept() {
     let server = Server::start();
     let mut session = server.unix().connect().unwrap();
@@ -233,7 +253,7 @@ fn a_long_history_is_counted_exactly() {
     add(session.as_mut(), 1, 300_000);
     session.run("begin").unwrap();
     add(session.as_mut(), 1, 40_000);
-    session.execute(Statement::ROLLBACK, &[], &mut Rows::new()).unwrap();
+    session.control(Control::Rollback).unwrap();
     add(session.as_mut(), 1, 300_000);
     session.run("delete from pgbench_history where ctid >= '(700,5)' and ctid < '(701,50)'").unwrap();
     session.run("vacuum pgbench_history").unwrap();

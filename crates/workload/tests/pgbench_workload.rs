@@ -4,7 +4,7 @@
 
 mod pgbench_support;
 
-use kelvin_database::{Engine, Session, Statement};
+use kelvin_database::{Engine, Session};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice, size_estimate};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::{Progress, Stop, VirtualUser, Workload};
@@ -123,7 +123,7 @@ fn an_interrupted_build_goes_on_and_the_estimate_is_near() {
         let progress = StopsAt { stop: &stop, what, left: left.into() };
         ours.build(&engine, &progress, &stop).unwrap_err();
         assert!(!ours.is_built(&engine).unwrap(), "{what} {left}");
-        assert_eq!(Pgbench::scale_in(&engine).unwrap(), None);
+        assert_eq!(Pgbench::shape_in(&engine).unwrap(), None);
         let error = workload(Options { scale: Some(3), ..Options::default() }).inspect(&engine).unwrap_err();
         assert!(error.to_string().contains("no complete pgbench tables"), "{error}");
     }
@@ -335,7 +335,7 @@ fn pipelines_are_sent_as_one_and_synchronise_where_they_say() {
         let error = user.execute(session.as_mut()).unwrap_err();
         assert_eq!(error.code().0, "23505", "{error}");
         if session.in_transaction() {
-            session.execute(Statement::ROLLBACK, &[], &mut kelvin_database::Rows::new()).unwrap();
+            session.control(kelvin_database::Control::Rollback).unwrap();
         }
         assert_eq!(session.query("select sum(a)::int from t").unwrap().int(0, 0).unwrap(), 3, "{mode:?}");
     }

@@ -56,7 +56,27 @@ pub(crate) fn find(name: &str) -> Result<Builtin, String> {
     let mut found = BUILTINS.iter().filter(|builtin| builtin.name.starts_with(name));
     match (found.next(), found.next()) {
         (Some(one), None) if !name.is_empty() => Ok(*one),
-        (Some(_), Some(_)) => Err(format!("\"{name}\" begins more than one built-in script: {}", names())),
+        (Some(_), Some(_)) if !name.is_empty() => {
+            let matching =
+                BUILTINS.iter().map(|builtin| builtin.name).filter(|known| known.starts_with(name));
+            let matching = matching.collect::<Vec<_>>().join(" or ");
+            Err(format!("\"{name}\" is short for more than one built-in script: write {matching}"))
+        }
         _ => Err(format!("there is no built-in script \"{name}\": there are {}", names())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn trial_b12_a_short_name_that_is_not_unique_names_those_that_it_fits() {
+        let error = super::find("s").unwrap_err();
+        assert_eq!(
+            error,
+            "\"s\" is short for more than one built-in script: write simple-update or select-only"
+        );
+        assert_eq!(super::find("si").unwrap().name, "simple-update");
+        assert!(super::find("x").unwrap_err().contains("there are tpcb-like"));
+        assert!(super::find("").unwrap_err().contains("there is no"));
     }
 }

@@ -46,6 +46,7 @@ pub(crate) fn judge(now: Sums, before: Option<Sums>, whole: bool) -> Vec<CheckLi
                 name: name.to_owned(),
                 holds,
                 detail: format!("{of}: {left} {found}, {right} {expected}{hint}"),
+                exempt: None,
             }
         };
     let mut lines = vec![compare(

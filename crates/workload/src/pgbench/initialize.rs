@@ -1,9 +1,14 @@
 //! Making and loading the four tables, as pgbench leaves them.
 
-use kelvin_database::{BulkTable, ColumnType, Engine, Error, ErrorClass, Result, Session, Value};
+use kelvin_database::{BulkTable, ColumnType, Engine, EngineKind, Error, ErrorClass, Result, Session, Value};
 
 use super::options::Options;
 use crate::{Progress, Stop};
+
+/// Whether pgbench's tables can be made on this engine, and its built-in scripts be run.
+pub(super) fn knows(engine: &dyn Engine) -> bool {
+    engine.kind() == EngineKind::Postgres
+}
 
 /// In the order in which they can be dropped whatever keys there are.
 pub(super) const TABLES: [&str; 4] =
@@ -98,7 +103,7 @@ fn lack(branches: i64, tellers: i64, accounts: i64) -> Option<String> {
 
 fn names(session: &mut dyn Session, query: &str) -> Result<Vec<String>> {
     let rows = session.query(query)?;
-    (0..rows.len()).map(|row| rows.text(row, 0).map(str::to_owned)).collect()
+    rows.texts(0)
 }
 
 /// The refusal to touch tables that are there, are not complete, and have no mark of ours.
@@ -133,7 +138,9 @@ pub(crate) fn build(
 ) -> Result<()> {
     let mut session = engine.connect()?;
     let drop = match look(session.as_mut())? {
-        Found::Complete { scale } if scale == i64::from(options.scale()) => return Ok(()),
+        Found::Complete { scale } if scale == i64::from(options.scale()) => {
+            return must_match(session.as_mut(), options);
+        }
         Found::Complete { scale } => return Err(other_scale(scale, options.scale())),
         Found::Incomplete(lack) => return Err(incomplete(&lack)),
         Found::Unfinished => drop_tables() + "; ",
@@ -168,12 +175,62 @@ pub(crate) fn build(
     Ok(())
 }
 
-/// The scale factor of the complete tables that stand in the database, if there are any.
-pub(crate) fn scale(session: &mut dyn Session) -> Result<Option<u32>> {
-    match look(session)? {
-        Found::Complete { scale } => Ok(u32::try_from(scale).ok()),
-        Found::Nothing | Found::Unfinished | Found::Incomplete(_) => Ok(None),
+/// How complete tables were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Scale factor.
+    pub scale: u32,
+    /// Per cent of each page that the load filled.
+    pub fillfactor: u8,
+    /// Whether there are foreign keys.
+    pub foreign_keys: bool,
+    /// Whether no write-ahead log protects the accounts.
+    pub unlogged_tables: bool,
+}
+
+/// How the complete tables that stand in the database were made, if there are any.
+pub(crate) fn shape(session: &mut dyn Session) -> Result<Option<Shape>> {
+    let Found::Complete { scale } = look(session)? else { return Ok(None) };
+    let rows = session.query(&format!(
+        "select coalesce((select option_value::bigint from pg_class c, pg_options_to_table(c.reloptions) \
+             where c.oid = to_regclass('pgbench_accounts') and option_name = 'fillfactor'), 100), \
+         (select count(*) from pg_constraint where contype = 'f' and conrelid in \
+             (select to_regclass(name)::oid from unnest(array['{}']) as t(name))), \
+         (select count(*) from pg_class where oid = to_regclass('pgbench_accounts') and relpersistence = 'u')",
+        TABLES.join("', '")
+    ))?;
+    let (Ok(scale), Ok(fillfactor)) = (u32::try_from(scale), u8::try_from(rows.int(0, 0)?)) else {
+        return Ok(None);
+    };
+    Ok(Some(Shape {
+        scale,
+        fillfactor,
+        foreign_keys: rows.int(0, 1)? > 0,
+        unlogged_tables: rows.int(0, 2)? > 0,
+    }))
+}
+
+/// Refuses tables that were made otherwise than the options say: the result would tell of what was not measured.
+pub(crate) fn must_match(session: &mut dyn Session, options: &Options) -> Result<()> {
+    let Some(shape) = shape(session)? else { return Ok(()) };
+    let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+    let differences: Vec<String> = [
+        ("fillfactor", shape.fillfactor.to_string(), options.fillfactor.to_string()),
+        ("foreign keys", yes(shape.foreign_keys), yes(options.foreign_keys)),
+        ("unlogged tables", yes(shape.unlogged_tables), yes(options.unlogged_tables)),
+    ]
+    .into_iter()
+    .filter(|(_, here, asked)| here != asked)
+    .map(|(what, here, asked)| format!("{what}: {here}, not {asked}"))
+    .collect();
+    if differences.is_empty() {
+        return Ok(());
     }
+    Err(Error::usage(format!(
+        "the database holds pgbench's tables of another shape: {}",
+        differences.join("; ")
+    ))
+    .with_help("leave the option out to take what is there, or drop the tables first: kelvin drop pgbench"))
 }
 
 /// The refusal to drive or build over data of another size.

@@ -17,7 +17,7 @@ mod variables;
 
 use std::sync::Arc;
 
-use kelvin_database::{Engine, EngineKind, Error, Result, Session};
+use kelvin_database::{Engine, Error, Result, Session};
 use kelvin_measure::event::{AuditLine, CheckLine};
 use kelvin_measure::{Clock, Random};
 
@@ -25,6 +25,7 @@ use crate::{Data, Kind, Per, Progress, Stop, VirtualUser, Workload};
 use builtin::Builtin;
 use expression::Names as _;
 use initialize::Found;
+pub use initialize::Shape;
 pub use options::{Options, QueryMode, ScriptChoice};
 use script::Script;
 pub use size::{size_estimate, size_with_fillfactor, working_set};
@@ -119,13 +120,12 @@ impl Pgbench {
         Ok(Self { name: "script", ..Self::new(options)? })
     }
 
-    /// The scale factor of the complete tables that a PostgreSQL database holds, if it holds any. Other engines
-    /// hold none.
-    pub fn scale_in(engine: &dyn Engine) -> Result<Option<u32>> {
-        if engine.kind() != EngineKind::Postgres {
+    /// How the complete tables that a PostgreSQL database holds were made, if it holds any. Other engines hold none.
+    pub fn shape_in(engine: &dyn Engine) -> Result<Option<Shape>> {
+        if !initialize::knows(engine) {
             return Ok(None);
         }
-        initialize::scale(engine.connect()?.as_mut())
+        initialize::shape(engine.connect()?.as_mut())
     }
 
     /// Vacuums the small tables, whose rows every transaction replaces, as pgbench does before it runs a
@@ -192,7 +192,7 @@ impl Workload for Pgbench {
     }
 
     fn suits(&self, engine: &dyn Engine) -> Result<()> {
-        if engine.kind() == EngineKind::Postgres {
+        if initialize::knows(engine) {
             return Ok(());
         }
         if self.builtins.iter().all(Option::is_none) {
@@ -215,7 +215,9 @@ impl Workload for Pgbench {
         if self.builtins.iter().any(Option::is_some) {
             let mut session = engine.connect()?;
             match initialize::look(session.as_mut())? {
-                Found::Complete { scale } if scale == i64::from(self.options.scale()) => {}
+                Found::Complete { scale } if scale == i64::from(self.options.scale()) => {
+                    initialize::must_match(session.as_mut(), &self.options)?;
+                }
                 Found::Complete { scale } => {
                     return Err(initialize::other_scale(scale, self.options.scale()));
                 }
@@ -240,10 +242,13 @@ impl Workload for Pgbench {
         if self.builtins.iter().all(Option::is_none) {
             return Ok(true);
         }
-        match initialize::look(engine.connect()?.as_mut())? {
+        let mut session = engine.connect()?;
+        match initialize::look(session.as_mut())? {
             Found::Nothing | Found::Unfinished => Ok(false),
             Found::Incomplete(lack) => Err(initialize::incomplete(&lack)),
-            Found::Complete { scale } if scale == i64::from(self.options.scale()) => Ok(true),
+            Found::Complete { scale } if scale == i64::from(self.options.scale()) => {
+                initialize::must_match(session.as_mut(), &self.options).map(|()| true)
+            }
             Found::Complete { scale } => Err(initialize::other_scale(scale, self.options.scale())),
         }
     }
@@ -279,7 +284,7 @@ impl Workload for Pgbench {
 
     fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
         self.suits(engine)?;
-        if engine.kind() != EngineKind::Postgres {
+        if !initialize::knows(engine) {
             // The user's own scripts need no tables of ours.
             return Ok(());
         }
@@ -287,7 +292,7 @@ impl Workload for Pgbench {
     }
 
     fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
-        if engine.kind() != EngineKind::Postgres {
+        if !initialize::knows(engine) {
             return Ok(());
         }
         initialize::drop_data(engine.connect()?.as_mut())

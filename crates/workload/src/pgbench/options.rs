@@ -85,7 +85,7 @@ fn split_weight(written: &str) -> Result<(&str, u32)> {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
     /// Scale factor: 100,000 accounts, 10 tellers and one branch each. None takes 1; whoever wants the scale that
-    /// a database holds asks [`Pgbench::scale_in`](super::Pgbench::scale_in) first.
+    /// a database holds asks [`Pgbench::shape_in`](super::Pgbench::shape_in) first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<u32>,
     /// The scripts; `tpcb-like` when there is none.

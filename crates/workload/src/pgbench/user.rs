@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelvin_database::{
-    Cell, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement, Value as Parameter,
+    Cell, Control, Error, ErrorClass, Result, Rows, Session, Statement, Value as Parameter,
 };
 use kelvin_measure::{Clock, Counters, Outcome, Random};
 
@@ -51,7 +51,7 @@ pub(crate) struct User {
     prepared: Vec<Vec<Prepared>>,
     /// Some statement could not be prepared before the load.
     unprepared: bool,
-    /// Parameters and results have their own types: everywhere but on PostgreSQL, which finds them itself.
+    /// Parameters and results have their own types: wherever the server does not find them itself.
     typed: bool,
     /// Statements are being collected.
     pipeline: bool,
@@ -261,11 +261,7 @@ impl User {
     ) -> Result<Statement> {
         let mut names = Vec::new();
         let parse_each_time = self.plan.mode == QueryMode::Extended;
-        let statement = if session.engine() == EngineKind::Sqlite {
-            session.prepare_text(&sql.with_question_marks(), parse_each_time, &mut names)?
-        } else {
-            session.prepare_text(&sql.numbered, parse_each_time, &mut names)?
-        };
+        let statement = session.prepare_text(&sql.numbered, parse_each_time, &mut names)?;
         let columns = if let Some(store) = &sql.store {
             names.iter().map(|name| self.plan.slots.find(&format!("{}{name}", store.prefix))).collect()
         } else {
@@ -421,7 +417,7 @@ impl VirtualUser for User {
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()> {
         let plan = Arc::clone(&self.plan);
         self.unprepared = false;
-        if session.engine() != EngineKind::Postgres && !self.typed {
+        if !session.infers_types() && !self.typed {
             self.typed = true;
             plan.defined.iter().for_each(|(slot, _)| self.variables.define_double(*slot));
         }
@@ -472,7 +468,7 @@ impl VirtualUser for User {
             self.times.clear();
             if std::mem::take(&mut self.pipeline) && !session.is_broken() {
                 // What was collected must not be sent with the next transaction.
-                let _ = session.execute(Statement::ROLLBACK, &[], &mut self.rows);
+                let _ = session.control(Control::Rollback);
             }
             return Err(error);
         }

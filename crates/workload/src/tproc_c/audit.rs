@@ -104,7 +104,15 @@ pub(crate) fn count(
 }
 
 /// Judges the sums of all users' counters. A figure without any observation has no line.
-pub(crate) fn judge(counters: &[u64], users: u32, warehouses: u32, mix: Mix) -> Vec<AuditLine> {
+///
+/// `hammerdbs`: HammerDB's own routines ran, which roll no New-Order back: there is nothing to judge.
+pub(crate) fn judge(
+    counters: &[u64],
+    users: u32,
+    warehouses: u32,
+    mix: Mix,
+    hammerdbs: bool,
+) -> Vec<AuditLine> {
     let at = |index: usize| counters.get(index).copied().unwrap_or(0);
     let mut lines = Vec::new();
     let total: u64 = (0..KINDS.len()).map(at).sum();
@@ -118,7 +126,9 @@ pub(crate) fn judge(counters: &[u64], users: u32, warehouses: u32, mix: Mix) -> 
         }
     }
     let (orders, payments) = (at(usize::from(inputs::NEW_ORDER)), at(usize::from(inputs::PAYMENT)));
-    share(&mut lines, "New-Orders rolled back", at(ROLLED_BACK), orders, (0.009, 0.011), 0);
+    if !hammerdbs {
+        share(&mut lines, "New-Orders rolled back", at(ROLLED_BACK), orders, (0.009, 0.011), 0);
+    }
     // Uniform from 5 to 15: variance ((15 − 5 + 1)² − 1) / 12 = 10.
     mean(&mut lines, "lines of an order", at(LINES), orders, 10.0_f64.sqrt(), (9.5, 10.5));
     if warehouses > 1 {
@@ -217,7 +227,7 @@ mod tests {
     }
 
     fn invalid(counters: &[u64], warehouses: u32) -> Vec<String> {
-        let lines = judge(counters, 4, warehouses, Mix::default());
+        let lines = judge(counters, 4, warehouses, Mix::default(), false);
         lines.into_iter().filter(|line| !line.valid).map(|line| line.name).collect()
     }
 
@@ -250,6 +260,22 @@ mod tests {
     }
 
     #[test]
+    fn trial_b1_hammerdbs_routines_are_not_judged_by_a_roll_back_that_they_do_not_have() {
+        let mut counters = good();
+        counters[ROLLED_BACK] = 0;
+        // What only our own statements tell.
+        for unknown in [DRAWN_LINES, REMOTE_LINES, LOOK_UPS, MATCHED, MATCHED_SQUARES, DELIVERIES_KNOWN] {
+            counters[unknown] = 0;
+        }
+        let lines = judge(&counters, 4, 2, Mix::default(), true);
+        assert!(lines.iter().all(|line| line.valid), "{lines:?}");
+        assert!(lines.len() >= 9 && lines.iter().all(|line| line.name != "New-Orders rolled back"));
+        // What the client decides is still judged.
+        counters[REMOTE_PAYMENTS] = 20_000;
+        assert!(judge(&counters, 4, 2, Mix::default(), true).iter().any(|line| !line.valid));
+    }
+
+    #[test]
     fn one_warehouse_is_not_asked_for_anything_remote() {
         let mut counters = good();
         counters[REMOTE_LINES] = 0;
@@ -268,7 +294,7 @@ mod tests {
         counters[MATCHED] = 20;
         counters[MATCHED_SQUARES] = 90;
         assert!(invalid(&counters, 1).is_empty());
-        assert!(judge(&[0; COUNTERS], 4, 1, Mix::default()).is_empty());
+        assert!(judge(&[0; COUNTERS], 4, 1, Mix::default(), false).is_empty());
     }
 
     #[test]

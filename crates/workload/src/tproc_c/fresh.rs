@@ -1,15 +1,16 @@
 //! What decides the data, and whether a run has changed them since they were loaded.
 
-use kelvin_database::{Engine, EngineKind, Result, Session};
+use kelvin_database::{Engine, Result, Session};
 
+use super::dialect::Dialect;
 use super::schema::TABLES;
 use super::schema::metadata::{Build, BuiltBy};
 use super::{Options, Profile};
 use crate::Data;
 
 /// The data that the options ask for, with the shape of what the database holds where they leave it open.
-pub(super) fn data(options: &Options, engine: &dyn Engine) -> Result<Data> {
-    let build = Build::read(engine.connect()?.as_mut())?;
+pub(super) fn data(options: &Options, engine: &dyn Engine, dialect: &dyn Dialect) -> Result<Data> {
+    let build = Build::read(engine.connect()?.as_mut(), dialect)?;
     let shape = build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
     let by_hammerdb = build.as_ref().is_some_and(|build| build.metadata.built_by == BuiltBy::Hammerdb);
     let warehouses = shape.warehouses_to_build();
@@ -35,11 +36,8 @@ pub(super) fn data(options: &Options, engine: &dyn Engine) -> Result<Data> {
 
 /// A New-Order raises its district's next order, a Payment its district's takings, a Delivery takes from the new orders;
 /// the other transactions only read. One row a district is looked at, and an index.
-pub(super) fn is_fresh(session: &mut dyn Session) -> Result<bool> {
-    let takings = match session.engine() {
-        EngineKind::Postgres => "30000",
-        EngineKind::Sqlite => "3000000",
-    };
+pub(super) fn is_fresh(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<bool> {
+    let takings = dialect.money(3_000_000);
     let touched = format!("select count(*) from district where d_next_o_id <> 3001 or d_ytd <> {takings}");
     if session.query(&touched)?.int(0, 0)? > 0 {
         return Ok(false);

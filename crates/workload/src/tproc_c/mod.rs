@@ -4,6 +4,7 @@ mod audit;
 mod calls;
 mod check;
 mod data;
+mod dialect;
 mod fresh;
 mod hammerdb;
 mod inputs;
@@ -18,9 +19,10 @@ use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 use kelvin_measure::event::CheckLine;
 
 use crate::{Progress, Stop};
+use dialect::Dialect;
 use options::MAX_WAREHOUSES;
 pub use options::{Calls, Mix, Options, Profile};
-use schema::metadata::{Build, Metadata};
+use schema::metadata::{Build, BuiltBy, Metadata, missing_indexes};
 
 /// The most loaders and the most partitions that can be asked for.
 const MAX_PARALLEL: u32 = 1024;
@@ -29,10 +31,11 @@ const MAX_PARALLEL: u32 = 1024;
 #[derive(Debug)]
 pub struct TprocC {
     options: Options,
+    dialect_of: fn(EngineKind) -> Result<&'static dyn Dialect>,
     /// What the database holds, once `inspect` has looked.
     metadata: Option<Metadata>,
     /// How that database is driven, decided by `inspect` too.
-    driven: Option<(EngineKind, Calls)>,
+    driven: Option<calls::Driven>,
 }
 
 impl TprocC {
@@ -50,7 +53,11 @@ impl TprocC {
                 return refuse(format!("{number} {what}: {low} to {MAX_PARALLEL} are possible"));
             }
         }
-        Ok(Self { options, metadata: None, driven: None })
+        Ok(Self { options, dialect_of: dialect::of_engine, metadata: None, driven: None })
+    }
+
+    fn dialect(&self, engine: &dyn Engine) -> Result<&'static dyn Dialect> {
+        (self.dialect_of)(engine.kind())
     }
 
     /// What the user chose.
@@ -61,23 +68,38 @@ impl TprocC {
     /// Makes the tables and loads them; goes on where an earlier build stopped. A build that was asked to
     /// stop ends with an error that says so, since its data are not complete.
     pub fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
-        load::build(engine, &self.options, &after_load, progress, stop)
+        load::build(engine, self.dialect(engine)?, &self.options, progress, stop)
     }
 
     /// Removes everything that a build made, complete or not.
     pub fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
-        load::drop_data(engine, &before_drop)
+        load::drop_data(engine, self.dialect(engine)?)
     }
 
     /// Checks the twelve consistency conditions and hands out each outcome as it is known.
     pub fn check(&self, engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(CheckLine)) -> Result<()> {
-        check::check(engine, stop, each)
+        check::check(engine, self.dialect(engine)?, stop, each)
     }
 
-    /// Whether complete data of these options are there.
+    /// Indexes and routines that these data should have and do not, in words: a run is possible without them.
+    pub fn lacks(&self, engine: &dyn Engine) -> Result<Vec<String>> {
+        let mut session = engine.connect()?;
+        let dialect = self.dialect(engine)?;
+        let Some(build) = Build::read(session.as_mut(), dialect)? else { return Ok(Vec::new()) };
+        build.must_be_whole()?;
+        let mut lacks = missing_indexes(session.as_mut(), dialect, build.metadata.profile)?;
+        if build.metadata.built_by == BuiltBy::Kelvin {
+            lacks.extend(dialect.missing_routines(session.as_mut())?);
+        }
+        Ok(lacks)
+    }
+
+    /// Whether complete data of these options are there; an error when a table of theirs is gone.
     pub fn is_built(&self, engine: &dyn Engine) -> Result<bool> {
-        let build = Build::read(engine.connect()?.as_mut())?;
-        Ok(build.is_some_and(|build| build.complete && build.must_match(&self.options).is_ok()))
+        let build = Build::read(engine.connect()?.as_mut(), self.dialect(engine)?)?;
+        let Some(build) = build else { return Ok(false) };
+        build.must_be_whole()?;
+        Ok(build.complete && build.must_match(&self.options).is_ok())
     }
 
     /// Sum of d_next_o_id: each committed New-Order adds one to it.
@@ -87,27 +109,16 @@ impl TprocC {
     }
 
     /// What complete data the database holds, or in words why these options cannot use it.
-    fn look(&self, session: &mut dyn Session) -> Result<Metadata> {
-        let build = Build::read(session)?.ok_or_else(|| {
+    fn look(&self, session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Metadata> {
+        let build = Build::read(session, dialect)?.ok_or_else(|| {
             Error::usage("the database holds no TPROC-C data").with_help("build them: kelvin build tproc-c")
         })?;
         build.must_match(&self.options)?;
+        build.must_be_whole()?;
         if !build.complete {
             return Err(Error::usage("the TPROC-C data are half loaded: a build was interrupted")
                 .with_help("build again: it goes on with what is missing"));
         }
         Ok(build.metadata)
     }
-}
-
-// The seam to the routines: `calls::functions` makes and drops them where the engine can store any.
-
-/// Runs after the rows and the indexes are there and before the statistics.
-fn after_load(session: &mut dyn Session, profile: Profile) -> Result<()> {
-    calls::functions::create(session, profile)
-}
-
-/// Runs before the tables are dropped.
-fn before_drop(session: &mut dyn Session) -> Result<()> {
-    calls::functions::drop(session)
 }

@@ -1,10 +1,10 @@
 //! The virtual users.
 
-use kelvin_database::{EngineKind, Result, Session};
+use kelvin_database::{Result, Session};
 use kelvin_measure::{Counters, Outcome, Random};
 
 use super::audit;
-use super::calls::{self, Done, Execute};
+use super::calls::{self, Done, Driven, Execute};
 use super::inputs::{Inputs, Transaction};
 use super::names::NonUniform;
 use super::options::{Calls, Options, Profile};
@@ -19,14 +19,13 @@ const CONSTANTS_OF_RUN: u64 = 0x7072_6f63_5f72_756e;
 pub(crate) fn make(
     options: &Options,
     metadata: &Metadata,
-    engine: EngineKind,
-    calls: Calls,
+    driven: Driven,
     users: u32,
     seed: u64,
 ) -> Vec<Box<dyn VirtualUser>> {
     let mut shared = Random::part(seed, CONSTANTS_OF_RUN, 0);
     let constants = NonUniform::for_run(&mut shared, metadata.c_last_of_load);
-    let draws_home = options.profile == Profile::Hammerdb && calls == Calls::Functions;
+    let draws_home = options.profile == Profile::Hammerdb && driven.calls == Calls::Functions;
     let mut made: Vec<Box<dyn VirtualUser>> = Vec::with_capacity(users as usize);
     for (index, mut random) in (0..users).zip(Random::users(seed)) {
         let home = if draws_home {
@@ -35,7 +34,7 @@ pub(crate) fn make(
             home(index, users, metadata.warehouses)
         };
         let inputs = Inputs::new(options, metadata.warehouses, random, constants, home);
-        let executor = calls::executor(options.profile, calls, engine, metadata.warehouses);
+        let executor = calls::executor(options.profile, driven, metadata.warehouses);
         made.push(Box::new(User {
             inputs,
             executor,

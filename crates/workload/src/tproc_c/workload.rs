@@ -4,6 +4,7 @@ use kelvin_database::{Engine, Result, Session};
 use kelvin_measure::Clock;
 use kelvin_measure::event::{AuditLine, CheckLine};
 
+use super::schema::metadata::missing_indexes;
 use super::{TprocC, audit, calls, fresh, user};
 use crate::{Data, Kind, Progress, Stop, VirtualUser, Workload};
 
@@ -34,17 +35,19 @@ impl Workload for TprocC {
     }
 
     fn suits(&self, engine: &dyn Engine) -> Result<()> {
+        self.dialect(engine)?;
         calls::possible(&self.options, engine.kind(), engine.capabilities()).map(|_| ())
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         let mut session = engine.connect()?;
-        let metadata = self.look(session.as_mut())?;
-        let (calls, notes) =
-            calls::choose(&self.options, engine.kind(), engine.capabilities(), session.as_mut())?;
+        let dialect = self.dialect(engine)?;
+        let metadata = self.look(session.as_mut(), dialect)?;
+        let (driven, notes) = calls::choose(&self.options, dialect, engine.capabilities(), session.as_mut())?;
+        let lacks = missing_indexes(session.as_mut(), dialect, metadata.profile)?;
         self.metadata = Some(metadata);
-        self.driven = Some((engine.kind(), calls));
-        Ok(notes)
+        self.driven = Some(driven);
+        Ok([lacks, notes].concat())
     }
 
     fn is_built(&self, engine: &dyn Engine) -> Result<bool> {
@@ -52,11 +55,12 @@ impl Workload for TprocC {
     }
 
     fn data(&self, engine: &dyn Engine) -> Result<Option<Data>> {
-        fresh::data(&self.options, engine).map(Some)
+        fresh::data(&self.options, engine, self.dialect(engine)?).map(Some)
     }
 
     fn is_fresh(&self, session: &mut dyn Session) -> Result<bool> {
-        fresh::is_fresh(session)
+        let dialect = (self.dialect_of)(session.engine())?;
+        fresh::is_fresh(session, dialect)
     }
 
     fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
@@ -71,6 +75,10 @@ impl Workload for TprocC {
         TprocC::check(self, engine, stop, each)
     }
 
+    fn lacks(&self, engine: &dyn Engine) -> Result<Vec<String>> {
+        TprocC::lacks(self, engine)
+    }
+
     fn headline_count(&self, session: &mut dyn Session) -> Result<u64> {
         TprocC::headline_count(self, session)
     }
@@ -78,15 +86,14 @@ impl Workload for TprocC {
     /// No users before [`Workload::inspect`] has found data that they can drive.
     fn users(&self, users: u32, seed: u64, _clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
         match (&self.metadata, self.driven) {
-            (Some(metadata), Some((engine, calls))) => {
-                user::make(&self.options, metadata, engine, calls, users, seed)
-            }
+            (Some(metadata), Some(driven)) => user::make(&self.options, metadata, driven, users, seed),
             _ => Vec::new(),
         }
     }
 
     fn audit(&self, counters: &[u64], users: u32) -> Vec<AuditLine> {
         let warehouses = self.metadata.as_ref().map_or(1, |metadata| metadata.warehouses);
-        audit::judge(counters, users, warehouses, self.options.mix)
+        let hammerdbs = self.driven.is_some_and(|driven| driven.hammerdbs);
+        audit::judge(counters, users, warehouses, self.options.mix, hammerdbs)
     }
 }

@@ -13,8 +13,6 @@ pub(crate) struct Sql {
     /// For the extended modes: the text with $1, $2, …, and the slots of these.
     pub(crate) numbered: String,
     pub(crate) parameters: Vec<u32>,
-    /// Where the parameters' marks stand in `numbered`.
-    marks: Vec<usize>,
     pub(crate) store: Option<Store>,
 }
 
@@ -40,13 +38,8 @@ pub(super) fn variable(text: &str) -> usize {
 impl Sql {
     /// `quoted` holds the stretches of `text` in quotes or comments: a parameter cannot stand there.
     pub(super) fn new(text: &str, quoted: &[(usize, usize)], names: &mut dyn Names) -> Result<Self, String> {
-        let mut sql = Self {
-            parts: Vec::new(),
-            numbered: String::new(),
-            parameters: Vec::new(),
-            marks: Vec::new(),
-            store: None,
-        };
+        let mut sql =
+            Self { parts: Vec::new(), numbered: String::new(), parameters: Vec::new(), store: None };
         let mut literal = String::new();
         let mut at = 0;
         let mut quoted = quoted.iter().peekable();
@@ -74,7 +67,6 @@ impl Sql {
                 sql.numbered.push_str(written);
             } else {
                 sql.parameters.push(slot);
-                sql.marks.push(sql.numbered.len());
                 sql.numbered.push('$');
                 sql.numbered.push_str(&sql.parameters.len().to_string());
             }
@@ -91,17 +83,5 @@ impl Sql {
             ));
         }
         Ok(sql)
-    }
-
-    /// The numbered text with its parameters marked as SQLite has them: ?1, ?2, ….
-    pub(crate) fn with_question_marks(&self) -> String {
-        let (mut text, mut at) = (String::with_capacity(self.numbered.len()), 0);
-        for &mark in &self.marks {
-            text.push_str(&self.numbered[at..mark]);
-            text.push('?');
-            at = mark + 1;
-        }
-        text.push_str(&self.numbered[at..]);
-        text
     }
 }

@@ -8,12 +8,13 @@
 mod customer;
 pub(crate) mod functions;
 mod pipelined;
-mod sql;
+pub(crate) mod sql;
 mod statements;
 
 use kelvin_database::{Capabilities, EngineKind, Error, ErrorClass, Result, Rows, Session};
 use kelvin_measure::Outcome;
 
+use super::dialect::Dialect;
 use super::hammerdb;
 use super::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction};
 use super::options::{Calls, Options, Profile};
@@ -85,27 +86,47 @@ pub(crate) trait Execute: Send {
     }
 }
 
+/// How a database is driven, as [`choose`] found it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Driven {
+    pub(crate) dialect: &'static dyn Dialect,
+    pub(crate) calls: Calls,
+    /// The server loses rows in updates that join something other than tables.
+    pub(crate) joins_lose_rows: bool,
+    /// The routines are HammerDB's own, which follow its rules and not the specification's.
+    pub(crate) hammerdbs: bool,
+}
+
+impl Driven {
+    /// By our own statements or routines, on a server without faults.
+    pub(crate) fn new(dialect: &'static dyn Dialect, calls: Calls) -> Self {
+        Self { dialect, calls, joins_lose_rows: false, hammerdbs: false }
+    }
+}
+
 /// Decides how transactions are executed and says, in sentences for the result, what follows from it.
 /// Refuses what the engine does not have, and functions that are not in the database.
 pub(crate) fn choose(
     options: &Options,
-    engine: EngineKind,
+    dialect: &'static dyn Dialect,
     capabilities: Capabilities,
     session: &mut dyn Session,
-) -> Result<(Calls, Vec<String>)> {
-    let calls = possible(options, engine, capabilities)?;
-    if calls != Calls::Functions {
-        return Ok((calls, Vec::new()));
+) -> Result<(Driven, Vec<String>)> {
+    let mut driven = Driven::new(dialect, possible(options, session.engine(), capabilities)?);
+    driven.joins_lose_rows = dialect.joins_lose_rows(session)?;
+    if driven.calls != Calls::Functions {
+        return Ok((driven, Vec::new()));
     }
     let (there, notes, whose) = match options.profile {
-        Profile::Spec => (functions::are_there(session)?, Vec::new(), "kelvin's"),
+        Profile::Spec => (dialect.missing_routines(session)?.is_empty(), Vec::new(), "kelvin's"),
         Profile::Hammerdb => {
-            let found = hammerdb::find(session)?;
+            let found = dialect.hammerdbs_routines(session)?;
+            driven.hammerdbs = found.as_ref().is_some_and(hammerdb::Routines::are_hammerdbs);
             (found.is_some(), found.iter().flat_map(hammerdb::Routines::notes).collect(), "HammerDB's")
         }
     };
     if there {
-        return Ok((calls, notes));
+        return Ok((driven, notes));
     }
     if options.calls.is_some() {
         return Err(Error::usage(format!("{whose} stored functions are not in this database"))
@@ -113,7 +134,7 @@ pub(crate) fn choose(
     }
     let note =
         format!("{whose} stored functions are not in this database: runs pipelined client SQL instead");
-    Ok((Calls::Pipelined, vec![note]))
+    Ok((Driven { calls: Calls::Pipelined, ..driven }, vec![note]))
 }
 
 /// The way of calling that the engine has, whatever the database holds.
@@ -143,15 +164,10 @@ pub(super) fn not_prepared() -> Error {
 }
 
 /// Makes the executor of one user.
-pub(crate) fn executor(
-    profile: Profile,
-    calls: Calls,
-    engine: EngineKind,
-    warehouses: u32,
-) -> Box<dyn Execute> {
-    match (calls, profile) {
-        (Calls::Statements, _) => Box::new(statements::Statements::new(engine)),
-        (Calls::Pipelined, _) => Box::new(pipelined::Pipelined::new()),
+pub(crate) fn executor(profile: Profile, driven: Driven, warehouses: u32) -> Box<dyn Execute> {
+    match (driven.calls, profile) {
+        (Calls::Statements, _) => Box::new(statements::OneByOne::new(driven.dialect)),
+        (Calls::Pipelined, _) => Box::new(pipelined::Pipelined::new(driven.joins_lose_rows)),
         (Calls::Functions, Profile::Spec) => Box::new(functions::Functions::new()),
         (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::Driver::new(warehouses)),
     }

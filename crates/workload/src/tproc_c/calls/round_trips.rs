@@ -11,6 +11,7 @@ use kelvin_database::postgres::{Config, PostgresEngine};
 
 use super::tests::{build, support};
 use super::*;
+use crate::tproc_c::dialect::of_engine;
 use crate::tproc_c::inputs::{Customer, UNUSED_ITEM, order_of};
 
 /// Passes one connection on, and counts how often the client spoke after the server had, or first.
@@ -96,7 +97,8 @@ fn a_transaction_takes_as_few_round_trips_as_its_data_allow() {
         let (port, round_trips) = proxy(server.port());
         let url = format!("postgres://postgres@127.0.0.1:{port}/loaded");
         let mut session = PostgresEngine::new(Config::parse(&url).unwrap()).connect().unwrap();
-        let mut executor = executor(Profile::Spec, calls, EngineKind::Postgres, 2);
+        let mut executor =
+            executor(Profile::Spec, Driven::new(of_engine(EngineKind::Postgres).unwrap(), calls), 2);
         executor.prepare(session.as_mut()).unwrap();
         for (transaction, pipelined) in &transactions {
             let before = round_trips.load(Ordering::SeqCst);

@@ -8,6 +8,7 @@ use super::*;
 use crate::Stop;
 use crate::progress::Quiet;
 use crate::tproc_c::TprocC;
+use crate::tproc_c::dialect::of_engine;
 use crate::tproc_c::inputs::{Customer, UNUSED_ITEM, order_of};
 
 #[path = "../../../tests/transactions_support/mod.rs"]
@@ -22,8 +23,13 @@ struct Bench {
 
 impl Bench {
     fn new(engine: &dyn Engine, calls: Calls) -> Self {
+        Self::driven(engine, Driven::new(of_engine(engine.kind()).unwrap(), calls))
+    }
+
+    fn driven(engine: &dyn Engine, driven: Driven) -> Self {
         let mut session = engine.connect().unwrap();
-        let mut executor = executor(Profile::Spec, calls, engine.kind(), 2);
+        let calls = driven.calls;
+        let mut executor = executor(Profile::Spec, driven, 2);
         executor.prepare(session.as_mut()).unwrap();
         Self { session, executor, calls }
     }
@@ -72,16 +78,20 @@ fn take(stock: &mut [i64; 4], quantity: i64, remote: bool) {
 }
 
 fn every_effect(engine: &dyn Engine, calls: Calls) {
-    let mut bench = Bench::new(engine, calls);
-    new_order_with_a_repeated_item(&mut bench);
-    new_order_that_rolls_back(&mut bench);
-    payment_by_number_with_bad_credit(&mut bench);
-    payment_by_name(&mut bench);
-    nobody_has_the_name(&mut bench);
-    order_status(&mut bench);
-    stock_level(&mut bench);
-    delivery(&mut bench);
-    missing_rows_are_errors(&mut bench);
+    every_effect_of(Bench::new(engine, calls));
+}
+
+fn every_effect_of(mut bench: Bench) {
+    let bench = &mut bench;
+    new_order_with_a_repeated_item(bench);
+    new_order_that_rolls_back(bench);
+    payment_by_number_with_bad_credit(bench);
+    payment_by_name(bench);
+    nobody_has_the_name(bench);
+    order_status(bench);
+    stock_level(bench);
+    delivery(bench);
+    missing_rows_are_errors(bench);
 }
 
 fn new_order_with_a_repeated_item(bench: &mut Bench) {
@@ -370,14 +380,24 @@ fn every_effect_on_sqlite() {
 }
 
 #[test]
-fn every_effect_on_postgresql() {
+fn every_effect_on_postgresql_and_trial_b2_where_joins_lose_rows() {
     let server = support::Server::start();
     server.admin().run("create database loaded").unwrap();
     build(&server.engine("loaded"));
-    for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
-        let name = format!("{calls:?}").to_lowercase();
+    let healthy = [Calls::Statements, Calls::Pipelined, Calls::Functions].map(|calls| (calls, false));
+    for (calls, joins_lose_rows) in
+        healthy.into_iter().chain([(Calls::Pipelined, true), (Calls::Functions, true)])
+    {
+        let name = format!("{calls:?}_{joins_lose_rows}").to_lowercase();
         server.admin().run(&format!("create database {name} template loaded")).unwrap();
-        every_effect(&server.engine(&name), calls);
+        let engine = server.engine(&name);
+        if joins_lose_rows {
+            functions::create_for(engine.connect().unwrap().as_mut(), Profile::Spec, "true").unwrap();
+        }
+        every_effect_of(Bench::driven(
+            &engine,
+            Driven { joins_lose_rows, ..Driven::new(of_engine(engine.kind()).unwrap(), calls) },
+        ));
         server.admin().run(&format!("drop database {name} with (force)")).unwrap();
     }
 }

@@ -1,7 +1,7 @@
-//! The conditions as SQL that both engines read alike: a derived table of what is compared, the test that
+//! The conditions as SQL that engines read alike: a derived table of what is compared, the test that
 //! finds a violation, and an example in words.
 
-use kelvin_database::EngineKind;
+use crate::tproc_c::dialect::Dialect;
 
 /// One condition.
 pub(super) struct Condition {
@@ -11,42 +11,38 @@ pub(super) struct Condition {
     pub(super) what: &'static str,
     /// Where the rows come from, after `from`.
     from: &'static str,
-    /// The same for SQLite, where that needs other words to be fast.
-    from_sqlite: Option<&'static str>,
     /// True for a row that violates the condition; false or null for the others.
     violated: &'static str,
     /// A violation in words, an expression made of texts. `{m:x}` is the money x, `{n:x}` the number x;
     /// both print null as "none".
     example: &'static str,
+    /// Why data that HammerDB built and drove violate it, where they do.
+    pub(super) not_kept_by_hammerdb: Option<&'static str>,
 }
 
 impl Condition {
     /// A query of one row: rows looked at, violations, an example.
-    pub(super) fn sql(&self, engine: EngineKind) -> String {
-        let from = match engine {
-            EngineKind::Sqlite => self.from_sqlite.unwrap_or(self.from),
-            EngineKind::Postgres => self.from,
-        };
+    pub(super) fn sql(&self, dialect: &dyn Dialect) -> String {
+        let from = dialect.condition_source(self.number).unwrap_or(self.from);
         format!(
             "select count(*), coalesce(sum(case when {violated} then 1 else 0 end), 0), \
              min(case when {violated} then {example} end) from {from}",
             violated = self.violated,
-            example = expand(self.example, engine),
+            example = expand(self.example, dialect),
         )
     }
 }
 
-fn expand(example: &str, engine: EngineKind) -> String {
+fn expand(example: &str, dialect: &dyn Dialect) -> String {
     let mut sql = String::new();
     let mut rest = example;
     while let Some((before, after)) = rest.split_once('{') {
         let (placeholder, after) = after.split_once('}').unwrap_or((after, ""));
         sql.push_str(before);
-        let text = match (placeholder.split_once(':'), engine) {
-            // SQLite holds money in cents.
-            (Some(("m", x)), EngineKind::Sqlite) => format!("printf('%.2f', ({x}) / 100.0)"),
-            (Some((_, x)), _) => format!("cast({x} as text)"),
-            (None, _) => placeholder.to_string(),
+        let text = match placeholder.split_once(':') {
+            Some(("m", x)) => dialect.money_as_text(x),
+            Some((_, x)) => dialect.number_as_text(x),
+            None => placeholder.to_string(),
         };
         let null = placeholder.split_once(':').map_or("null", |(_, x)| x);
         sql.extend(["case when ", null, " is null then 'none' else ", &text, " end"]);
@@ -66,6 +62,9 @@ macro_rules! delivered {
     };
 }
 
+const SWAPPED_AMOUNTS: &str = "not held by HammerDB's routines and loader, which gives delivered lines an amount and no \
+    customer the balance of it";
+
 pub(super) const CONDITIONS: [Condition; 12] = [
     Condition {
         number: 1,
@@ -73,9 +72,9 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         what: "warehouses",
         from: "warehouse full join (select d_w_id, sum(d_ytd) as total from district group by d_w_id) as d \
                on d_w_id = w_id",
-        from_sqlite: None,
         violated: "w_id is null or total is null or w_ytd <> total",
         example: "'warehouse ' || coalesce(w_id, d_w_id) || ': w_ytd ' || {m:w_ytd} || ', sum ' || {m:total}",
+        not_kept_by_hammerdb: None,
     },
     Condition {
         number: 2,
@@ -86,10 +85,10 @@ pub(super) const CONDITIONS: [Condition; 12] = [
                group by o_w_id, o_d_id) as o on o_w_id = d_w_id and o_d_id = d_id \
                left join (select no_w_id, no_d_id, max(no_o_id) as no_max from new_order \
                group by no_w_id, no_d_id) as n on no_w_id = d_w_id and no_d_id = d_id",
-        from_sqlite: None,
         violated: "o_max is null or d_next_o_id - 1 <> o_max or o_max <> no_max",
         example: "'warehouse ' || d_w_id || ', district ' || d_id || ': d_next_o_id ' || d_next_o_id || \
                   ', max(o_id) ' || {n:o_max} || ', max(no_o_id) ' || {n:no_max}",
+        not_kept_by_hammerdb: None,
     },
     Condition {
         number: 3,
@@ -99,10 +98,10 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         from: "district left join (select no_w_id, no_d_id, max(no_o_id) - min(no_o_id) + 1 as span, \
                count(*) as n from new_order group by no_w_id, no_d_id) as n \
                on no_w_id = d_w_id and no_d_id = d_id",
-        from_sqlite: None,
         violated: "span <> n",
         example: "'warehouse ' || d_w_id || ', district ' || d_id || ': max - min + 1 ' || span || \
                   ', rows ' || n",
+        not_kept_by_hammerdb: None,
     },
     Condition {
         number: 4,
@@ -111,21 +110,21 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         from: "(select o_w_id, o_d_id, sum(o_ol_cnt) as total from orders group by o_w_id, o_d_id) as o \
                full join (select ol_w_id, ol_d_id, count(*) as n from order_line group by ol_w_id, ol_d_id) as l \
                on ol_w_id = o_w_id and ol_d_id = o_d_id",
-        from_sqlite: None,
         violated: "total is null or n is null or total <> n",
         example: "'warehouse ' || coalesce(o_w_id, ol_w_id) || ', district ' || coalesce(o_d_id, ol_d_id) || \
                   ': sum of o_ol_cnt ' || {n:total} || ', lines ' || {n:n}",
+        not_kept_by_hammerdb: None,
     },
     Condition {
         number: 5,
         name: "o_carrier_id is null exactly when there is a new_order row",
         what: "orders",
         from: "orders full join new_order on no_w_id = o_w_id and no_d_id = o_d_id and no_o_id = o_id",
-        from_sqlite: None,
         violated: "o_id is null or (o_carrier_id is null) <> (no_o_id is not null)",
         example: "'warehouse ' || coalesce(o_w_id, no_w_id) || ', district ' || coalesce(o_d_id, no_d_id) || \
                   ', order ' || coalesce(o_id, no_o_id) || ': carrier ' || {n:o_carrier_id} || \
                   ', new_order ' || {n:no_o_id}",
+        not_kept_by_hammerdb: None,
     },
     Condition {
         number: 6,
@@ -134,27 +133,21 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         from: "orders full join (select ol_w_id, ol_d_id, ol_o_id, count(*) as n from order_line \
                group by ol_w_id, ol_d_id, ol_o_id) as l \
                on ol_w_id = o_w_id and ol_d_id = o_d_id and ol_o_id = o_id",
-        // SQLite would scan the lines' counts anew for each order. A probe of the clustered key is fast there;
-        // lines without an order, which it cannot see, violate conditions 4 and 7.
-        from_sqlite: Some(
-            "(select o_w_id, o_d_id, o_id, o_ol_cnt, null as ol_w_id, null as ol_d_id, null as ol_o_id, \
-             (select count(*) from order_line where ol_w_id = o_w_id and ol_d_id = o_d_id and ol_o_id = o_id) \
-             as n from orders) as o",
-        ),
         violated: "o_id is null or n is null or o_ol_cnt <> n",
         example: "'warehouse ' || coalesce(o_w_id, ol_w_id) || ', district ' || coalesce(o_d_id, ol_d_id) || \
                   ', order ' || coalesce(o_id, ol_o_id) || ': o_ol_cnt ' || {n:o_ol_cnt} || \
                   ', lines ' || {n:n}",
+        not_kept_by_hammerdb: None,
     },
     Condition {
         number: 7,
         name: "ol_delivery_d is null exactly when the order's o_carrier_id is null",
         what: "order lines",
         from: "order_line left join orders on o_w_id = ol_w_id and o_d_id = ol_d_id and o_id = ol_o_id",
-        from_sqlite: None,
         violated: "o_id is null or (ol_delivery_d is null) <> (o_carrier_id is null)",
         example: "'warehouse ' || ol_w_id || ', district ' || ol_d_id || ', order ' || ol_o_id || ', line ' || \
                   ol_number || ': delivered ' || {n:ol_delivery_d} || ', carrier ' || {n:o_carrier_id}",
+        not_kept_by_hammerdb: None,
     },
     Condition {
         number: 8,
@@ -162,9 +155,9 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         what: "warehouses",
         from: "warehouse full join (select h_w_id, sum(h_amount) as total from history group by h_w_id) as h \
                on h_w_id = w_id",
-        from_sqlite: None,
         violated: "w_id is null or total is null or w_ytd <> total",
         example: "'warehouse ' || coalesce(w_id, h_w_id) || ': w_ytd ' || {m:w_ytd} || ', sum ' || {m:total}",
+        not_kept_by_hammerdb: None,
     },
     Condition {
         number: 9,
@@ -172,10 +165,10 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         what: "districts",
         from: "district full join (select h_w_id, h_d_id, sum(h_amount) as total from history \
                group by h_w_id, h_d_id) as h on h_w_id = d_w_id and h_d_id = d_id",
-        from_sqlite: None,
         violated: "d_id is null or total is null or d_ytd <> total",
         example: "'warehouse ' || coalesce(d_w_id, h_w_id) || ', district ' || coalesce(d_id, h_d_id) || \
                   ': d_ytd ' || {m:d_ytd} || ', sum ' || {m:total}",
+        not_kept_by_hammerdb: None,
     },
     Condition {
         number: 10,
@@ -187,10 +180,10 @@ pub(super) const CONDITIONS: [Condition; 12] = [
              group by h_c_w_id, h_c_d_id, h_c_id) as h \
              on h_c_w_id = c_w_id and h_c_d_id = c_d_id and h_c_id = c_id"
         ),
-        from_sqlite: None,
         violated: "c_balance <> coalesce(delivered, 0) - coalesce(paid, 0)",
         example: "'warehouse ' || c_w_id || ', district ' || c_d_id || ', customer ' || c_id || ': balance ' || \
                   {m:c_balance} || ', delivered ' || {m:delivered} || ', paid ' || {m:paid}",
+        not_kept_by_hammerdb: Some(SWAPPED_AMOUNTS),
     },
     Condition {
         number: 11,
@@ -204,19 +197,21 @@ pub(super) const CONDITIONS: [Condition; 12] = [
                group by no_w_id, no_d_id) as n on no_w_id = d_w_id and no_d_id = d_id \
                left join (select c_w_id, c_d_id, sum(c_delivery_cnt) as deliveries from customer \
                group by c_w_id, c_d_id) as c on c_w_id = d_w_id and c_d_id = d_id",
-        from_sqlite: None,
         violated: "coalesce(orders, 0) - coalesce(waiting, 0) <> 2100 + coalesce(deliveries, 0)",
         example: "'warehouse ' || d_w_id || ', district ' || d_id || ': orders ' || {n:orders} || \
                   ', new_order ' || {n:waiting} || ', deliveries ' || {n:deliveries}",
+        not_kept_by_hammerdb: Some(
+            "not held by HammerDB's routines, whose Delivery leaves c_delivery_cnt alone",
+        ),
     },
     Condition {
         number: 12,
         name: "c_balance + c_ytd_payment = sum of delivered ol_amount",
         what: "customers",
         from: delivered!(),
-        from_sqlite: None,
         violated: "c_balance + c_ytd_payment <> coalesce(delivered, 0)",
         example: "'warehouse ' || c_w_id || ', district ' || c_d_id || ', customer ' || c_id || ': balance ' || \
                   {m:c_balance} || ', payments ' || {m:c_ytd_payment} || ', delivered ' || {m:delivered}",
+        not_kept_by_hammerdb: Some(SWAPPED_AMOUNTS),
     },
 ];

@@ -2,52 +2,73 @@
 
 mod part;
 mod pool;
-mod postgres;
-mod sqlite;
+pub(crate) mod postgres;
+pub(crate) mod sqlite;
 
-use kelvin_database::{Engine, EngineKind, Error, Result, Session};
+use kelvin_database::{Control, Engine, Error, Result, Session};
 
+use super::Options;
 use super::data;
-use super::schema;
+use super::dialect::Dialect;
 use super::schema::metadata::{Build, BuiltBy, begin_build, loaded_parts, present_tables};
-use super::{Options, Profile};
+use super::schema::{self, Table};
 use crate::{Progress, Stop};
 
 pub(crate) use pool::stopped;
+use pool::{Job, Setup};
 pub(crate) use postgres::interruptible;
 
-/// Run once all rows and indexes are there: makes the routines.
-pub(crate) type AfterLoad = dyn Fn(&mut dyn Session, Profile) -> Result<()> + Sync;
+/// What is missing of a build that is not complete: perhaps no part, and only what follows them.
+pub(crate) struct Missing {
+    /// 0 for the items, w for warehouse w.
+    parts: Vec<u32>,
+    /// Warehouses that are there.
+    loaded: u64,
+}
 
-/// How far a database is.
-enum Found {
-    /// Nothing is to be done.
-    Complete,
-    /// These parts are missing (0 for the items, w for warehouse w); perhaps none, and only what follows them.
-    Missing { parts: Vec<u32>, loaded: u64 },
+impl Missing {
+    /// Loads the items, then the warehouses over `loaders` connections, which `setup` prepares.
+    pub(crate) fn load(
+        &self,
+        engine: &dyn Engine,
+        (loaders, setup): (usize, &Setup),
+        seed: u64,
+        (progress, stop): (&dyn Progress, &Stop),
+    ) -> Result<()> {
+        let (items, warehouses) = self.parts.split_at(self.parts.iter().filter(|&&part| part == 0).count());
+        for (what, before, loaders, parts) in
+            [("items loaded", 0, 1, items), ("warehouses loaded", self.loaded, loaders, warehouses)]
+        {
+            pool::run(
+                engine,
+                loaders,
+                setup,
+                Job { what, before, progress, stop },
+                parts,
+                &|session, &part, shared| part::load(session, seed, part, shared),
+            )?;
+        }
+        Ok(())
+    }
 }
 
 /// Builds the data, or goes on with a build that was interrupted. Data that are already complete are left
 /// alone; data of other options are refused.
 pub(crate) fn build(
     engine: &dyn Engine,
+    dialect: &dyn Dialect,
     options: &Options,
-    after_load: &AfterLoad,
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<()> {
     engine.capabilities().need_session_state("building the data")?;
-    let options = &match Build::read(engine.connect()?.as_mut())? {
+    let options = &match Build::read(engine.connect()?.as_mut(), dialect)? {
         Some(build) => build.complete(options),
         None => options.clone(),
     };
-    let outcome = match engine.kind() {
-        EngineKind::Postgres => postgres::build(engine, options, after_load, progress, stop),
-        EngineKind::Sqlite => sqlite::build(engine, options, after_load, progress, stop),
-    };
-    outcome.map_err(|error| {
+    dialect.build(engine, options, progress, stop).map_err(|error| {
         let build_again = "whole warehouses that were loaded stay; the same build goes on with the rest";
-        let help = match (resumable(engine), error.help()) {
+        let help = match (resumable(engine, dialect), error.help()) {
             (false, _) => return error,
             (true, None) => build_again.to_string(),
             (true, Some(help)) => format!("{help}\n{build_again}"),
@@ -57,20 +78,30 @@ pub(crate) fn build(
 }
 
 /// Whether there is a half-built database that a build would go on with.
-fn resumable(engine: &dyn Engine) -> bool {
-    let read = || Build::read(engine.connect()?.as_mut());
+fn resumable(engine: &dyn Engine, dialect: &dyn Dialect) -> bool {
+    let read = || Build::read(engine.connect()?.as_mut(), dialect);
     matches!(read(), Ok(Some(build)) if !build.complete)
 }
 
-/// Looks at what is there, makes the tables when there is nothing, and says which parts are missing.
-fn prepare(session: &mut dyn Session, options: &Options) -> Result<Found> {
-    if let Some(build) = Build::read(session)? {
+/// Looks at what is there, makes the tables that are not, and says which parts are missing; none of a complete build.
+pub(crate) fn prepare(
+    session: &mut dyn Session,
+    (dialect, atomic): (&dyn Dialect, bool),
+    options: &Options,
+) -> Result<Option<Missing>> {
+    if let Some(build) = Build::read(session, dialect)? {
         build.must_match(options)?;
+        build.must_be_whole()?;
         if build.complete {
-            return Ok(Found::Complete);
+            return Ok(None);
         }
+        if !build.missing_tables().is_empty() && !loaded_parts(session)?.is_empty() {
+            // Rows that were loaded are gone with their table.
+            return Err(build.damaged());
+        }
+        create_tables(session, dialect, options, |table| build.missing_tables().contains(&table.name))?;
     } else {
-        let present = present_tables(session)?;
+        let present = present_tables(session, dialect)?;
         if !present.is_empty() {
             return Err(Error::usage(format!(
                 "the database already has tables that this program did not make: {}",
@@ -78,44 +109,67 @@ fn prepare(session: &mut dyn Session, options: &Options) -> Result<Found> {
             ))
             .with_help("remove them or use another database"));
         }
-        create_tables(session, options)?;
+        begin(session, (dialect, atomic), options)?;
     }
     let loaded = loaded_parts(session)?;
     let parts =
         (0..=options.warehouses_to_build()).filter(|part| loaded.binary_search(part).is_err()).collect();
     // The items are not a warehouse: they do not count in "warehouses loaded".
     let loaded = loaded.iter().filter(|&&part| part != 0).count() as u64;
-    Ok(Found::Missing { parts, loaded })
+    Ok(Some(Missing { parts, loaded }))
 }
 
-/// All tables in one transaction: either the whole schema is there afterwards, described, or nothing.
-fn create_tables(session: &mut dyn Session, options: &Options) -> Result<()> {
-    let mut statements = vec!["begin".to_string()];
-    statements.extend(match session.engine() {
-        EngineKind::Postgres => schema::postgres::create_tables(options.partitions),
-        EngineKind::Sqlite => schema::sqlite::create_tables(options.foreign_keys),
-    });
-    statements.extend(begin_build(options, &data::constants(options.seed_to_build())));
-    statements.push("commit".into());
-    session.run(&statements.join(";\n")).map_err(|error| {
-        if session.in_transaction() && !session.is_broken() {
-            // The error at hand says more than a failed rollback would.
-            let _ = session.run("rollback");
-        }
-        error.context("making the tables")
-    })
+/// Makes all tables. Where the engine can (`atomic`), in one transaction: either the whole schema is there afterwards,
+/// described, or nothing. Elsewhere the description comes first, so that the next build knows that it has to make the rest.
+fn begin(
+    session: &mut dyn Session,
+    (dialect, atomic): (&dyn Dialect, bool),
+    options: &Options,
+) -> Result<()> {
+    let describe = begin_build(options, &data::constants(options.seed_to_build()), dialect);
+    let make = |session: &mut dyn Session| {
+        describe.iter().try_for_each(|statement| session.run(statement))?;
+        create_tables(session, dialect, options, |_| true)
+    };
+    if !atomic {
+        return make(session).map_err(|error| error.context("making the tables"));
+    }
+    in_transaction(session, make).map_err(|error| error.context("making the tables"))
+}
+
+fn create_tables(
+    session: &mut dyn Session,
+    dialect: &dyn Dialect,
+    options: &Options,
+    wanted: impl Fn(&Table) -> bool,
+) -> Result<()> {
+    let wanted = schema::TABLES.iter().filter(|table| wanted(table));
+    wanted
+        .flat_map(|table| dialect.create_table(table, options))
+        .try_for_each(|statement| session.run(&statement))
+}
+
+/// Does `work` in a transaction, which is rolled back when it fails.
+fn in_transaction(
+    session: &mut dyn Session,
+    work: impl FnOnce(&mut dyn Session) -> Result<()>,
+) -> Result<()> {
+    session.control(Control::Begin)?;
+    let outcome = work(session).and_then(|()| session.control(Control::Commit));
+    if outcome.is_err() && session.in_transaction() && !session.is_broken() {
+        // The error at hand says more than a failed rollback would.
+        let _ = session.control(Control::Rollback);
+    }
+    outcome
 }
 
 /// Removes everything that a build made, complete or not; what is not there is no error.
-pub(crate) fn drop_data(
-    engine: &dyn Engine,
-    drop_routines: &dyn Fn(&mut dyn Session) -> Result<()>,
-) -> Result<()> {
+pub(crate) fn drop_data(engine: &dyn Engine, dialect: &dyn Dialect) -> Result<()> {
     let mut session = engine.connect()?;
-    let present = present_tables(session.as_mut())?;
+    let present = present_tables(session.as_mut(), dialect)?;
     if !present.iter().any(|name| name == "kelvin_tproc_c") {
-        let hammerdb =
-            Build::read(session.as_mut())?.is_some_and(|build| build.metadata.built_by == BuiltBy::Hammerdb);
+        let hammerdb = Build::read(session.as_mut(), dialect)?
+            .is_some_and(|build| build.metadata.built_by == BuiltBy::Hammerdb);
         return match (present.is_empty(), hammerdb) {
             (true, _) => Ok(()),
             (false, true) => Err(Error::usage("these data were built by HammerDB and are not removed")
@@ -126,13 +180,20 @@ pub(crate) fn drop_data(
             ))),
         };
     }
-    drop_routines(session.as_mut())?;
-    let mut statements = vec!["begin".to_string()];
-    // Referring tables before those they refer to.
-    statements
-        .extend(schema::TABLES.iter().rev().map(|table| format!("drop table if exists {}", table.name)));
-    statements.push("drop table if exists kelvin_tproc_c_loaded".into());
-    statements.push("drop table kelvin_tproc_c".into());
-    statements.push("commit".into());
-    session.run(&statements.join(";\n")).map_err(|error| error.context("removing the tables"))
+    dialect.drop_routines(session.as_mut())?;
+    // Referring tables before those they refer to, and what describes them last.
+    let names = schema::TABLES
+        .iter()
+        .rev()
+        .map(|table| table.name)
+        .chain(["kelvin_tproc_c_loaded", "kelvin_tproc_c"]);
+    let drop = |session: &mut dyn Session| {
+        names.into_iter().try_for_each(|name| session.run(&format!("drop table if exists {name}")))
+    };
+    let outcome = if engine.capabilities().transactional_ddl {
+        in_transaction(session.as_mut(), drop)
+    } else {
+        drop(session.as_mut())
+    };
+    outcome.map_err(|error| error.context("removing the tables"))
 }

@@ -2,6 +2,7 @@
 
 use kelvin_database::{BulkTable, Error, Result, Session, Timestamp};
 
+use super::in_transaction;
 use super::pool::Shared;
 use crate::tproc_c::data::Generator;
 use crate::tproc_c::schema::{Name, Table, table};
@@ -24,16 +25,11 @@ const OF_A_WAREHOUSE: [Name; 8] = [
 /// Loads part `part` (0 for the items) and commits it together with its row in `kelvin_tproc_c_loaded`, so
 /// that the part is there as a whole or not at all.
 pub(super) fn load(session: &mut dyn Session, data_seed: u64, part: u32, shared: &Shared<'_>) -> Result<()> {
-    let outcome = load_and_commit(session, data_seed, part, shared);
-    if outcome.is_err() && session.in_transaction() && !session.is_broken() {
-        // The error at hand says what happened; the server rolls back by itself if this fails too.
-        let _ = session.run("rollback");
-    }
-    outcome.map_err(|error| error.context(&name(part)))
+    let load = |session: &mut dyn Session| load_rows(session, data_seed, part, shared);
+    in_transaction(session, load).map_err(|error| error.context(&name(part)))
 }
 
-fn load_and_commit(session: &mut dyn Session, data_seed: u64, part: u32, shared: &Shared<'_>) -> Result<()> {
-    session.run("begin")?;
+fn load_rows(session: &mut dyn Session, data_seed: u64, part: u32, shared: &Shared<'_>) -> Result<()> {
     // First, so that a second loader of the same part waits or fails before it has done the work.
     session.run(&format!("insert into kelvin_tproc_c_loaded (w_id) values ({part})"))?;
     let mut generator = Generator::new(data_seed);
@@ -44,7 +40,7 @@ fn load_and_commit(session: &mut dyn Session, data_seed: u64, part: u32, shared:
         load_table(session, &mut generator, table, part, now, shared)
             .map_err(|error| error.context(&format!("table {}", table.name)))?;
     }
-    session.run("commit")
+    Ok(())
 }
 
 fn load_table(

@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 
 use super::pool::{self, Job};
-use super::{AfterLoad, Found, part, prepare, stopped};
+use super::{prepare, stopped};
 use crate::tproc_c::Options;
+use crate::tproc_c::calls::functions;
+use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::schema::{Name, TABLES, Table, item_first, metadata, postgres as ddl, table};
 use crate::{Progress, Stop};
 
@@ -34,28 +36,19 @@ const BY_SIZE: [Name; 9] = [
     Name::Warehouse,
 ];
 
-pub(super) fn build(
+pub(crate) fn build(
     engine: &dyn Engine,
+    dialect: &dyn Dialect,
     options: &Options,
-    after_load: &super::AfterLoad,
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<()> {
     let mut session = engine.connect()?;
     lock(session.as_mut(), stop)?;
-    let Found::Missing { parts, loaded } = prepare(session.as_mut(), options)? else { return Ok(()) };
+    let Some(missing) = prepare(session.as_mut(), (dialect, true), options)? else { return Ok(()) };
     let loaders = options.loaders.map_or_else(default_loaders, |loaders| loaders as usize);
     let job = |what, before| Job { what, before, progress, stop };
-    let seed = options.seed_to_build();
-
-    let (items, warehouses) = parts.split_at(parts.iter().filter(|&&part| part == 0).count());
-    pool::run(engine, 1, &set_up, job("items loaded", 0), items, &|session, _, shared| {
-        part::load(session, seed, 0, shared)
-    })?;
-    let what = job("warehouses loaded", loaded);
-    pool::run(engine, loaders, &set_up, what, warehouses, &|session, &w_id, shared| {
-        part::load(session, seed, w_id, shared)
-    })?;
+    missing.load(engine, (loaders, &set_up), options.seed_to_build(), (progress, stop))?;
     let tables = BY_SIZE.map(table);
     let item_first = item_first(options.profile);
     pool::run(engine, loaders, &set_up, job("tables indexed", 0), &tables, &|session, table, shared| {
@@ -74,16 +67,13 @@ pub(super) fn build(
             make_foreign_keys(session, table, shared)
         })?;
     }
-    run_after_load(session.as_mut(), options, after_load)?;
+    functions::create(session.as_mut(), options.profile)
+        .map_err(|error| error.context("making the routines"))?;
     pool::run(engine, loaders, &set_up, job("tables analyzed", 0), &tables, &|session, table, _| {
         session.run(&ddl::vacuum(table)).map_err(|e| e.context(&format!("analyzing table {}", table.name)))
     })?;
     session.run(metadata::COMPLETE)?;
     checkpoint(engine, session.as_mut(), job("checkpoint", 0))
-}
-
-fn run_after_load(session: &mut dyn Session, options: &Options, after_load: &AfterLoad) -> Result<()> {
-    after_load(session, options.profile).map_err(|error| error.context("making the routines"))
 }
 
 fn default_loaders() -> usize {

@@ -9,15 +9,16 @@
 use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 
 use super::pool::{self, Job};
-use super::{AfterLoad, Found, part, prepare};
+use super::prepare;
 use crate::tproc_c::Options;
+use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::schema::{TABLES, metadata, sqlite as ddl};
 use crate::{Progress, Stop};
 
-pub(super) fn build(
+pub(crate) fn build(
     engine: &dyn Engine,
+    dialect: &dyn Dialect,
     options: &Options,
-    after_load: &AfterLoad,
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<()> {
@@ -29,18 +30,11 @@ pub(super) fn build(
             Error::usage("SQLite has one writer and so one loader").with_help("leave out the loaders")
         );
     }
-    let Found::Missing { parts, loaded } = prepare(engine.connect()?.as_mut(), options)? else {
+    let Some(missing) = prepare(engine.connect()?.as_mut(), (dialect, true), options)? else {
         return Ok(());
     };
     let job = |what, before| Job { what, before, progress, stop };
-    let seed = options.seed_to_build();
-
-    let (items, warehouses) = parts.split_at(parts.iter().filter(|&&part| part == 0).count());
-    for (what, parts) in [(job("items loaded", 0), items), (job("warehouses loaded", loaded), warehouses)] {
-        pool::run(engine, 1, &set_up, what, parts, &|session, &w_id, shared| {
-            part::load(session, seed, w_id, shared)
-        })?;
-    }
+    missing.load(engine, (1, &set_up), options.seed_to_build(), (progress, stop))?;
     let indexes: Vec<(String, String)> = TABLES.iter().flat_map(ddl::indexes).collect();
     pool::run(engine, 1, &set_up, job("indexes made", 0), &indexes, &|session, (name, sql), _| {
         session.run(sql).map_err(|error| error.context(&format!("making index {name}")))
@@ -56,7 +50,6 @@ pub(super) fn build(
     })?;
     progress.update("checkpoint", 0, 1, 0);
     let mut session = engine.connect()?;
-    after_load(session.as_mut(), options.profile).map_err(|error| error.context("making the routines"))?;
     session.query("pragma journal_mode = wal")?;
     // The rows were written without waiting for the disk: they must be there before anything says so.
     if let Some(file) = database_file(session.as_mut())? {

@@ -6,14 +6,15 @@
 
 use std::collections::HashMap;
 
-use kelvin_database::{EngineKind, Error, Result, Session};
+use kelvin_database::{Error, Result, Session};
 
 use super::TABLES;
+use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::names::NonUniform;
 use crate::tproc_c::{Options, Profile};
 
 /// Changes whenever data of an older build could no longer be driven or resumed.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 
 /// The constant C of last names that HammerDB loads (and runs) with.
 const HAMMERDB_C_LAST: i64 = 123;
@@ -47,19 +48,44 @@ pub(crate) struct Metadata {
 pub(crate) struct Build {
     pub(crate) metadata: Metadata,
     pub(crate) complete: bool,
+    /// Tables that are not there although the build says that it made them.
+    missing: Vec<&'static str>,
     foreign_keys: bool,
     partitions: Option<u32>,
 }
 
 impl Build {
     /// What build the database holds, if any.
-    pub(crate) fn read(session: &mut dyn Session) -> Result<Option<Self>> {
-        let present = present_tables(session)?;
+    pub(crate) fn read(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Option<Self>> {
+        let present = present_tables(session, dialect)?;
         if present.iter().any(|name| name == "kelvin_tproc_c") {
-            return read_own(session).map(Some);
+            let mut build = read_own(session)?;
+            build.missing = missing(&present);
+            return Ok(Some(build));
         }
-        let all = TABLES.iter().all(|table| present.iter().any(|name| name == table.name));
-        if all && session.engine() == EngineKind::Postgres { read_hammerdb(session) } else { Ok(None) }
+        if missing(&present).is_empty() { dialect.hammerdbs_build(session) } else { Ok(None) }
+    }
+
+    /// Complete data that HammerDB built.
+    pub(crate) fn by_hammerdb(warehouses: u32) -> Self {
+        Self {
+            metadata: Metadata {
+                profile: Profile::Hammerdb,
+                warehouses,
+                data_seed: 0,
+                c_last_of_load: HAMMERDB_C_LAST,
+                built_by: BuiltBy::Hammerdb,
+            },
+            complete: true,
+            missing: Vec::new(),
+            foreign_keys: false,
+            partitions: None,
+        }
+    }
+
+    /// Tables of a build that was interrupted before it had made them all.
+    pub(crate) fn missing_tables(&self) -> &[&'static str] {
+        &self.missing
     }
 
     /// The options with the shape of these data where they leave it open.
@@ -70,6 +96,22 @@ impl Build {
         options.partitions = options.partitions.or(self.partitions);
         options.foreign_keys |= self.foreign_keys;
         options
+    }
+
+    /// Refuses complete data of which somebody has dropped a table.
+    pub(crate) fn must_be_whole(&self) -> Result<()> {
+        if self.complete && !self.missing.is_empty() { Err(self.damaged()) } else { Ok(()) }
+    }
+
+    /// Tables are gone whose rows were there.
+    pub(crate) fn damaged(&self) -> Error {
+        let what = if let [one] = self.missing[..] {
+            format!("table {one} is missing")
+        } else {
+            format!("tables {} are missing", self.missing.join(", "))
+        };
+        Error::usage(format!("the TPROC-C data are damaged: {what}"))
+            .with_help("drop what is left and build again: kelvin drop tproc-c, kelvin build tproc-c")
     }
 
     /// Refuses, in words, options that ask for other data than these.
@@ -109,24 +151,46 @@ impl Build {
     }
 }
 
+/// Those of the nine tables that are not present.
+fn missing(present: &[String]) -> Vec<&'static str> {
+    let names = TABLES.iter().map(|table| table.name);
+    names.filter(|name| !present.iter().any(|there| there == name)).collect()
+}
+
+/// Indexes that the nine tables should have and do not, in words.
+pub(crate) fn missing_indexes(
+    session: &mut dyn Session,
+    dialect: &dyn Dialect,
+    profile: Profile,
+) -> Result<Vec<String>> {
+    let mut missing = Vec::new();
+    for table in &TABLES {
+        for index in dialect.indexes(table, profile) {
+            if !dialect.has_index(session, table.name, &index)? {
+                let (name, columns) = index;
+                missing.push(format!(
+                    "index {name} of table {} ({}) is missing",
+                    table.name,
+                    columns.join(", ")
+                ));
+            }
+        }
+    }
+    Ok(missing)
+}
+
 /// Names of those of our tables, the nine and the two, that exist where an unqualified name looks.
-pub(crate) fn present_tables(session: &mut dyn Session) -> Result<Vec<String>> {
+pub(crate) fn present_tables(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Vec<String>> {
     let mut names: Vec<String> = TABLES.iter().map(|table| format!("'{}'", table.name)).collect();
     names.push("'kelvin_tproc_c'".into());
     names.push("'kelvin_tproc_c_loaded'".into());
     let names = names.join(", ");
-    let rows = session.query(&match session.engine() {
-        EngineKind::Postgres => format!(
-            "select relname::text from pg_catalog.pg_class where relname in ({names}) \
-             and relkind in ('r', 'p', 'v', 'm', 'f') and pg_catalog.pg_table_is_visible(oid) order by 1"
-        ),
-        EngineKind::Sqlite => format!("select name from sqlite_master where name in ({names}) order by 1"),
-    })?;
-    (0..rows.len()).map(|row| Ok(rows.text(row, 0)?.to_string())).collect()
+    let rows = session.query(&dialect.present_tables(&names))?;
+    rows.texts(0)
 }
 
 fn read_own(session: &mut dyn Session) -> Result<Build> {
-    let rows = session.query("select key, value from kelvin_tproc_c")?;
+    let rows = session.query("select * from kelvin_tproc_c")?;
     let mut values = HashMap::new();
     for row in 0..rows.len() {
         values.insert(rows.text(row, 0)?.to_string(), rows.text(row, 1)?.to_string());
@@ -160,6 +224,7 @@ fn read_own(session: &mut dyn Session) -> Result<Build> {
             built_by: BuiltBy::Kelvin,
         },
         complete: value("state")? == "complete",
+        missing: Vec::new(),
         foreign_keys: value("foreign-keys")? == "yes",
         partitions: match value("partitions")? {
             "none" => None,
@@ -177,42 +242,8 @@ fn unreadable(key: &str, value: &str) -> Error {
         .with_help("drop the data and build it again")
 }
 
-/// A database without our table but with all nine, each with every column, is taken for HammerDB's.
-fn read_hammerdb(session: &mut dyn Session) -> Result<Option<Build>> {
-    let wanted: Vec<String> = TABLES
-        .iter()
-        .flat_map(|table| table.columns.iter().map(|c| format!("('{}', '{}')", table.name, c.name)))
-        .collect();
-    let missing = session.query(&format!(
-        "select count(*) from (values {}) as wanted(t, c) where not exists (select from \
-         pg_catalog.pg_attribute where attrelid = to_regclass(t) and attname = c and not attisdropped)",
-        wanted.join(", ")
-    ))?;
-    if missing.int(0, 0)? != 0 {
-        return Ok(None);
-    }
-    let rows = session.query("select coalesce(max(w_id), 0)::bigint, count(*) from warehouse")?;
-    let (max, count) = (rows.int(0, 0)?, rows.int(0, 1)?);
-    let Ok(warehouses) = u32::try_from(max) else { return Ok(None) };
-    if count == 0 || count != max {
-        return Ok(None);
-    }
-    Ok(Some(Build {
-        metadata: Metadata {
-            profile: Profile::Hammerdb,
-            warehouses,
-            data_seed: 0,
-            c_last_of_load: HAMMERDB_C_LAST,
-            built_by: BuiltBy::Hammerdb,
-        },
-        complete: true,
-        foreign_keys: false,
-        partitions: None,
-    }))
-}
-
 /// Statements that make the two tables and describe the build that begins.
-pub(crate) fn begin_build(options: &Options, constants: &NonUniform) -> Vec<String> {
+pub(crate) fn begin_build(options: &Options, constants: &NonUniform, dialect: &dyn Dialect) -> Vec<String> {
     let rows: [(&str, String); 10] = [
         ("format", FORMAT.into()),
         ("profile", word(options.profile).into()),
@@ -225,16 +256,16 @@ pub(crate) fn begin_build(options: &Options, constants: &NonUniform) -> Vec<Stri
         ("partitions", options.partitions.map_or("none".into(), |n| n.to_string())),
         ("state", "loading".into()),
     ];
-    let rows: Vec<String> = rows.iter().map(|(key, value)| format!("('{key}', '{value}')")).collect();
+    let rows: Vec<String> = rows.iter().map(|(name, value)| format!("('{name}', '{value}')")).collect();
     vec![
-        "create table kelvin_tproc_c (key text primary key, value text not null)".into(),
+        format!("create table kelvin_tproc_c (name {} primary key, value {0} not null)", dialect.key_type()),
         "create table kelvin_tproc_c_loaded (w_id integer primary key)".into(),
-        format!("insert into kelvin_tproc_c (key, value) values {}", rows.join(", ")),
+        format!("insert into kelvin_tproc_c (name, value) values {}", rows.join(", ")),
     ]
 }
 
 /// Marks the build complete.
-pub(crate) const COMPLETE: &str = "update kelvin_tproc_c set value = 'complete' where key = 'state'";
+pub(crate) const COMPLETE: &str = "update kelvin_tproc_c set value = 'complete' where name = 'state'";
 
 /// Numbers of the parts that are loaded, ascending: 0 for the items, then warehouses.
 pub(crate) fn loaded_parts(session: &mut dyn Session) -> Result<Vec<u32>> {

@@ -1,34 +1,29 @@
 //! The schema in PostgreSQL's words.
 
-use super::{Kind, Name, TABLES, Table};
+use super::{Kind, Name, Table};
 
-/// Statements that make the tables, without keys: those are faster made after the load (see `load`).
-pub(crate) fn create_tables(partitions: Option<u32>) -> Vec<String> {
-    let mut statements = Vec::new();
-    for table in &TABLES {
-        let columns: Vec<String> = table
-            .columns
-            .iter()
-            .map(|column| {
-                let not_null = if column.nullable { "" } else { " not null" };
-                format!("{} {}{not_null}", column.name, type_name(column.kind))
-            })
-            .collect();
-        let create = format!("create table {} ({})", table.name, columns.join(", "));
-        match partitions {
-            Some(count) if table.id == Name::OrderLine => {
-                statements.push(format!("{create} partition by hash (ol_w_id)"));
-                statements.extend((0..count).map(|part| {
-                    format!(
-                        "create table order_line_{part} partition of order_line \
-                         for values with (modulus {count}, remainder {part})"
-                    )
-                }));
-            }
-            _ => statements.push(create),
-        }
+/// Statements that make a table, without keys: those are faster made after the load (see `load`).
+pub(crate) fn create_table(table: &Table, partitions: Option<u32>) -> Vec<String> {
+    let columns: Vec<String> = table
+        .columns
+        .iter()
+        .map(|column| {
+            let not_null = if column.nullable { "" } else { " not null" };
+            format!("{} {}{not_null}", column.name, type_name(column.kind))
+        })
+        .collect();
+    let create = format!("create table {} ({})", table.name, columns.join(", "));
+    match partitions.filter(|_| table.id == Name::OrderLine) {
+        Some(count) => std::iter::once(format!("{create} partition by hash (ol_w_id)"))
+            .chain((0..count).map(|part| {
+                format!(
+                    "create table order_line_{part} partition of order_line \
+                     for values with (modulus {count}, remainder {part})"
+                )
+            }))
+            .collect(),
+        None => vec![create],
     }
-    statements
 }
 
 fn type_name(kind: Kind) -> String {

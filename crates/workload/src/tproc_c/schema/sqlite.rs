@@ -4,14 +4,10 @@
 //! 1970. Tables with a primary key are WITHOUT ROWID: one B-tree clustered by the key instead of a table and
 //! an index, so that every access by key, and they all are, descends once.
 
-use super::{Kind, TABLES, Table};
+use super::{Kind, Table};
 
-/// Statements that make the tables. SQLite knows foreign keys only within `create table`.
-pub(crate) fn create_tables(foreign_keys: bool) -> Vec<String> {
-    TABLES.iter().map(|table| create_table(table, foreign_keys)).collect()
-}
-
-fn create_table(table: &Table, foreign_keys: bool) -> String {
+/// The statement that makes a table. SQLite knows foreign keys only within `create table`.
+pub(crate) fn create_table(table: &Table, foreign_keys: bool) -> String {
     let mut parts: Vec<String> = table
         .columns
         .iter()

@@ -1,11 +1,14 @@
 -- Returns the number of districts that had an order to deliver. The oldest order is locked before it is
--- deleted: a delivery that waited for another one then takes the next, instead of none.
+-- deleted: a delivery that waited for another one then takes the next, instead of none. The customers, whose rows
+-- payments change at the same time, are updated one by one: servers exist that lose such rows in a join.
 CREATE FUNCTION kelvin_delivery(home int, carrier int) RETURNS int
 LANGUAGE plpgsql AS $kelvin$
 DECLARE
     districts int[] := '{}';
     numbers int[] := '{}';
     oldest int;
+    customers int[];
+    amounts numeric[];
 BEGIN
     FOR district_number IN 1..10 LOOP
         DELETE FROM new_order
@@ -27,15 +30,19 @@ BEGIN
          WHERE ol_w_id = home AND ol_d_id = t.district AND ol_o_id = t.number
         RETURNING ol_d_id, ol_amount),
     d AS (
-        SELECT o_d_id, o_c_id, sum(ol_amount) AS amount FROM o JOIN l ON ol_d_id = o_d_id
-         GROUP BY o_d_id, o_c_id ORDER BY o_d_id)
-    UPDATE customer SET c_balance = c_balance + d.amount, c_delivery_cnt = c_delivery_cnt + 1 FROM d
-     WHERE c_w_id = home AND c_d_id = d.o_d_id AND c_id = d.o_c_id;
-    GET DIAGNOSTICS oldest = ROW_COUNT;
-    IF oldest <> cardinality(districts) THEN
-        RAISE EXCEPTION 'an order, its lines or its customer are missing in warehouse %', home
-            USING ERRCODE = 'KV002';
+        SELECT o_d_id, o_c_id, coalesce(sum(ol_amount), 0) AS amount FROM o JOIN l ON ol_d_id = o_d_id
+         GROUP BY o_d_id, o_c_id)
+    SELECT array_agg(o_c_id ORDER BY o_d_id), array_agg(amount ORDER BY o_d_id) INTO customers, amounts FROM d;
+    IF coalesce(cardinality(customers), 0) <> cardinality(districts) THEN
+        RAISE EXCEPTION 'an order or its lines are missing in warehouse %', home USING ERRCODE = 'KV002';
     END IF;
+    FOR delivered IN 1..cardinality(districts) LOOP
+        UPDATE customer SET c_balance = c_balance + amounts[delivered], c_delivery_cnt = c_delivery_cnt + 1
+         WHERE c_w_id = home AND c_d_id = districts[delivered] AND c_id = customers[delivered];
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'the customer of an order is missing in warehouse %', home USING ERRCODE = 'KV002';
+        END IF;
+    END LOOP;
     RETURN cardinality(districts);
 END
 $kelvin$;

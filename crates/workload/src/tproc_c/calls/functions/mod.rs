@@ -1,7 +1,8 @@
 //! One call of a stored function a transaction (PostgreSQL). The functions are ours and correct; their texts
 //! stand beside this file. A call is its own transaction: one statement, one round trip.
 
-use kelvin_database::{Decimal, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement, Value};
+use kelvin_database::postgres::faults;
+use kelvin_database::{Decimal, Error, ErrorClass, Result, Rows, Session, Statement, Value};
 use kelvin_measure::Outcome;
 
 use super::{Done, Execute, count, not_prepared, paid, status_found, unused_item};
@@ -33,15 +34,18 @@ const UNUSED_ITEM_STATE: &str = "KV001";
 const MISSING_STATE: &str = "KV002";
 
 /// Creates the functions, in place of older ones; for the `hammerdb` profile also those that bear HammerDB's
-/// names. Does nothing on an engine without stored functions.
+/// names.
 pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> {
-    if session.engine() != EngineKind::Postgres {
-        return Ok(());
-    }
+    create_for(session, profile, &faults::loses_rows_in_joins_sql())
+}
+
+/// The same with another condition, in SQL, for servers whose joins lose rows.
+pub(super) fn create_for(session: &mut dyn Session, profile: Profile, joins_lose_rows: &str) -> Result<()> {
     // Not "create or replace": that keeps, and refuses to change, an older function's result type.
     drop(session)?;
     for text in TEXTS {
-        session.run(text).map_err(|error| error.context("creating the stored functions"))?;
+        let text = text.replace("/*joins lose rows*/", joins_lose_rows);
+        session.run(&text).map_err(|error| error.context("creating the stored functions"))?;
     }
     match profile {
         Profile::Spec => Ok(()),
@@ -51,9 +55,6 @@ pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> 
 
 /// Drops what [`create`] made for either profile, if it is there. Routines that HammerDB itself made stay.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
-    if session.engine() != EngineKind::Postgres {
-        return Ok(());
-    }
     hammerdb::drop(session)?;
     // PostgreSQL announces each function that is not there.
     for signature in SIGNATURES {
@@ -62,15 +63,16 @@ pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     Ok(())
 }
 
-/// Whether all functions are in the database, with the parameters that we give them.
-pub(crate) fn are_there(session: &mut dyn Session) -> Result<bool> {
+/// Functions that are not in the database with the parameters that we give them, in words.
+pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
+    let mut missing = Vec::new();
     for signature in SIGNATURES {
         let rows = session.query(&format!("SELECT 1 WHERE to_regprocedure('{signature}') IS NOT NULL"))?;
         if rows.is_empty() {
-            return Ok(false);
+            missing.push(format!("function {signature} is missing"));
         }
     }
-    Ok(true)
+    Ok(missing)
 }
 
 /// The prepared calls and the memory of their results.

@@ -4,7 +4,7 @@
 /// The inner query locks the row it finds. When another delivery has taken that row meanwhile, the lock
 /// comes free on a deleted row and the query goes on to the next oldest, so that two deliveries at once take
 /// two different orders, and none fails. A plain `min()` would find the deleted row and skip the district.
-pub(super) const OLDEST_NEW_ORDER: &str = "DELETE FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 \
+pub(crate) const OLDEST_NEW_ORDER: &str = "DELETE FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 \
      AND no_o_id = (SELECT no_o_id FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 \
          ORDER BY no_o_id LIMIT 1 FOR UPDATE) \
      RETURNING no_o_id";
@@ -27,6 +27,19 @@ pub(crate) const TAKE_STOCK: &str = "UPDATE stock SET \
      JOIN item ON i_id = l.item \
      WHERE s_w_id = l.supply AND s_i_id = l.item \
      RETURNING l.number, i_price, CASE $2::int WHEN 1 THEN s_dist_01 WHEN 2 THEN s_dist_02 \
+         WHEN 3 THEN s_dist_03 WHEN 4 THEN s_dist_04 WHEN 5 THEN s_dist_05 WHEN 6 THEN s_dist_06 \
+         WHEN 7 THEN s_dist_07 WHEN 8 THEN s_dist_08 WHEN 9 THEN s_dist_09 ELSE s_dist_10 END, \
+         CASE WHEN i_data LIKE '%ORIGINAL%' AND s_data LIKE '%ORIGINAL%' THEN 1 ELSE 0 END";
+
+/// Takes the quantity of one line from the stock, without a join of anything but tables, for servers that lose
+/// rows there. Parameters: home warehouse, district, line number, item, supplying warehouse, quantity. Returns
+/// what [`TAKE_STOCK`] does.
+pub(crate) const TAKE_STOCK_OF_LINE: &str = "UPDATE stock SET \
+     s_quantity = s_quantity - $6::int + CASE WHEN s_quantity >= $6::int + 10 THEN 0 ELSE 91 END, \
+     s_ytd = s_ytd + $6::int, s_order_cnt = s_order_cnt + 1, \
+     s_remote_cnt = s_remote_cnt + CASE WHEN s_w_id = $1 THEN 0 ELSE 1 END \
+     FROM item WHERE i_id = $4 AND s_w_id = $5 AND s_i_id = $4 \
+     RETURNING $3::int, i_price, CASE $2::int WHEN 1 THEN s_dist_01 WHEN 2 THEN s_dist_02 \
          WHEN 3 THEN s_dist_03 WHEN 4 THEN s_dist_04 WHEN 5 THEN s_dist_05 WHEN 6 THEN s_dist_06 \
          WHEN 7 THEN s_dist_07 WHEN 8 THEN s_dist_08 WHEN 9 THEN s_dist_09 ELSE s_dist_10 END, \
          CASE WHEN i_data LIKE '%ORIGINAL%' AND s_data LIKE '%ORIGINAL%' THEN 1 ELSE 0 END";
@@ -115,11 +128,11 @@ pub(crate) const STATUS_BY_NUMBER: &str = status!("NULL::bigint", "$3");
 pub(crate) const STATUS_BY_NAME: &str =
     concat!("WITH ", middle!(), " ", status!("(SELECT matched FROM k)", "(SELECT id FROM k)"));
 
-/// Delivers a warehouse's oldest orders, customers in the order of the districts. How the oldest is found is
-/// said at [`OLDEST_NEW_ORDER`]. Parameters: warehouse, carrier, time. Returns the orders found and those
-/// delivered.
-pub(crate) const DELIVER: &str = "WITH \
-     t AS MATERIALIZED (SELECT district, number FROM generate_series(1, 10) AS district CROSS JOIN LATERAL \
+/// Delivers a warehouse's oldest orders up to their customers. How the oldest is found is said at
+/// [`OLDEST_NEW_ORDER`]. Nobody else changes these orders and lines: the new_order row is locked.
+macro_rules! deliver_orders {
+    () => {
+        "WITH t AS MATERIALIZED (SELECT district, number FROM generate_series(1, 10) AS district CROSS JOIN LATERAL \
          (SELECT no_o_id AS number FROM new_order WHERE no_w_id = $1 AND no_d_id = district \
           ORDER BY no_o_id LIMIT 1 FOR UPDATE) AS oldest), \
      n AS (DELETE FROM new_order USING t WHERE no_w_id = $1 AND no_d_id = t.district AND no_o_id = t.number), \
@@ -127,11 +140,26 @@ pub(crate) const DELIVER: &str = "WITH \
          WHERE o_w_id = $1 AND o_d_id = t.district AND o_id = t.number RETURNING o_d_id, o_c_id), \
      l AS (UPDATE order_line SET ol_delivery_d = $3 FROM t \
          WHERE ol_w_id = $1 AND ol_d_id = t.district AND ol_o_id = t.number RETURNING ol_d_id, ol_amount), \
-     d AS (SELECT o_d_id, o_c_id, sum(ol_amount) AS amount FROM o JOIN l ON ol_d_id = o_d_id \
-         GROUP BY o_d_id, o_c_id ORDER BY o_d_id), \
-     c AS (UPDATE customer SET c_balance = c_balance + d.amount, c_delivery_cnt = c_delivery_cnt + 1 FROM d \
+     d AS (SELECT o_d_id, o_c_id, coalesce(sum(ol_amount), 0) AS amount FROM o JOIN l ON ol_d_id = o_d_id \
+         GROUP BY o_d_id, o_c_id ORDER BY o_d_id)"
+    };
+}
+
+/// A whole Delivery, customers in the order of the districts. Parameters: warehouse, carrier, time. Returns the
+/// orders found and those delivered.
+pub(crate) const DELIVER: &str = concat!(
+    deliver_orders!(),
+    ", c AS (UPDATE customer SET c_balance = c_balance + d.amount, c_delivery_cnt = c_delivery_cnt + 1 FROM d \
          WHERE c_w_id = $1 AND c_d_id = d.o_d_id AND c_id = d.o_c_id RETURNING c_id) \
-     SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM c)";
+     SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM c)"
+);
+
+/// The same without the customers, whom payments change at the same time, for servers that lose rows in joins.
+/// Parameters as for [`DELIVER`]. Returns each order's district, customer and amount.
+pub(crate) const DELIVER_ORDERS: &str = concat!(
+    deliver_orders!(),
+    " SELECT t.district, o_c_id, amount FROM t LEFT JOIN d ON o_d_id = t.district ORDER BY 1"
+);
 
 /// Parameters: warehouse, district, threshold.
 pub(crate) const LOW_STOCK: &str = "SELECT count(DISTINCT s_i_id) FROM order_line, stock \

@@ -1,0 +1,86 @@
+//! TPROC-C on PostgreSQL.
+
+use kelvin_database::postgres::faults;
+use kelvin_database::{Engine, Result, Session};
+
+use super::Dialect;
+use crate::tproc_c::calls::{functions, sql};
+use crate::tproc_c::hammerdb::{self, Routines};
+use crate::tproc_c::load;
+use crate::tproc_c::schema::metadata::Build;
+use crate::tproc_c::schema::{self, Table, item_first};
+use crate::tproc_c::{Options, Profile};
+use crate::{Progress, Stop};
+
+#[derive(Debug)]
+pub(super) struct Postgres;
+
+impl Dialect for Postgres {
+    fn create_table(&self, table: &Table, options: &Options) -> Vec<String> {
+        schema::postgres::create_table(table, options.partitions)
+    }
+
+    fn present_tables(&self, names: &str) -> String {
+        format!(
+            "select relname::text from pg_catalog.pg_class where relname in ({names}) \
+             and relkind in ('r', 'p', 'v', 'm', 'f') and pg_catalog.pg_table_is_visible(oid) order by 1"
+        )
+    }
+
+    fn indexes(&self, table: &Table, profile: Profile) -> Vec<(String, &'static [&'static str])> {
+        let key = (table.key_name(), table.key(item_first(profile)));
+        let second = table.second.as_ref().map(|index| (index.name.to_owned(), index.columns));
+        std::iter::once(key).chain(second).filter(|(_, columns)| !columns.is_empty()).collect()
+    }
+
+    /// Whether a valid unique index has exactly these columns, whatever its name.
+    fn has_index(&self, session: &mut dyn Session, table: &str, index: &(String, &[&str])) -> Result<bool> {
+        let found = session.query(&format!(
+            "select count(*) from pg_catalog.pg_index where indrelid = to_regclass('{table}') and indisunique \
+             and indisvalid and '{}' = (select string_agg(attname, ',' order by k.position) \
+                 from unnest(indkey::int2[]) with ordinality as k(number, position) \
+                 join pg_catalog.pg_attribute on attrelid = indrelid and attnum = k.number)",
+            index.1.join(",")
+        ))?;
+        Ok(found.int(0, 0)? > 0)
+    }
+
+    fn build(
+        &self,
+        engine: &dyn Engine,
+        options: &Options,
+        progress: &dyn Progress,
+        stop: &Stop,
+    ) -> Result<()> {
+        load::postgres::build(engine, self, options, progress, stop)
+    }
+
+    fn statements(&self) -> sql::Statements {
+        sql::returning(sql::postgres::OLDEST_NEW_ORDER)
+    }
+
+    /// In memory where they fit, and without compiling.
+    fn check_settings(&self) -> &'static str {
+        "set work_mem = '256MB'; set jit = off; set statement_timeout = 0"
+    }
+
+    fn joins_lose_rows(&self, session: &mut dyn Session) -> Result<bool> {
+        faults::loses_rows_in_joins(session)
+    }
+
+    fn drop_routines(&self, session: &mut dyn Session) -> Result<()> {
+        functions::drop(session)
+    }
+
+    fn missing_routines(&self, session: &mut dyn Session) -> Result<Vec<String>> {
+        functions::missing(session)
+    }
+
+    fn hammerdbs_build(&self, session: &mut dyn Session) -> Result<Option<Build>> {
+        hammerdb::read_build(session)
+    }
+
+    fn hammerdbs_routines(&self, session: &mut dyn Session) -> Result<Option<Routines>> {
+        hammerdb::find(session)
+    }
+}

@@ -1,0 +1,73 @@
+//! TPROC-C on SQLite.
+
+use kelvin_database::{Engine, Result, Session};
+
+use super::Dialect;
+use crate::tproc_c::calls::sql;
+use crate::tproc_c::load;
+use crate::tproc_c::schema::{self, Table};
+use crate::tproc_c::{Options, Profile};
+use crate::{Progress, Stop};
+
+#[derive(Debug)]
+pub(super) struct Sqlite;
+
+impl Dialect for Sqlite {
+    fn create_table(&self, table: &Table, options: &Options) -> Vec<String> {
+        vec![schema::sqlite::create_table(table, options.foreign_keys)]
+    }
+
+    fn present_tables(&self, names: &str) -> String {
+        format!("select name from sqlite_master where name in ({names}) order by 1")
+    }
+
+    /// A key is the table itself.
+    fn indexes(&self, table: &Table, _profile: Profile) -> Vec<(String, &'static [&'static str])> {
+        table.second.iter().map(|index| (index.name.to_owned(), index.columns)).collect()
+    }
+
+    fn has_index(&self, session: &mut dyn Session, _table: &str, index: &(String, &[&str])) -> Result<bool> {
+        let found = session.query(&format!(
+            "select count(*) from sqlite_master where type = 'index' and name = '{}'",
+            index.0
+        ))?;
+        Ok(found.int(0, 0)? > 0)
+    }
+
+    fn build(
+        &self,
+        engine: &dyn Engine,
+        options: &Options,
+        progress: &dyn Progress,
+        stop: &Stop,
+    ) -> Result<()> {
+        load::sqlite::build(engine, self, options, progress, stop)
+    }
+
+    fn statements(&self) -> sql::Statements {
+        sql::returning(sql::sqlite::OLDEST_NEW_ORDER)
+    }
+
+    fn check_settings(&self) -> &'static str {
+        "pragma cache_size = -65536; pragma mmap_size = 0"
+    }
+
+    fn condition_source(&self, number: u32) -> Option<&'static str> {
+        // SQLite would scan the lines' counts anew for each order. A probe of the clustered key is fast there;
+        // lines without an order, which it cannot see, violate conditions 4 and 7.
+        (number == 6).then_some(
+            "(select o_w_id, o_d_id, o_id, o_ol_cnt, null as ol_w_id, null as ol_d_id, null as ol_o_id, \
+             (select count(*) from order_line where ol_w_id = o_w_id and ol_d_id = o_d_id and ol_o_id = o_id) \
+             as n from orders) as o",
+        )
+    }
+
+    /// SQLite holds money in cents.
+    fn money(&self, cents: i64) -> String {
+        cents.to_string()
+    }
+
+    fn money_as_text(&self, x: &str) -> String {
+        format!("printf('%.2f', ({x}) / 100.0)")
+    }
+}

@@ -31,13 +31,51 @@ pub fn middle(bin: usize) -> u64 {
     base + (bin as u64 % A_GROUP as u64) * (1 << lost) + (1_u64 << lost) / 2
 }
 
+/// The counts of the bins that share a power of two.
+type Group<T> = Option<Box<[T; A_GROUP]>>;
+
+/// Groups of bins, each made with its first count: times lie within a few of them, and a job has bins for each of its
+/// files, which may be thousands.
+#[derive(Clone, PartialEq, Eq)]
+struct Groups<T>([Group<T>; GROUPS]);
+
+impl<T: Copy + Default + Into<u64>> Groups<T> {
+    const fn none() -> Self {
+        Self([const { None }; GROUPS])
+    }
+
+    /// The count of a bin, which is below [`BINS`].
+    #[inline]
+    fn count(&mut self, bin: usize) -> &mut T {
+        match &mut self.0[bin >> BITS] {
+            Some(group) => &mut group[bin & (A_GROUP - 1)],
+            empty => Self::made(empty, bin),
+        }
+    }
+
+    #[cold]
+    fn made(group: &mut Group<T>, bin: usize) -> &mut T {
+        &mut group.insert(Box::new([T::default(); A_GROUP]))[bin & (A_GROUP - 1)]
+    }
+
+    /// Those with something in them: index and count, ascending.
+    fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
+        let groups = self.0.iter().enumerate().filter_map(|(at, group)| Some((at, group.as_ref()?)));
+        groups
+            .flat_map(|(at, group)| {
+                group.iter().enumerate().map(move |(bin, count)| ((at << BITS) + bin, (*count).into()))
+            })
+            .filter(|(_, count)| *count > 0)
+    }
+}
+
 /// Counts of times by bin.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Bins(Box<[u32; BINS]>);
+pub struct Bins(Groups<u32>);
 
 impl Default for Bins {
     fn default() -> Self {
-        Self(Box::new([0; BINS]))
+        Self(Groups::none())
     }
 }
 
@@ -51,38 +89,32 @@ impl Bins {
     /// Counts a time in nanoseconds.
     #[inline]
     pub fn record(&mut self, nanos: u64) {
-        // `bin` is below BINS by its last line.
-        let count = &mut self.0[bin(nanos)];
-        *count = count.saturating_add(1);
+        self.record_many(nanos, 1);
     }
 
     /// Counts so many that are all the same.
     #[inline]
     pub fn record_many(&mut self, nanos: u64, many: u32) {
-        let count = &mut self.0[bin(nanos)];
+        let count = self.0.count(bin(nanos));
         *count = count.saturating_add(many);
     }
 
     /// The bins with something in them: index and count, ascending.
     pub fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.0
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0)
-            .map(|(bin, count)| (bin, u64::from(*count)))
+        self.0.filled()
     }
 
     /// Counts nothing any more.
     pub fn clear(&mut self) {
-        self.0.fill(0);
+        self.0.0.iter_mut().flatten().for_each(|group| group.fill(0));
     }
 }
 
 /// Sums of [`Bins`] over a run: wide counts.
 ///
-/// The bins are made with the first count: a result has a dozen for every file, and of 10,000 files most stay empty.
+/// Nothing is made before the first count: a result has a dozen for every file, and of 10,000 files most stay empty.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct BinSums(Option<Box<[u64; BINS]>>);
+pub struct BinSums(Option<Box<Groups<u64>>>);
 
 impl std::fmt::Debug for BinSums {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -93,45 +125,35 @@ impl std::fmt::Debug for BinSums {
 impl BinSums {
     /// Adds what was counted in an interval.
     pub fn add(&mut self, bins: &Bins) {
-        let mut filled = bins.filled().peekable();
-        if filled.peek().is_none() {
-            return;
+        for (bin, count) in bins.filled() {
+            self.add_to(bin, count);
         }
-        let sums = self.made();
-        for (bin, count) in filled {
-            sums[bin] += count;
-        }
-    }
-
-    /// The bins; only for who has a count to put into them, so that equal sums are equal in memory.
-    fn made(&mut self) -> &mut [u64; BINS] {
-        self.0.get_or_insert_with(|| Box::new([0; BINS]))
     }
 
     /// Adds another sum.
     pub fn merge(&mut self, other: &Self) {
-        let Some(more) = &other.0 else { return };
-        for (sum, more) in self.made().iter_mut().zip(&**more) {
-            *sum += more;
+        for (bin, count) in other.filled() {
+            self.add_to(bin, count);
         }
     }
 
-    /// Adds to a bin; for readers of stored results. What lies beyond the last bin is in the last.
+    /// Adds to a bin. What lies beyond the last bin is in the last. Adding nothing makes none, so that equal sums are
+    /// equal in memory.
     pub fn add_to(&mut self, bin: usize, count: u64) {
         if count > 0 {
-            self.made()[bin.min(BINS - 1)] += count;
+            let groups = self.0.get_or_insert_with(|| Box::new(Groups::none()));
+            *groups.count(bin.min(BINS - 1)) += count;
         }
     }
 
     /// How many times were counted.
     pub fn count(&self) -> u64 {
-        self.0.iter().flat_map(|bins| bins.iter()).sum()
+        self.filled().map(|(_, count)| count).sum()
     }
 
     /// The bins with something in them: index and count, ascending.
     pub fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
-        let bins = self.0.iter().flat_map(|bins| bins.iter());
-        bins.enumerate().filter(|(_, count)| **count > 0).map(|(bin, count)| (bin, *count))
+        self.0.iter().flat_map(|groups| groups.filled())
     }
 
     /// The time in nanoseconds that `percent` of the counted do not exceed: the middle of its bin; none when there are

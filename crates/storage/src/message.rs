@@ -44,6 +44,8 @@ pub struct WorkerEnd {
     pub cpu: (Nanos, Nanos),
     /// Time ready to run without a CPU.
     pub run_delay: Option<Nanos>,
+    /// Over how long these were counted.
+    pub counted: Nanos,
     /// Context switches, voluntary and not.
     pub switches: (u64, u64),
     /// Page faults, major and minor.
@@ -54,6 +56,6 @@ pub struct WorkerEnd {
     pub latency_depth: Option<u32>,
     /// What a reader should know.
     pub notes: Vec<String>,
-    /// What the verifying pass read, where there was one.
-    pub verified: Option<crate::PerDirection<crate::result::DirectionOutcome>>,
+    /// What verifying passes read, where there were any.
+    pub verified: Option<crate::result::Verified>,
 }

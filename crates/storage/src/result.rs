@@ -6,7 +6,7 @@ use kelvin_measure::Nanos;
 
 use crate::job::Jobs;
 use crate::tick::{DepthCounts, Failures};
-use crate::{BinSums, Moments, PerDirection};
+use crate::{BinSums, Direction, Moments, PerDirection};
 
 /// A whole run.
 #[derive(Debug, Clone)]
@@ -46,8 +46,8 @@ pub struct WorkerOutcome {
     pub runtime: PerDirection<Nanos>,
     /// The files and devices, in the order of the ticks.
     pub targets: Vec<TargetOutcome>,
-    /// Of the verifying pass after the writes, where there was one: reads that are in no figure of `targets`.
-    pub verified: Option<PerDirection<DirectionOutcome>>,
+    /// Of the verifying passes, where there were any: reads that are in no figure of `targets`.
+    pub verified: Option<Verified>,
     /// Samples of the bandwidth in KiB/s.
     pub bandwidth: PerDirection<Samples>,
     /// Samples of the I/Os a second.
@@ -62,6 +62,9 @@ pub struct WorkerOutcome {
     pub cpu: (Nanos, Nanos),
     /// Time that it was ready to run and had no CPU; none where the kernel does not say.
     pub run_delay: Option<Nanos>,
+    /// Over how long CPU time and the wait for a CPU were counted: the measured part, and the reading of the counters at its
+    /// ends.
+    pub counted: Nanos,
     /// Context switches, voluntary and not.
     pub switches: (u64, u64),
     /// Page faults, major and minor.
@@ -87,6 +90,51 @@ pub struct TargetOutcome {
     pub device: Option<String>,
     /// By direction.
     pub directions: PerDirection<DirectionOutcome>,
+}
+
+/// What verifying passes read again.
+#[derive(Debug, Clone, Default)]
+pub struct Verified {
+    /// By direction.
+    pub directions: PerDirection<DirectionOutcome>,
+    /// How long the passes took, those of a backlog among them.
+    pub time: Nanos,
+}
+
+impl std::ops::Index<Direction> for Verified {
+    type Output = DirectionOutcome;
+
+    fn index(&self, direction: Direction) -> &DirectionOutcome {
+        &self.directions[direction]
+    }
+}
+
+/// Times of the I/Os of one priority.
+#[derive(Debug, Clone)]
+pub struct PriorityOutcome {
+    /// As `ioprio_set` takes it: the class above bit 13, the level below bit 3.
+    pub priority: u16,
+    /// Completion times; with `lat_percentiles` total times, as fio has it.
+    pub times: Moments,
+    /// The same by bin.
+    pub bins: BinSums,
+}
+
+impl PriorityOutcome {
+    /// The class: 0 where none was asked for.
+    pub fn class(&self) -> u16 {
+        self.priority >> 13
+    }
+
+    /// The level.
+    pub fn level(&self) -> u16 {
+        self.priority & 7
+    }
+
+    /// In fio's words: "clat prio 1/0".
+    pub(crate) fn name(&self, times: &str) -> String {
+        format!("{times} prio {}/{}", self.class(), self.level())
+    }
 }
 
 /// One direction: sums of the measured part.
@@ -118,6 +166,8 @@ pub struct DirectionOutcome {
     pub response: Moments,
     /// The same by bin.
     pub response_bins: BinSums,
+    /// Of jobs whose I/Os have priorities of their own: the times of each, ascending.
+    pub priorities: Vec<PriorityOutcome>,
 }
 
 impl DirectionOutcome {
@@ -143,6 +193,26 @@ impl DirectionOutcome {
                 sums.add(bins);
             }
         }
+        for one in &tally.priorities {
+            let known = self.of_priority(one.priority);
+            known.times.merge(&one.times);
+            known.bins.add(&one.bins);
+        }
+    }
+
+    /// As fio: one priority alone says nothing that the direction's own figures do not.
+    pub(crate) fn shown_priorities(&self) -> &[PriorityOutcome] {
+        if self.priorities.len() > 1 { &self.priorities } else { &[] }
+    }
+
+    /// What is known of a priority's I/Os, made when it is first asked for.
+    fn of_priority(&mut self, priority: u16) -> &mut PriorityOutcome {
+        let place = self.priorities.partition_point(|one| one.priority < priority);
+        if self.priorities.get(place).is_none_or(|one| one.priority != priority) {
+            let (times, bins) = (Moments::default(), BinSums::default());
+            self.priorities.insert(place, PriorityOutcome { priority, times, bins });
+        }
+        &mut self.priorities[place]
     }
 
     /// Adds another's sums.
@@ -160,6 +230,11 @@ impl DirectionOutcome {
         self.total_bins.merge(&other.total_bins);
         self.submission_bins.merge(&other.submission_bins);
         self.response_bins.merge(&other.response_bins);
+        for one in &other.priorities {
+            let known = self.of_priority(one.priority);
+            known.times.merge(&one.times);
+            known.bins.merge(&one.bins);
+        }
     }
 }
 

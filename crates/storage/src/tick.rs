@@ -37,6 +37,19 @@ pub struct Tally {
     pub response_bins: Option<Bins>,
     /// Moments of the same.
     pub response: Moments,
+    /// Of jobs whose I/Os have priorities of their own: the times of each.
+    pub priorities: Vec<PriorityTimes>,
+}
+
+/// Times of the I/Os of one priority.
+#[derive(Debug, Clone)]
+pub struct PriorityTimes {
+    /// As `ioprio_set` takes it.
+    pub priority: u16,
+    /// Completion times; with `lat_percentiles` total times, as fio has it.
+    pub times: Moments,
+    /// The same by bin.
+    pub bins: Bins,
 }
 
 /// How full the queue was. The classes are fio's: 1, 2, 4, 8, 16, 32, 64 and above, by the next power of two above for

@@ -173,8 +173,17 @@ fn a_file_that_is_deleted_during_the_run_is_measured_to_the_end() {
     fs::write(&path, vec![1; MIB as usize]).unwrap();
     let victim = path.clone();
     let deleter = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(100));
-        fs::remove_file(victim).unwrap();
+        // When the worker has it open, and not those who look at it before the run, who have it for a moment.
+        let is_open = || {
+            let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+            open.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file == victim)
+        };
+        let mut looks = 0;
+        while looks < 20 {
+            looks = if is_open() { looks + 1 } else { 0 };
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        fs::remove_file(&victim).unwrap();
     });
     let (outcome, _) =
         run(&jobs([lasting(on(job("read"), &path), 250 * MILLI)]), &RunOptions::default()).unwrap();

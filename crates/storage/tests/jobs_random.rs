@@ -188,6 +188,8 @@ const LINES: &[&str] = &[
 fn unplaced(mut jobs: Jobs) -> Jobs {
     for job in &mut jobs.jobs {
         job.place = Place::default();
+        // A file names its jobs in their headings, a command line by an option.
+        job.given.retain(|(name, _)| name != "name");
     }
     jobs.notes.clear();
     jobs

@@ -1,12 +1,27 @@
 //! What can be refused before anything is looked at or written.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::RunOptions;
+use rustix::fs::Access;
+
+use super::{PlannedWorker, RunOptions};
 use crate::job::{Job, Jobs};
 use crate::probe::safety;
 use crate::probe::tree::Tree;
+use crate::worker;
 use crate::{Error, Result, Target, TargetKind};
+
+/// Refuses a file that is there and cannot be opened: not when those before it were emptied.
+fn may_open(job: &Job, target: &Target, writes: bool) -> Result<()> {
+    // Under another user, other rights hold.
+    if job.process.user.is_some() || !target.path.exists() {
+        return Ok(());
+    }
+    let access = if writes { Access::WRITE_OK } else { Access::READ_OK };
+    let what = || format!("cannot {} {}", if writes { "write" } else { "read" }, target.path.display());
+    rustix::fs::access(&target.path, access).map_err(|error| Error::system(what())(error.into()))
+}
 
 /// Refuses jobs that contradict themselves, each other or what the run may do.
 pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
@@ -44,12 +59,33 @@ pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
     Ok(())
 }
 
+/// Refuses what workers would refuse when they begin: by then, files were laid out and emptied.
+pub(super) fn workers(workers: &[PlannedWorker], jobs: &[Arc<Job>], options: &RunOptions) -> Result<()> {
+    let mut before: Option<&PlannedWorker> = None;
+    for (number, planned) in workers.iter().enumerate() {
+        let job = &jobs[planned.job];
+        let regions =
+            |planned: &PlannedWorker| planned.targets.iter().map(|target| target.length).collect::<Vec<_>>();
+        let alike = |other: &PlannedWorker| other.job == planned.job && regions(other) == regions(planned);
+        let loads = job.verify.as_ref().is_some_and(|verify| verify.state_load);
+        // The state may be that of a job before, which is not there yet.
+        let comes = loads && workers.iter().take(number).any(|other| jobs[other.job].name == job.name);
+        if job.targets.create_only || comes || !loads && before.is_some_and(alike) {
+            continue;
+        }
+        worker::check(&planned.plan(number as u32, job, options.aux_directory.as_deref()))?;
+        before = Some(planned);
+    }
+    Ok(())
+}
+
 /// Refuses targets that must not be written, or that cannot do what is asked of them.
 pub(super) fn targets(job: &Job, targets: &[Target], options: &RunOptions, tree: &Tree) -> Result<()> {
     let writes = (job.pattern.changes_data() || job.replay.is_some()) && !options.read_only;
     for target in targets {
         if target.kind != TargetKind::None {
             safety::check_with(&target.path, writes, &options.destroy, job.targets.allow_mounted_write)?;
+            may_open(job, target, writes)?;
         }
         if let (Some(scheduler), Some(device)) = (&job.process.scheduler, &target.device) {
             super::scheduler::check(tree, device, scheduler)

@@ -201,6 +201,7 @@ impl Collected {
             depth: self.depth,
             cpu: end.cpu,
             run_delay: end.run_delay,
+            counted: end.counted,
             switches: end.switches,
             faults: end.faults,
             failures: self.failures,

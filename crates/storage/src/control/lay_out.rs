@@ -91,7 +91,7 @@ fn told(hear: &Receiver<Told>, watcher: &mut dyn Watcher, current: &mut Option<u
 fn measured_again(prepared: &mut Prepared) -> Result<()> {
     for worker in &mut prepared.workers {
         let job = &prepared.each[worker.job];
-        if !job.targets.fill_device || job.pattern.changes_data() {
+        if !job.targets.fills() || job.pattern.changes_data() {
             continue;
         }
         for target in worker.targets.iter_mut().filter(|target| target.kind == TargetKind::File) {

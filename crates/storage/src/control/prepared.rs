@@ -1,7 +1,7 @@
 //! The workers of a run before anything is done: which there are, on which files, in which group.
 
 use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kelvin_measure::{Clock, Nanos, Random};
@@ -11,6 +11,7 @@ use crate::job::{Job, Jobs};
 use crate::layout::{self, Plan, Rules, Who};
 use crate::probe::safety;
 use crate::probe::tree::Tree;
+use crate::worker::WorkerPlan;
 use crate::{Result, Target, TargetKind};
 
 /// What a run may do, beyond what its jobs ask for.
@@ -25,6 +26,8 @@ pub struct RunOptions {
     /// Where log files go that are named without a directory, and the output of `exec_prerun`; the working directory
     /// when none.
     pub log_directory: Option<PathBuf>,
+    /// `--aux-path`: where the state and the dumps of `verify` are; the working directory when none.
+    pub aux_directory: Option<PathBuf>,
     /// The clock that all times of the run are told on, for those who watch it on one of theirs; one of its own when none.
     pub clock: Option<Clock>,
 }
@@ -92,6 +95,22 @@ impl Prepared {
     }
 }
 
+impl PlannedWorker {
+    /// What the worker is told when it begins; `number` is its place among all, `aux` the directory of verify's states.
+    pub(super) fn plan(&self, number: u32, job: &Arc<Job>, aux: Option<&Path>) -> WorkerPlan {
+        WorkerPlan {
+            number,
+            job: Arc::clone(job),
+            clone: self.clone,
+            group: self.group,
+            targets: self.targets.clone(),
+            seed: self.seed,
+            pinned: self.pinned,
+            aux_directory: aux.map(Path::to_owned),
+        }
+    }
+}
+
 /// Looks at what the jobs ask for and decides what each worker does. Nothing is written. Refused are jobs that cannot
 /// be run: no such directory, no room, a target that must not be written.
 pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
@@ -140,8 +159,9 @@ pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
         safety::check(&making.path, true, &options.destroy)?;
     }
     layout::check_space(&plan)?;
+    let each: Vec<_> = jobs.jobs.iter().cloned().map(Arc::new).collect();
+    check::workers(&workers, &each, options)?;
     let notes = plan.notes.clone();
-    let each = jobs.jobs.iter().cloned().map(Arc::new).collect();
     Ok(Prepared { jobs: jobs.clone(), each, workers, plan, notes, laid_out: false })
 }
 
@@ -153,7 +173,7 @@ const START_DELAY: u64 = 0x64_65_6c_61_79;
 fn seed(job: &Job, worker: u64) -> u64 {
     let base = match job.pattern.seed {
         Some(seed) => seed,
-        None if job.pattern.repeatable => 0x6b65_6c76_696e,
+        None if job.pattern.repeatable || job.pattern.all_repeatable => 0x6b65_6c76_696e,
         // The standard library's keys are the operating system's random numbers.
         None => RandomState::new().hash_one(worker),
     };

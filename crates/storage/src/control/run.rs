@@ -24,7 +24,7 @@ use crate::log::Writer;
 use crate::message::Message;
 use crate::probe::tree::Tree;
 use crate::result::Outcome;
-use crate::worker::{Shared, WorkerPlan};
+use crate::worker::Shared;
 use crate::{Direction, PerDirection, Result};
 
 const MILLI: Nanos = 1_000_000;
@@ -65,6 +65,7 @@ struct Run<'a> {
     work: Arc<dyn Work>,
     prepared: Prepared,
     directory: PathBuf,
+    aux_directory: Option<PathBuf>,
     stop: &'a Stop,
     watcher: &'a mut dyn Watcher,
     shared: Arc<Shared>,
@@ -109,6 +110,7 @@ impl<'a> Run<'a> {
             iologs: Iologs::new(&prepared, &directory)?,
             work,
             directory,
+            aux_directory: options.aux_directory.clone(),
             stop,
             watcher,
             shared,
@@ -170,26 +172,14 @@ impl<'a> Run<'a> {
 
     fn begin(&mut self, worker: usize) {
         let Some(planned) = self.prepared.workers.get(worker) else { return };
-        let mut job = Arc::clone(self.prepared.job(planned));
-        if job.targets.fill_device && !job.pattern.changes_data() {
-            // Its files were filled before: what there was room for is what it reads.
-            Arc::make_mut(&mut job).targets.fill_device = false;
-        }
+        let job = Arc::clone(self.prepared.job(planned));
         if job.targets.create_only {
             // Its files are there: that was all.
             self.shared.flow.absent(worker as u32);
             self.stage(worker, Stage::Over);
             return self.tell(worker, State::Ended);
         }
-        let plan = WorkerPlan {
-            number: worker as u32,
-            job,
-            clone: planned.clone,
-            group: planned.group,
-            targets: planned.targets.clone(),
-            seed: planned.seed,
-            pinned: planned.pinned,
-        };
+        let plan = planned.plan(worker as u32, &job, self.aux_directory.as_deref());
         self.tell(worker, State::Created);
         let started =
             thread::start(Arc::clone(&self.work), plan, Arc::clone(&self.shared), self.directory.clone());

@@ -33,6 +33,7 @@ pub(super) const LONGEST: usize = 128;
 /// fio's number of a method in its headers.
 pub(super) fn number(method: VerifyMethod) -> u16 {
     match method {
+        VerifyMethod::Meta => 1,
         VerifyMethod::Md5 => 2,
         VerifyMethod::Crc64 => 3,
         VerifyMethod::Crc32 => 4,
@@ -56,6 +57,7 @@ pub(super) fn number(method: VerifyMethod) -> u16 {
 /// Its name in a job file.
 pub(super) fn word(method: VerifyMethod) -> &'static str {
     match method {
+        VerifyMethod::Meta => "meta",
         VerifyMethod::Md5 => "md5",
         VerifyMethod::Crc64 => "crc64",
         VerifyMethod::Crc32 => "crc32",
@@ -91,7 +93,7 @@ pub(super) fn length(method: VerifyMethod) -> usize {
         VerifyMethod::Sha3_384 => 48,
         VerifyMethod::Sha256 | VerifyMethod::Sha3_512 => 64,
         VerifyMethod::Sha512 => LONGEST,
-        VerifyMethod::Pattern | VerifyMethod::PatternHeader | VerifyMethod::Null => 0,
+        VerifyMethod::Meta | VerifyMethod::Pattern | VerifyMethod::PatternHeader | VerifyMethod::Null => 0,
     }
 }
 
@@ -134,7 +136,7 @@ pub(super) fn sum(method: VerifyMethod, data: &[u8], field: &mut [u8]) {
         VerifyMethod::Sha3_256 => put(field, &Sha3_256::digest(data)),
         VerifyMethod::Sha3_384 => put(field, &Sha3_384::digest(data)),
         VerifyMethod::Sha3_512 => put(field, &Sha3_512::digest(data)),
-        VerifyMethod::Pattern | VerifyMethod::PatternHeader | VerifyMethod::Null => {}
+        VerifyMethod::Meta | VerifyMethod::Pattern | VerifyMethod::PatternHeader | VerifyMethod::Null => {}
     }
 }
 

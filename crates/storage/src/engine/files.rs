@@ -25,6 +25,8 @@ pub(crate) struct Files {
     /// [`CLOSED`] where it is not open, and for the null engine, which opens nothing.
     open: Vec<AtomicI32>,
     limit: Option<Limit>,
+    /// `create_on_open=`.
+    made_when_opened: bool,
     /// `unlink_each_loop=`: what a path stands for changes from pass to pass.
     renewed: bool,
 }
@@ -52,6 +54,7 @@ impl Files {
         let this = Self {
             targets: targets.to_vec(),
             open: targets.iter().map(|_| AtomicI32::new(CLOSED)).collect(),
+            made_when_opened: job.targets.create_on_open,
             limit,
             renewed: job.targets.unlink_each_loop && job.has_several_passes(),
         };
@@ -167,7 +170,11 @@ impl Files {
         if descriptor == CLOSED {
             // Closed for want of room: what it has not on the medium yet is the file's and not the descriptor's.
             return match self.targets.get(target as usize).filter(|_| self.is_limited()) {
-                Some(target) => File::open(&target.path)?.sync_all(),
+                Some(target) => match File::open(&target.path) {
+                    // What nobody came to was never made.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound && self.made_when_opened => Ok(()),
+                    file => file?.sync_all(),
+                },
                 None => Ok(()),
             };
         }
@@ -248,7 +255,7 @@ fn open(job: &Job, target: &Target) -> Result<Option<File>> {
         options.read(true).write(changes).create(create).truncate(false);
         options.custom_flags(flags).open(&target.path)
     };
-    // That a file was measured is nobody's use of it: no time of access is kept for each read (a tenth of what one costs
+    // That a file was measured is nobody's use of it: no time of access is kept for each read (8 % of what one costs
     // where no device is asked), and none is written to the medium beside the job's own I/O.
     let opened = match open(flags | libc::O_NOATIME) {
         // Only its owner may ask for that.

@@ -77,15 +77,25 @@ pub(crate) struct Libaio {
 }
 
 impl Libaio {
-    pub(crate) fn new(job: &Job, files: Arc<Files>, depth: u32, seed: u64) -> Result<Self> {
-        let context = setup(depth).map_err(|error| {
+    /// What the kernel gives, or why it does not.
+    fn context(depth: u32) -> Result<usize> {
+        setup(depth).map_err(|error| {
             let hint = match error.raw_os_error() {
                 Some(libc::EAGAIN) => ": fs.aio-max-nr is used up; set it higher",
                 Some(libc::ENOSYS) => ": this kernel has none; take ioengine=io_uring",
                 _ => "",
             };
             Error::system(format!("libaio{hint}"))(error)
-        })?;
+        })
+    }
+
+    /// Whether there is a context for so many.
+    pub(super) fn check(depth: u32) -> Result<()> {
+        Self::context(depth).map(destroy)
+    }
+
+    pub(crate) fn new(job: &Job, files: Arc<Files>, depth: u32, seed: u64) -> Result<Self> {
+        let context = Self::context(depth)?;
         let mut flags = call_flags(job);
         if job.engine.high_priority {
             flags |= libc::RWF_HIPRI;
@@ -176,6 +186,13 @@ fn setup(depth: u32) -> io::Result<usize> {
     }
 }
 
+/// Gives a context back, under which no I/O is under way.
+#[allow(unsafe_code, reason = "io_destroy has no wrapper")]
+fn destroy(context: usize) {
+    // SAFETY: a number; the kernel refuses one that is no context.
+    unsafe { libc::syscall(libc::SYS_io_destroy, context) };
+}
+
 impl Engine for Libaio {
     #[inline]
     fn is_synchronous(&self) -> bool {
@@ -262,8 +279,7 @@ impl Drop for Libaio {
     fn drop(&mut self) {
         // A context with I/Os under way waits for them when it is closed, which a hung device would never let end.
         if self.under_way == 0 {
-            // SAFETY: the context is this value's own.
-            unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+            destroy(self.context);
         } else {
             std::mem::forget(std::mem::take(&mut self.blocks));
         }

@@ -18,7 +18,8 @@ use std::io;
 
 use kelvin_measure::Nanos;
 
-use crate::{Direction, SyncCall};
+use crate::job::{EngineName, Job};
+use crate::{Direction, Result, SyncCall};
 
 pub(crate) use blocking::Blocking;
 pub(crate) use files::Files;
@@ -29,6 +30,19 @@ pub(crate) use null::Null;
 pub(crate) use offload::Offload;
 pub(crate) use trim::discard;
 pub(crate) use uring::Uring;
+
+/// The deepest queue: an io_uring has no more places.
+pub(crate) const DEEPEST: u32 = 32_768;
+
+/// Whether this kernel has the engine that a job wants: asked before its files are touched.
+pub(crate) fn check(job: &Job) -> Result<()> {
+    let depth = job.depth.depth.clamp(1, DEEPEST);
+    match job.engine.name {
+        EngineName::IoUring => Uring::check(job, depth),
+        EngineName::Libaio => Libaio::check(depth),
+        _ => Ok(()),
+    }
+}
 
 /// An I/O, or the rest of one, on its way to the kernel.
 #[derive(Debug, Clone, Copy)]

@@ -38,7 +38,7 @@ impl Priorities {
                 length: one.length,
                 from,
                 to: from + chance(one.percent),
-                value: (u16::from(one.class) << 13) | u16::from(one.level),
+                value: one.value(),
             });
         }
         let drawn = if rules.is_empty() { Vec::new() } else { vec![None; depth as usize] };
@@ -85,6 +85,7 @@ mod tests {
             percent,
             class: 1,
             level,
+            hint: 0,
         };
         job.engine.command_priorities = vec![
             rule(Direction::Read, Some(4096), 20.0, 1),

@@ -53,6 +53,27 @@ impl std::fmt::Debug for Uring {
 }
 
 impl Uring {
+    /// What the kernel gives to a job, or why it does not.
+    fn ring(job: &Job, depth: u32) -> Result<IoUring> {
+        build(job, depth).map_err(|error| {
+            let hint = match error.raw_os_error() {
+                Some(libc::ENOSYS) => ": this kernel has none; take ioengine=libaio",
+                Some(libc::EPERM) => {
+                    ": forbidden here (kernel.io_uring_disabled, or a container's seccomp profile); \
+                     take ioengine=libaio"
+                }
+                Some(libc::ENOMEM) => ": the locked-memory limit is too small (ulimit -l)",
+                _ => "",
+            };
+            Error::system(format!("io_uring{hint}"))(error)
+        })
+    }
+
+    /// Whether a job can have a ring.
+    pub(super) fn check(job: &Job, depth: u32) -> Result<()> {
+        Self::ring(job, depth).map(drop)
+    }
+
     /// A ring for `depth` I/Os, made in the thread that uses it. What the kernel has is used; what the job wants and
     /// the kernel has not is an error or, where it only makes things slower, a note.
     pub(crate) fn new(
@@ -64,18 +85,7 @@ impl Uring {
         notes: &mut Vec<String>,
     ) -> Result<Self> {
         let options = &job.engine;
-        let ring = build(job, depth).map_err(|error| {
-            let hint = match error.raw_os_error() {
-                Some(libc::ENOSYS) => ": this kernel has none; take ioengine=libaio",
-                Some(libc::EPERM) => {
-                    ": forbidden here (kernel.io_uring_disabled, or a container's seccomp profile); \
-                     take ioengine=libaio"
-                }
-                Some(libc::ENOMEM) => ": the locked-memory limit is too small (ulimit -l)",
-                _ => "",
-            };
-            Error::system(format!("io_uring{hint}"))(error)
-        })?;
+        let ring = Self::ring(job, depth)?;
         let mut this = Self {
             enter: (ring.as_raw_fd(), 0),
             ring: ManuallyDrop::new(ring),

@@ -172,6 +172,15 @@ pub struct CommandPriority {
     pub class: u8,
     /// The level: 0 highest, 7 lowest.
     pub level: u8,
+    /// What the kernel tells the device beside them (6.5 and later): 0 for nothing, up to 1023.
+    pub hint: u16,
+}
+
+impl CommandPriority {
+    /// As `ioprio_set` takes it.
+    pub fn value(&self) -> u16 {
+        (u16::from(self.class) << 13) | (self.hint << 3) | u16::from(self.level)
+    }
 }
 
 /// `flow=`: jobs of one `flow_id` keep their I/Os in the proportion of their weights.

@@ -160,6 +160,8 @@ pub enum VerifyMethod {
     Sha3_384,
     /// SHA3-512.
     Sha3_512,
+    /// A header, and `verify_pattern` behind it where one is given; no sum.
+    Meta,
     /// `verify_pattern` and no header.
     Pattern,
     /// `verify_pattern` behind a header.

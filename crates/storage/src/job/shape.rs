@@ -179,6 +179,15 @@ impl BlockSizes {
             Self::Split(parts) => parts.iter().map(|part| part.0).max().unwrap_or(0),
         }
     }
+
+    /// The lengths that are named: of a range both ends.
+    pub fn lengths(&self) -> Vec<u32> {
+        match self {
+            Self::One(size) => vec![*size],
+            Self::Range(least, most) => vec![*least, *most],
+            Self::Split(parts) => parts.iter().map(|part| part.0).collect(),
+        }
+    }
 }
 
 /// How many I/Os are under way, and how many are handed over at a time.

@@ -19,13 +19,14 @@ pub struct Targets {
     pub open_files: Option<u32>,
     /// `file_service_type=`: which file is next.
     pub service: FileService,
-    /// `size=`: bytes of all files of a worker together; none when each target is used as it is.
+    /// `size=`: bytes of all files of a worker together; none when each target is used as it is. Beside `file_size` it says
+    /// how much of them a pass moves.
     pub size: Option<Amount>,
     /// `filesize=`: bytes of each file, drawn evenly from the range.
     pub file_size: Option<(u64, u64)>,
-    /// `io_size=`: bytes a worker moves; `size` when none.
+    /// `io_size=`: bytes a worker moves at most for each of its loops; `size` when none.
     pub io_size: Option<Amount>,
-    /// `fill_device=`: write until there is no space.
+    /// `fill_device=`: write until there is no space, or as much as the sizes say.
     pub fill_device: bool,
     /// `file_append=`: begin at the file's end.
     pub append: bool,
@@ -35,7 +36,7 @@ pub struct Targets {
     pub offset_align: u64,
     /// `offset_increment=`: how much further each clone begins.
     pub offset_increment: Amount,
-    /// `number_ios=`: I/Os a worker does at most.
+    /// `number_ios=`: I/Os a worker does at most for each of its loops.
     pub number_ios: Option<u64>,
     /// `create_serialize=`, default true: only one worker lays out at a time.
     pub create_serialize: bool,
@@ -65,6 +66,13 @@ pub struct Targets {
     pub invalidate: bool,
     /// `lockfile=`: readers-writer locks between the workers on a file.
     pub lock: LockFile,
+}
+
+impl Targets {
+    /// Whether it goes on until no space is left: with `fill_device=`, where nothing else says how much there is to be.
+    pub fn fills(&self) -> bool {
+        self.fill_device && self.size.is_none() && self.file_size.is_none()
+    }
 }
 
 /// An amount in bytes, or a part of what there is.

@@ -93,7 +93,7 @@ impl Builder {
             given.push(("stonewall".into(), String::new()));
         }
         apply_all(&mut draft, section.options.iter(), true, &mut self.notes)?;
-        given.extend(section.options.iter().filter(|given| given.name != "name").map(pair));
+        given.extend(section.options.iter().map(pair));
         if device_of_name(&draft, &section.name) {
             self.notes.push(format!(
                 "{}: the job's name is a device, which is its target, as in fio",

@@ -1,6 +1,7 @@
 //! What contradicts itself is refused before anything is done.
 
 use super::draft::Draft;
+use super::finish::MOST_FILES;
 use super::lines::problem;
 use crate::Direction;
 use crate::error::{Error, Result};
@@ -34,13 +35,6 @@ fn course(draft: &Draft) -> Result<()> {
             draft,
             "steadystate_duration",
             "the window must have at least two intervals (one second each)",
-        );
-    }
-    if steady.window > 0 && course.runtime.is_some_and(|runtime| steady.window + steady.ramp > runtime) {
-        return refuse(
-            draft,
-            "steadystate_duration",
-            "the window is longer than runtime: it would never be full",
         );
     }
     Ok(())
@@ -101,6 +95,13 @@ fn sizes(draft: &Draft) -> Result<()> {
         }
     }
     reach(draft)?;
+    let files = u64::from(targets.files) * u64::from(draft.job.clones);
+    if targets.files > 1 && files > MOST_FILES as u64 {
+        let text = format!(
+            "{files} files for all jobs of it are more than {MOST_FILES}, the most that are kept in mind"
+        );
+        return refuse(draft, "nrfiles", text);
+    }
     if targets.offset == Amount::Percent(100.0) {
         return refuse(draft, "offset", "100 % is the end: nothing is left behind it");
     }
@@ -234,32 +235,7 @@ fn verify(draft: &Draft) -> Result<()> {
     if draft.job.buffers.pattern.is_some() && options.pattern.is_some() && draft.job.pattern.writes {
         return refuse(draft, "verify_pattern", "contradicts buffer_pattern: both say what is written");
     }
-    if draft.job.buffers.zero && method != VerifyMethod::Null {
-        return refuse(draft, "verify", "contradicts zero_buffers: a header would be among the zeros");
-    }
-    if !pattern.writes && options.backlog.is_some() {
-        return refuse(
-            draft,
-            "verify_backlog",
-            "a job that does not write has nothing to look at in between",
-        );
-    }
     let (least, _) = lengths(draft);
-    if let Some(interval) = options.interval {
-        for direction in [Direction::Read, Direction::Write] {
-            let sizes = &draft.job.blocks.sizes[direction];
-            let lengths: Vec<u32> = match sizes {
-                BlockSizes::One(size) => vec![*size],
-                BlockSizes::Range(least, most) => vec![*least, *most],
-                BlockSizes::Split(parts) => parts.iter().map(|part| part.0).collect(),
-            };
-            let odd = lengths.iter().find(|length| **length % interval != 0);
-            if let Some(length) = odd.filter(|_| pattern.has(direction)) {
-                let text = format!("an I/O of {length} bytes is no multiple of {interval}");
-                return refuse(draft, "verify_interval", text);
-            }
-        }
-    }
     let piece = options.interval.unwrap_or(least);
     if method != VerifyMethod::Pattern && options.offset >= piece {
         return refuse(

@@ -18,6 +18,7 @@ pub(crate) fn finish(mut draft: Draft, notes: &mut Vec<String>) -> Result<Job> {
     draft.job.blocks.sizes = PerDirection(sizes);
     engine_options(&mut draft, notes)?;
     targets(&mut draft)?;
+    verify_interval(&mut draft, notes);
     check::draft(&draft)?;
     pattern(&mut draft, notes);
     buffers(&mut draft);
@@ -84,8 +85,8 @@ fn forget(draft: &mut Draft, option: &str) {
     }
 }
 
-/// More files than anybody measures below one directory.
-const MOST_FILES: usize = 1_000_000;
+/// More files than anybody measures at once.
+pub(super) const MOST_FILES: usize = 1_000_000;
 
 fn targets(draft: &mut Draft) -> Result<()> {
     if let Some(directory) = &draft.open_directory {
@@ -155,6 +156,38 @@ fn pattern(draft: &mut Draft, notes: &mut Vec<String>) {
     }
 }
 
+/// As fio: an interval is at most the shortest I/O, and where it does not divide all lengths, their greatest common divisor
+/// is taken for it.
+fn verify_interval(draft: &mut Draft, notes: &mut Vec<String>) {
+    let Some(asked) = draft.verify_options.interval.filter(|_| draft.verify.is_some()) else { return };
+    let job = &draft.job;
+    if job.blocks.unaligned {
+        // Lengths to the byte have one header each.
+        draft.verify_options.interval = None;
+        return;
+    }
+    let used = [Direction::Read, Direction::Write].into_iter().filter(|one| job.pattern.has(*one));
+    let lengths: Vec<u32> = used.flat_map(|direction| job.blocks.sizes[direction].lengths()).collect();
+    let Some(shortest) = lengths.iter().copied().min() else { return };
+    let within = asked.min(shortest);
+    let taken = if lengths.iter().all(|length| length % within == 0) {
+        within
+    } else {
+        lengths.into_iter().fold(0, common_divisor)
+    };
+    if taken != asked {
+        let text =
+            format!("{asked} bytes do not divide the lengths of the I/Os: taken as {taken}, as in fio");
+        note(draft, "verify_interval", notes, &text);
+        draft.verify_options.interval = Some(taken);
+    }
+}
+
+/// The greatest common divisor; the other one of 0.
+fn common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
 fn buffers(draft: &mut Draft) {
     let compresses = draft.job.buffers.compress_percentage.is_some_and(|percent| percent < 100.0);
     let buffers = &mut draft.job.buffers;
@@ -222,6 +255,15 @@ fn pauses(draft: &mut Draft, notes: &mut Vec<String>) {
         draft.job.latency.window = SECOND;
     }
     if draft.steady.window > 0 {
+        let whole = draft.steady.window + draft.steady.ramp;
+        if draft.job.course.runtime.is_some_and(|runtime| whole > runtime) {
+            note(
+                draft,
+                "steadystate_duration",
+                notes,
+                "the window is longer than runtime: it is never full, and no steady state is found",
+            );
+        }
         draft.job.steady = Some(draft.steady);
     } else if draft.has("steadystate") {
         note(draft, "steadystate", notes, "has no effect without steadystate_duration, as in fio");
@@ -290,6 +332,16 @@ fn remarks(draft: &Draft, notes: &mut Vec<String>) {
         "verify_async_cpus",
         job.verify.as_ref().is_some_and(|verify| verify.threads > 0),
         "has no effect without verify_async",
+    );
+    without(
+        "verify_backlog",
+        job.verify.is_none() || job.pattern.writes,
+        "has no effect where nothing is written",
+    );
+    without(
+        "zero_buffers",
+        job.verify.as_ref().is_none_or(|verify| verify.method == VerifyMethod::Null),
+        "has no effect with verify, as in fio: what a header vouches for follows from its seed",
     );
     without("latency_run", job.latency.target.is_some(), "has no effect without latency_target");
     without(

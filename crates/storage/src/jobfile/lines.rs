@@ -101,8 +101,8 @@ pub(crate) fn sections(text: &str, path: Option<&Path>) -> Result<Vec<Section>> 
         };
         option_line(&line, &place, &mut section.options, 0)?;
     }
-    // It says how other options are read, wherever it stands in the section. On a command line, as in fio, it does so
-    // for what is behind it.
+    // As in fio, `kb_base` says how all options of its section are read, wherever it stands. On a command line it says how
+    // those after it are read.
     for section in &mut sections {
         section.options.sort_by_key(|given| given.name != "kb_base");
     }

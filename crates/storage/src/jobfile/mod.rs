@@ -26,7 +26,7 @@ use std::path::Path;
 
 pub use help::{command_help, engine_help};
 pub use run_words::{Asked, Eta, OutputFormat, RunWords};
-pub use shown::{shown, words as shown_words};
+pub use shown::{shown, without_order, words as shown_words};
 pub use words::{Parsed, flags_help, parse_words};
 
 use crate::error::{Place, Result};

@@ -36,6 +36,12 @@ pub struct RunWords {
     pub warnings_fatal: bool,
     /// `--max-jobs`: no more workers than this.
     pub max_jobs: Option<u32>,
+    /// `--debug=random`: print the workers' seeds.
+    pub debug_random: bool,
+    /// `--bandwidth-log`: a log of the bandwidth of all jobs together.
+    pub bandwidth_log: bool,
+    /// `--aux-path`: the directory of verify's states and dumps.
+    pub aux_directory: Option<PathBuf>,
     /// Something else than a run was asked for.
     pub asked: Option<Asked>,
     /// The job files that were named, in their order; `-` is standard input.
@@ -58,6 +64,9 @@ impl Default for RunWords {
             read_only: false,
             warnings_fatal: false,
             max_jobs: None,
+            debug_random: false,
+            bandwidth_log: false,
+            aux_directory: None,
             asked: None,
             files: Vec::new(),
         }
@@ -139,6 +148,31 @@ const fn sets(name: &'static str, takes: Takes, help: &'static str, set: Set) ->
 const fn refused(name: &'static str, takes: Takes, help: &'static str, reason: &'static str) -> Flag {
     Flag { name, takes, help, does: Does::Refused(reason) }
 }
+
+/// What fio traces.
+const DEBUG: &[&str] = &[
+    "all",
+    "process",
+    "file",
+    "io",
+    "mem",
+    "blktrace",
+    "verify",
+    "random",
+    "parse",
+    "diskutil",
+    "job",
+    "mutex",
+    "profile",
+    "time",
+    "net",
+    "rate",
+    "compress",
+    "steadystate",
+    "helperthread",
+    "zbd",
+    "sprandom",
+];
 
 const REMOTE: &str = "start Kelvin on the other machine itself";
 const TRIGGER: &str = "end the run with a signal: SIGINT keeps the results";
@@ -253,14 +287,34 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "memory that fio shares between processes",
         does: Does::Ignored("workers are threads and share all memory"),
     },
-    refused("debug", Takes::Value, "fio's own tracing", "--parse-only and --showcmd show how jobs were read"),
-    refused(
-        "bandwidth-log",
-        Takes::Maybe,
-        "a log of the bandwidth of all jobs together",
-        "write write_bw_log=… and log_sum=1 in the jobs",
+    sets(
+        "debug",
+        Takes::Value,
+        "random: the seeds of the workers; fio's other words say nothing here",
+        |run, value| {
+            for word in value.split(',').map(str::trim) {
+                if !DEBUG.contains(&word) {
+                    let guess = guess::question(word, DEBUG.iter().copied());
+                    return Err(format!("{word:?} is nothing that fio traces{guess}"));
+                }
+                run.debug_random |= matches!(word, "random" | "all");
+            }
+            Ok(())
+        },
     ),
-    refused("aux-path", Takes::Value, "where state is kept between runs", "start Kelvin in that directory"),
+    sets(
+        "bandwidth-log",
+        Takes::Nothing,
+        "write agg-read_bw.log, agg-write_bw.log and agg-trim_bw.log: all jobs together",
+        |run, _| {
+            run.bandwidth_log = true;
+            Ok(())
+        },
+    ),
+    sets("aux-path", Takes::Value, "the directory of verify's states and dumps", |run, value| {
+        run.aux_directory = Some(value.into());
+        Ok(())
+    }),
     refused("latency-log", Takes::Nothing, "logs of times", "write write_lat_log=… in the jobs"),
     refused("merge-blktrace-only", Takes::Nothing, "put traces into one", "merge traces with blkparse"),
     refused(

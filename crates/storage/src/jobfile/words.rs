@@ -46,6 +46,10 @@ fn wrong(text: impl Into<String>) -> Error {
     problem(&Place::default(), text)
 }
 
+fn given(name: &str, value: Option<String>) -> Given {
+    Given { name: name.to_owned(), value, place: Place::default(), named_at: 0, comment: None }
+}
+
 /// What a name on the command line stands for.
 enum Meaning {
     Flag(&'static Flag),
@@ -131,18 +135,14 @@ impl Line {
             Meaning::Option(_) if name == "name" => {
                 let name =
                     value.filter(|name| !name.is_empty()).ok_or_else(|| wrong("--name needs a value"))?;
-                self.jobs.push(Section { name, place: Place::default(), options: Vec::new() });
+                // As in fio, a name of the command line is one of the options that the result echoes.
+                let options = vec![given("name", Some(name.clone()))];
+                self.jobs.push(Section { name, place: Place::default(), options });
                 Ok(())
             }
             Meaning::Option(_) => {
-                let given = Given {
-                    name: name.to_owned(),
-                    value,
-                    place: Place::default(),
-                    named_at: 0,
-                    comment: None,
-                };
-                self.jobs.last_mut().map_or(&mut self.global, |job| &mut job.options).push(given);
+                let options = self.jobs.last_mut().map_or(&mut self.global, |job| &mut job.options);
+                options.push(given(name, value));
                 Ok(())
             }
         }

@@ -125,7 +125,9 @@ fn one(making: &Making, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
             return Ok(());
         }
     }
-    if making.fsync && !making.steps.is_empty() {
+    // What was only reserved or emptied is nothing that the medium has to have first, as with fio.
+    let has_data = |step: &Step| step.bytes() > 0 || matches!(step, Step::UntilFull { .. });
+    if making.fsync && making.steps.iter().any(has_data) {
         file.sync_all().map_err(|cause| failed("bring to the medium", cause))?;
         // What was just written is not to be read from memory.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);

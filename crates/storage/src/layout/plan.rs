@@ -100,6 +100,8 @@ struct Known {
     making: Option<usize>,
     /// A worker before needs what is in it.
     needed: bool,
+    /// It is there, or a worker before makes it.
+    there: bool,
 }
 
 /// Decides for all workers. Nothing is written.
@@ -248,8 +250,15 @@ impl Planner<'_> {
 
     fn existing(&self, path: &Path, facts: &Metadata) -> std::result::Result<Known, String> {
         let kind = facts.file_type();
-        let known =
-            |kind, size, device| Known { kind, size, device, capacity: 0, making: None, needed: false };
+        let known = |kind, size, device| Known {
+            kind,
+            size,
+            device,
+            capacity: 0,
+            making: None,
+            needed: false,
+            there: true,
+        };
         if kind.is_file() {
             let device = device::under(self.tree, path, facts);
             let capacity = space::capacity(path);
@@ -295,7 +304,8 @@ impl Planner<'_> {
         }
         let device = fs::metadata(there).ok().and_then(|facts| device::under(self.tree, there, &facts));
         let capacity = space::capacity(there);
-        Ok(Known { kind: TargetKind::File, size: Some(0), device, capacity, making: None, needed: false })
+        let kind = TargetKind::File;
+        Ok(Known { kind, size: Some(0), device, capacity, making: None, needed: false, there: false })
     }
 
     /// Decides what a regular file needs for one more worker.
@@ -307,6 +317,14 @@ impl Planner<'_> {
         let size = known.size.unwrap_or(0);
         let end = target.begin.saturating_add(target.length);
         let writes = job.pattern.changes_data();
+        if job.verify.as_ref().is_some_and(|verify| verify.only) {
+            // It looks at what is there: nothing is made for it, and nothing emptied.
+            known.needed = true;
+            let problem =
+                format!("{} does not exist: with verify_only, nothing is written", name.path.display());
+            return if known.there { Ok(()) } else { Err(Error::refused(&job.name, problem)) };
+        }
+        known.there = true;
         // Without data there is nothing to read or to overwrite; a mapping cannot grow a file.
         let needs_data = job.pattern.reads
             || job.replay.is_some()
@@ -317,9 +335,9 @@ impl Planner<'_> {
         let mut steps = Vec::new();
         if targets.create_on_open {
             // What comes to be when it is opened is the worker's.
-        } else if targets.fill_device && !writes {
+        } else if targets.fills() && !writes {
             steps.push(Step::UntilFull { from: size });
-        } else if end > size && !targets.fill_device {
+        } else if end > size && !targets.fills() {
             if rules.read_only {
                 return Err(Error::refused(
                     &job.name,

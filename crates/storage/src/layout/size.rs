@@ -29,8 +29,9 @@ pub(super) fn smallest_block(job: &Job) -> u64 {
 }
 
 /// The region of a clone in its file number `index` of `count`; what is wrong, when there can be none. Sizes are fio's:
-/// `size` is shared among the files, the first of which get a block more where it does not divide; percentages are of
-/// the target as it is; `filesize` leaves alone what is within its range.
+/// `size` is shared among the files, the first of which get a block more where it does not divide; with `filesize`, which
+/// leaves alone what is within its range, the files are as large as that says, and `size` says how much of them is moved;
+/// percentages are of the target as it is, or as `filesize` makes it.
 pub(super) fn region(
     job: &Job,
     clone: u32,
@@ -51,41 +52,53 @@ pub(super) fn region(
             format!("offset={} lies at or behind its end: it has {}", bytes(begin), bytes(size))
         })
     };
-    let unsized_problem = || match found.kind {
-        TargetKind::File => "it does not exist or is empty: say how large it is to be with size=".to_owned(),
-        _ => "its size is not known: give size=".to_owned(),
+    let whole = whole_file(targets.file_size, size, block, random);
+    let length = match (targets.fills(), whole) {
+        (true, _) if found.kind == TargetKind::Block => behind(size)?,
+        (true, _) => found.capacity.max(size),
+        (_, Some(whole)) => behind(whole)?,
+        (_, None) if share > 0 => share,
+        (_, None) if size == 0 => return Err(unsized_problem(targets.size, found.kind)),
+        (_, None) => behind(size)?,
     };
-    let length = match (targets.fill_device, targets.file_size, targets.size) {
-        (true, _, _) if found.kind == TargetKind::Block => behind(size)?,
-        (true, None, None) => found.capacity.max(size),
-        (_, Some((low, high)), _) if found.kind == TargetKind::File => {
-            let whole = if (low..=high).contains(&size) {
-                size
-            } else if low == high {
-                low
-            } else {
-                let drawn = random.range(low as i64, high as i64) as u64;
-                (drawn - drawn % block).max(low)
-            };
-            behind(whole)?
+    let length = match targets.size {
+        Some(percent @ Amount::Percent(_)) => {
+            let whole = begin + length;
+            let part = percent.of(whole).unwrap_or(0).min(length);
+            if part == whole { part } else { part - part % block }
         }
-        (_, _, None) if size == 0 => return Err(unsized_problem()),
-        (_, _, None) => behind(size)?,
-        (_, _, Some(Amount::Bytes(_))) => share,
-        (_, _, Some(Amount::Percent(_))) if size == 0 => {
-            return Err(format!("size= in percent is of what is there, and {}", unsized_problem()));
-        }
-        (_, _, Some(amount @ Amount::Percent(_))) => {
-            let part = amount.of(size).unwrap_or(0).min(behind(size)?);
-            if part == size { part } else { part - part % block }
-        }
-        (_, _, Some(Amount::Zones(_))) => {
+        Some(Amount::Zones(_)) => {
             return Err("sizes in zones are of zoned devices, which are not supported".into());
         }
+        _ => length,
     };
     // What a device has is fixed: a region reaches to its end at most, as with fio.
     let length = if found.kind == TargetKind::Block { length.min(behind(size)?) } else { length };
     Ok(Region { begin, length })
+}
+
+/// How large a file is to be by `filesize=`; none without it.
+fn whole_file(range: Option<(u64, u64)>, size: u64, block: u64, random: &mut Random) -> Option<u64> {
+    let (low, high) = range?;
+    if (low..=high).contains(&size) {
+        return Some(size);
+    }
+    if low == high {
+        return Some(low);
+    }
+    let drawn = random.range(low as i64, high as i64) as u64;
+    Some((drawn - drawn % block).max(low))
+}
+
+fn unsized_problem(size: Option<Amount>, kind: TargetKind) -> String {
+    let problem = match kind {
+        TargetKind::File => "it does not exist or is empty: say how large it is to be with size=",
+        _ => "its size is not known: give size=",
+    };
+    match size {
+        Some(Amount::Percent(_)) => format!("size= in percent is of what is there, and {problem}"),
+        _ => problem.to_owned(),
+    }
 }
 
 /// The part of `all` bytes that one of several files has.

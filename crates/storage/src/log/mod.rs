@@ -3,12 +3,14 @@
 //! With `log_avg_msec` the worker adds up a window and hands over its rows; without it hands over what it knows of
 //! each I/O, 64 bytes, from which the writer makes the rows of every log that was asked for.
 
+mod aggregate;
 mod file;
 mod form;
 mod recorder;
 mod summed;
 mod writer;
 
+pub use aggregate::BandwidthLog;
 pub use form::{inflate, inflate_at_most};
 pub use recorder::Recorder;
 pub use writer::Writer;

@@ -129,8 +129,8 @@ pub struct Entry<'a> {
     pub depth: DepthCounts,
     /// CPU time, user and system.
     pub cpu: (Nanos, Nanos),
-    /// The measured parts of its workers, added up.
-    pub measured: Nanos,
+    /// Over how long CPU time was counted, its workers added up.
+    pub counted: Nanos,
     /// Context switches, voluntary and not, together as fio gives them.
     pub switches: u64,
     /// Page faults, major and minor.
@@ -153,7 +153,7 @@ impl<'a> Entry<'a> {
             sync_bins: BinSums::default(),
             depth: DepthCounts::default(),
             cpu: (0, 0),
-            measured: 0,
+            counted: 0,
             switches: 0,
             faults: (0, 0),
             errors: 0,
@@ -169,8 +169,14 @@ impl<'a> Entry<'a> {
             }
         }
         for direction in Direction::ALL {
+            let mut runtime = worker.runtime[direction];
             let line = &mut self.directions[direction];
-            line.runtime = line.runtime.max(worker.runtime[direction]);
+            // As fio: what was read to be verified is among the reads, and its time among theirs.
+            if let Some(verified) = worker.verified.as_ref().filter(|verified| verified[direction].ios > 0) {
+                line.sums.merge(&verified[direction]);
+                runtime += verified.time;
+            }
+            line.runtime = line.runtime.max(runtime);
             line.bandwidth.add(&worker.bandwidth[direction]);
             line.iops.add(&worker.iops[direction]);
         }
@@ -179,7 +185,7 @@ impl<'a> Entry<'a> {
         self.depth.merge(&worker.depth);
         self.cpu.0 += worker.cpu.0;
         self.cpu.1 += worker.cpu.1;
-        self.measured += worker.measured;
+        self.counted += worker.counted;
         self.switches += worker.switches.0 + worker.switches.1;
         self.faults.0 += worker.faults.0;
         self.faults.1 += worker.faults.1;
@@ -196,6 +202,15 @@ impl<'a> Entry<'a> {
     /// The first worker. There is always one.
     pub fn first(&self) -> Option<&'a WorkerOutcome> {
         self.workers.first().copied()
+    }
+
+    /// What verifying passes read, all workers together.
+    pub fn verified(&self) -> DirectionOutcome {
+        let mut sums = DirectionOutcome::default();
+        for verified in self.workers.iter().filter_map(|worker| worker.verified.as_ref()) {
+            sums.merge(&verified[Direction::Read]);
+        }
+        sums
     }
 
     /// All directions added up, as `unified_rw_reporting` asks.
@@ -240,7 +255,7 @@ impl<'a> Entry<'a> {
 
     /// Its percentage of the CPU, user and system.
     pub fn cpu_percent(&self) -> (f64, f64) {
-        let share = |nanos: Nanos| rate(nanos, self.measured) / 1e9 * 100.0;
+        let share = |nanos: Nanos| rate(nanos, self.counted) / 1e9 * 100.0;
         (share(self.cpu.0), share(self.cpu.1))
     }
 

@@ -7,7 +7,7 @@ use super::tree::{Object, Tree};
 use super::{OutputOptions, VERSION};
 use crate::job::{Mixed, ReportOptions, SteadyFigure, SteadyState};
 use crate::jobfile::first_name;
-use crate::result::{DirectionOutcome, DiskUse, Outcome, SteadyOutcome};
+use crate::result::{DiskUse, Outcome, SteadyOutcome};
 use crate::{BinSums, Direction, Moments, middle};
 
 /// More targets than these are given by device, so that a job of a million files has a result that can be read.
@@ -31,16 +31,46 @@ pub fn json(outcome: &Outcome, options: &OutputOptions, plus: bool) -> String {
         let disks: Vec<Tree> = outcome.disks.iter().flat_map(disk).collect();
         top.add("disk_util", disks);
     }
+    if let Some(remarks) = remarks(options) {
+        top.add("kelvin", remarks);
+    }
     format!("{top}\n")
 }
 
-/// As given, by fio's first name of each option, as in fio's results.
+/// What Kelvin has to say of the whole run; none where that is nothing.
+fn remarks(options: &OutputOptions) -> Option<Object> {
+    let mut fields = Object::new();
+    if let Some(run) = options.remarks.run {
+        fields.add("run", run);
+    }
+    let list = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect::<Vec<Tree>>();
+    if let Some((state, reasons)) = &options.remarks.state {
+        fields.add("state", *state);
+        fields.add("reasons", list(reasons));
+    }
+    let findings = options.remarks.findings.iter().map(|finding| {
+        let fields =
+            Object::new().with("id", finding.id.as_str()).with("severity", finding.severity.as_str());
+        let fields = fields.with("title", finding.title.as_str()).with("evidence", list(&finding.evidence));
+        fields.with("next", finding.next.as_str()).into()
+    });
+    let findings: Vec<Tree> = findings.collect();
+    if !findings.is_empty() {
+        fields.add("findings", findings);
+    }
+    if !options.remarks.notes.is_empty() {
+        fields.add("notes", list(&options.remarks.notes));
+    }
+    (!fields.is_empty()).then_some(fields)
+}
+
+/// As given, by fio's first name of each option, as in fio's results; those without a value are not there.
 fn given(options: &[(String, String)]) -> Object {
     let mut fields = Object::new();
     let named: Vec<_> = options.iter().map(|(name, value)| (first_name(name), value.as_str())).collect();
     for (place, (name, value)) in named.iter().enumerate() {
         // A name may be given twice, a key of an object may not: the last one holds, as for the job.
-        if !named.iter().skip(place + 1).any(|(later, _)| later == name) {
+        if !value.is_empty() && !named.iter().skip(place + 1).any(|(later, _)| later == name) {
             fields.add(*name, *value);
         }
     }
@@ -56,11 +86,10 @@ fn job(entry: &Entry<'_>, all: &[Entry<'_>], plus: bool, partial: bool) -> Objec
     let elapsed = entry.workers.iter().map(|worker| worker.elapsed).max().unwrap_or(0);
     let error = entry.error.map(|error| error.0).or(entry.first_error).unwrap_or(0);
     fields.add("jobname", job.name.as_str()).add("groupid", group);
-    fields
-        .add("error", i64::from(error))
-        .add("eta", 0_u64)
-        .add("elapsed", elapsed.div_ceil(1_000_000_000))
-        .add("job options", given(&job.given));
+    fields.add("error", i64::from(error)).add("eta", 0_u64).add("elapsed", elapsed.div_ceil(1_000_000_000));
+    if !job.given.is_empty() {
+        fields.add("job options", given(&job.given));
+    }
     for (word, line) in entry.lines() {
         // fio puts the mix behind the syncs where there is both.
         if word == "mixed" && report.mixed == Mixed::Both {
@@ -94,15 +123,19 @@ fn job(entry: &Entry<'_>, all: &[Entry<'_>], plus: bool, partial: bool) -> Objec
         .add("latency_us", class(&classes.micro, &SHORT))
         .add("latency_ms", class(&classes.milli, &LONG));
     let rules = &job.errors;
-    if rules.go_on_read || rules.go_on_write || rules.go_on_verify {
+    let ignores = rules.ignore.iter().any(|numbers| !numbers.is_empty());
+    if rules.go_on_read || rules.go_on_write || rules.go_on_verify || ignores {
         fields.add("total_err", entry.errors).add("first_error", i64::from(entry.first_error.unwrap_or(0)));
     }
-    let goal = &job.latency;
-    fields
-        .add("latency_depth", first.and_then(|first| first.latency_depth).unwrap_or(job.depth.depth))
-        .add("latency_target", goal.target.unwrap_or(0))
-        .add("latency_percentile", goal.target.map_or(100.0, |_| goal.percentile))
-        .add("latency_window", goal.target.map_or(0, |_| goal.window / 1000));
+    // Of a job that never began, fio does not say how deep it went.
+    if entry.workers.iter().any(|worker| worker.started.is_some()) {
+        let goal = &job.latency;
+        fields
+            .add("latency_depth", first.and_then(|first| first.latency_depth).unwrap_or(job.depth.depth))
+            .add("latency_target", goal.target.unwrap_or(0))
+            .add("latency_percentile", goal.target.map_or(100.0, |_| goal.percentile))
+            .add("latency_window", goal.target.map_or(0, |_| goal.window / 1000));
+    }
     if let Some(words) = &job.description {
         fields.add("desc", words.as_str());
     }
@@ -174,6 +207,17 @@ fn direction(line: &Line, report: &ReportOptions, whole: f64, plus: bool) -> Obj
     ];
     for (name, moments, bins) in series {
         fields.add(name, distribution(moments, bins, report, plus));
+    }
+    let priorities = sums.shown_priorities();
+    if !priorities.is_empty() {
+        let name = if report.total_percentiles { "lat_ns" } else { "clat_ns" };
+        let bins = |bins| asked(report.completion_percentiles || report.total_percentiles, bins);
+        let each = priorities.iter().map(|one| {
+            let times = distribution(&one.times, bins(&one.bins), report, plus);
+            let fields = Object::new().with("prioclass", u64::from(one.class()));
+            fields.with("prio", u64::from(one.level())).with(name, times).into()
+        });
+        fields.add("prios", each.collect::<Vec<Tree>>());
     }
     fields
         .add("bw_min", line.bandwidth.least as u64)
@@ -307,7 +351,7 @@ fn added(entry: &Entry<'_>) -> Object {
     }
     let delays: Vec<u64> = entry.workers.iter().filter_map(|worker| worker.run_delay).collect();
     if !delays.is_empty() {
-        fields.add("run_delay_ns", delays.iter().sum::<u64>());
+        fields.add("run_delay_ns", delays.iter().sum::<u64>()).add("counted_ns", entry.counted);
     }
     let mut failed = Object::new();
     for (direction, line) in entry.directions.iter() {
@@ -352,14 +396,8 @@ fn added(entry: &Entry<'_>) -> Object {
         entry.targets()
     };
     fields.add("targets", targets.iter().map(|line| target(line, &job.report).into()).collect::<Vec<Tree>>());
-    let verified: Vec<_> = entry.workers.iter().filter_map(|worker| worker.verified.as_ref()).collect();
-    if !verified.is_empty() {
-        let mut sums = DirectionOutcome::default();
-        for directions in verified {
-            for (_, more) in directions.iter() {
-                sums.merge(more);
-            }
-        }
+    let sums = entry.verified();
+    if entry.workers.iter().any(|worker| worker.verified.is_some()) {
         fields.add(
             "verified",
             Object::new()

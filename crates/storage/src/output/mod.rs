@@ -38,6 +38,37 @@ pub struct OutputOptions {
     pub partial: bool,
     /// The zone in which times are printed.
     pub zone: jiff::tz::TimeZone,
+    /// What else there is to say of the run.
+    pub remarks: Remarks,
+}
+
+/// What those who run the jobs know of the run beside its result. Of fio's forms JSON alone has a place for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// Under which number it is kept.
+    pub run: Option<i64>,
+    /// What the stored run is good for ("counted", "void", "partial" or "failed"), with the reasons; none of what is not
+    /// stored, and is judged by nobody.
+    pub state: Option<(&'static str, Vec<String>)>,
+    /// What makes the result another than it seems.
+    pub findings: Vec<Remark>,
+    /// How the jobs were read, where that may be another way than was meant.
+    pub notes: Vec<String>,
+}
+
+/// A finding, in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remark {
+    /// By which it is known: `io-holes`.
+    pub id: String,
+    /// `red`, `amber` or `note`.
+    pub severity: String,
+    /// In a sentence.
+    pub title: String,
+    /// What shows it, each with its value.
+    pub evidence: Vec<String>,
+    /// What to do.
+    pub next: String,
 }
 
 impl OutputOptions {
@@ -48,6 +79,7 @@ impl OutputOptions {
             partial: false,
             now: jiff::Timestamp::now().as_millisecond(),
             zone: jiff::tz::TimeZone::system(),
+            remarks: Remarks::default(),
         }
     }
 

@@ -28,6 +28,10 @@ pub fn normal(outcome: &Outcome, options: &OutputOptions) -> String {
             disk_line(&mut text, disk, 2);
         }
     }
+    if let Some((state, reasons)) = &options.remarks.state {
+        let why = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
+        let _ = writeln!(text, "\nkelvin state: {state}{why}");
+    }
     text
 }
 
@@ -120,6 +124,10 @@ fn direction(text: &mut String, word: &str, line: &Line, report: &ReportOptions,
     times(text, "slat", &line.sums.submission);
     times(text, "clat", &line.sums.completion);
     times(text, " lat", &line.sums.total);
+    let kind = if report.total_percentiles { "lat" } else { "clat" };
+    for one in line.sums.shown_priorities() {
+        times(text, &one.name(kind), &one.times);
+    }
     if report.submission_percentiles {
         percentiles(text, "slat", &line.sums.submission_bins, report);
     }
@@ -128,6 +136,13 @@ fn direction(text: &mut String, word: &str, line: &Line, report: &ReportOptions,
     }
     if report.total_percentiles {
         percentiles(text, "lat", &line.sums.total_bins, report);
+    }
+    if report.completion_percentiles || report.total_percentiles {
+        for one in line.sums.shown_priorities() {
+            let share = one.times.count as f64 / line.sums.ios.max(1) as f64 * 100.0;
+            let name = format!("{} ({share:.2}% of IOs)", one.name(kind));
+            percentiles(text, &name, &one.bins, report);
+        }
     }
     // Times from the intended start are Kelvin's own, and what a rate-limited run is about.
     if line.sums.response.count > 0 {
@@ -337,18 +352,11 @@ fn added(text: &mut String, entry: &Entry<'_>) {
             target(text, &line, units, &depth(line.depth));
         }
     }
-    let mut verified = crate::result::DirectionOutcome::default();
-    for worker in &entry.workers {
-        if let Some(directions) = &worker.verified {
-            for (_, sums) in directions.iter() {
-                verified.merge(sums);
-            }
-        }
-    }
+    let verified = entry.verified();
     if verified.ios > 0 {
         let _ = writeln!(
             text,
-            "  kelvin verify: {} I/Os, {} read again after the writes; in no figure above",
+            "  kelvin verify: {} of the reads above, {}, verified what was written",
             verified.ios,
             units.amount(verified.bytes)
         );

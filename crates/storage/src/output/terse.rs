@@ -115,11 +115,8 @@ fn direction(text: &mut String, line: &Line, report: &ReportOptions, version: u8
     );
     times(text, &line.sums.submission);
     times(text, &line.sums.completion);
-    let bins = if report.completion_percentiles || !report.total_percentiles {
-        &line.sums.completion_bins
-    } else {
-        &line.sums.total_bins
-    };
+    // As fio: where both are asked for, those of the whole time.
+    let bins = if report.total_percentiles { &line.sums.total_bins } else { &line.sums.completion_bins };
     let asked = report.completion_percentiles || report.total_percentiles;
     for place in 0..PERCENTILES {
         let _ = match report.percentiles.get(place).filter(|_| asked) {

@@ -41,6 +41,7 @@ impl Facts {
             run.devices = now.devices_since(begun, &names);
             run.others = now.others_since(begun);
             run.cpu = now.cpu_since(begun);
+            run.dirty_before = begun.dirty();
         }
         run.jobs = (0..self.jobs.len()).map(|job| job_run(job, outcome, &watched)).collect();
         self.look_at_targets(outcome);
@@ -121,12 +122,14 @@ fn job_run(job: usize, outcome: &Outcome, watched: &Watched) -> JobRun {
         }
         depths += under_way;
         seconds += measured / 1e9;
+        // The counters were read a little before and after the measured part: what they tell is of that time.
+        let counted = worker.counted.max(1) as f64;
         issued += worker.depth.at.iter().sum::<u64>();
         issued_sum += worker.depth.sum;
         let used = worker.cpu.0 + worker.cpu.1;
         cpu += used;
-        run.cpu = run.cpu.max(used as f64 / measured);
-        let delay = worker.run_delay.map(|delay| delay as f64 / measured);
+        run.cpu = run.cpu.max(used as f64 / counted);
+        let delay = worker.run_delay.map(|delay| delay as f64 / counted);
         run.run_delay = run.run_delay.into_iter().chain(delay).reduce(f64::max);
         run.latency_depth = worker.latency_depth.or(run.latency_depth);
     }

@@ -97,6 +97,7 @@ pub(crate) fn sample(
     let Some(buffer) = room.get_mut(lead..lead + block as usize) else { return Ok(None) };
     let mut random = Random::part(0x6b65_6c76_696e, 24, blocks);
     let mut counting = Counting::default();
+    let mut used = HashSet::new();
     for number in 0..most {
         if Instant::now() > until {
             break;
@@ -108,7 +109,7 @@ pub(crate) fn sample(
             }
             u64::from(number)
         } else {
-            random.range(0, blocks as i64 - 1) as u64
+            unused(&mut random, &mut used, blocks)
         };
         let begun = Instant::now();
         file.read_exact_at(buffer, (first + place) * length)?;
@@ -116,6 +117,17 @@ pub(crate) fn sample(
         counting.add(buffer, direct.then_some(nanos));
     }
     Ok(counting.done())
+}
+
+/// A place that was not looked at before: the same block twice would seem to be two that are equal. There are more places
+/// than are asked for.
+fn unused(random: &mut Random, used: &mut HashSet<u64>, blocks: u64) -> u64 {
+    loop {
+        let place = random.range(0, blocks as i64 - 1) as u64;
+        if used.insert(place) {
+            return place;
+        }
+    }
 }
 
 fn open(path: &Path) -> std::io::Result<(File, bool)> {
@@ -129,6 +141,21 @@ fn open(path: &Path) -> std::io::Result<(File, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A file of little more blocks than are looked at: drawn with replacement, 64 of 128 are 50 different ones.
+    #[test]
+    fn trial_c9_no_block_is_looked_at_twice() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let mut random = Random::part(1, 2, 3);
+        for blocks in [65_u32, 128, 256] {
+            let bytes: Vec<u8> = (0..blocks * BLOCK / 8).flat_map(|_| random.bits().to_le_bytes()).collect();
+            std::fs::write(&path, bytes).unwrap();
+            let until = Instant::now() + std::time::Duration::from_mins(1);
+            let found = sample(&path, (0, u64::from(blocks * BLOCK)), BLOCK, 64, until).unwrap().unwrap();
+            assert_eq!((found.blocks, found.distinct), (64, 64), "{blocks}");
+        }
+    }
 
     #[test]
     fn blocks_are_told_apart_by_what_they_hold() {

@@ -25,6 +25,8 @@ pub(crate) struct Reading {
     others: BTreeMap<u32, Other>,
     cpu: Option<[u64; 8]>,
     throttled: Option<f64>,
+    /// Bytes in the page cache that are still to be written, of whichever process and device.
+    dirty: u64,
 }
 
 impl Reading {
@@ -41,6 +43,7 @@ impl Reading {
             others: BTreeMap::new(),
             cpu: tree.line("/proc/stat").as_deref().and_then(cpu),
             throttled: limits::throttled(tree),
+            dirty: tree.text("/proc/meminfo").as_deref().map_or(0, dirty),
             // Last, since work goes on while the rest is read.
             at: Instant::now(),
         }
@@ -49,6 +52,11 @@ impl Reading {
     /// Adds those of other processes, which are worth no wait.
     pub(crate) fn add_others(&mut self, tree: &Tree) {
         self.others = others(tree);
+    }
+
+    /// Bytes that were written before and had not reached a device yet.
+    pub(crate) fn dirty(&self) -> u64 {
+        self.dirty
     }
 
     /// What this process read and wrote since an earlier reading.
@@ -116,6 +124,15 @@ fn io(text: &str) -> Option<(u64, u64)> {
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse::<u64>().ok())
     };
     Some((value("read_bytes")?, value("write_bytes")?))
+}
+
+/// `Dirty` and `Writeback` of `/proc/meminfo`, in bytes.
+fn dirty(text: &str) -> u64 {
+    let kib = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
+    };
+    ["Dirty:", "Writeback:"].into_iter().filter_map(kib).sum::<u64>() << 10
 }
 
 fn others(tree: &Tree) -> BTreeMap<u32, Other> {
@@ -221,5 +238,12 @@ mod tests {
         assert_eq!(nothing.cpu_since(&nothing), CpuRun::default());
         assert_eq!(nothing.devices_since(&nothing, &["sda".into()]), []);
         assert!(cpu("cpu  1 2").is_none());
+        assert_eq!(nothing.dirty(), 0);
+    }
+
+    #[test]
+    fn trial_c9_pages_that_wait_to_be_written_are_counted() {
+        let text = "MemFree: 5 kB\nDirty:               12 kB\nWriteback:      4 kB\nWritebackTmp:   9 kB\n";
+        assert_eq!(dirty(text), 16 << 10);
     }
 }

@@ -428,6 +428,8 @@ pub struct RunFacts {
     pub others: Vec<Other>,
     /// The CPUs.
     pub cpu: CpuRun,
+    /// Bytes in the page cache that were to be written when the run began: what reaches a device of them is not the run's.
+    pub dirty_before: u64,
     /// By job.
     pub jobs: Vec<JobRun>,
     /// The most kernel threads that did I/O for io_uring at a time.

@@ -10,6 +10,7 @@ mod pattern;
 mod permutation;
 mod place;
 mod plain;
+mod quota;
 pub mod replay;
 mod seeds;
 mod sizes;
@@ -19,11 +20,13 @@ mod zipf;
 
 use pattern::Generator;
 use plain::{Scattered, Sequential};
+pub(crate) use quota::Quota;
 use replay::Replaying;
 use seeds::Streams;
+pub(crate) use seeds::hash;
 use sizes::JobSizes;
 
-use crate::job::{Distribution, Generator as RandomGenerator, Job};
+use crate::job::{Amount, Distribution, Generator as RandomGenerator, Job};
 use crate::{Direction, Error, Io, Next, Result, Target};
 
 /// What a worker asks for its I/Os.
@@ -156,14 +159,27 @@ fn plain(job: &Job, targets: &[Target], streams: &mut Streams) -> Result<Option<
         return Err(too_small(job, targets));
     }
     let first = Io { direction: *direction, target: 0, offset: target.begin, length: size as u32 };
+    let mut ios = count;
     let kind = if random {
         let once = pattern.generator == RandomGenerator::Lfsr
             || (!pattern.no_random_map && job.blocks.align[*direction].is_none());
-        Kind::Scattered(Scattered::new(first, count, once, streams))
+        if !once {
+            // An I/O that begins below the bound is done whole.
+            ios = longer(job, target.length).div_ceil(size);
+        }
+        Kind::Scattered(Scattered::new(first, (count, ios), once, streams))
     } else {
         Kind::Sequential(Sequential::new(first, target.begin + target.length))
     };
-    Ok(Some((kind, count * size)))
+    Ok(Some((kind, ios * size)))
+}
+
+/// How much a pass moves that nothing ends but its bound: as much as the regions have, or `io_size=` where that is more.
+fn longer(job: &Job, regions: u64) -> u64 {
+    match job.targets.io_size {
+        Some(Amount::Bytes(bytes)) => regions.max(bytes),
+        _ => regions,
+    }
 }
 
 fn too_small(job: &Job, targets: &[Target]) -> Error {

@@ -7,7 +7,7 @@ use super::files::Files;
 use super::map::{LIMIT, Map};
 use super::place::{Once, Place, Rules, once};
 use super::seeds::Streams;
-use super::too_small;
+use super::{longer, too_small};
 use crate::job::{FileChoice, Job};
 use crate::{Direction, Error, Io, Next, Result, Target};
 
@@ -83,12 +83,9 @@ impl Generator {
         let places = targets.iter().zip(0..);
         let places =
             places.map(|(target, number)| Place::new(job, &rules, number, target, streams)).collect();
-        let grain = if job.blocks.unaligned { 1 } else { unit };
-        let all = targets
-            .iter()
-            .filter(|target| target.length >= unit)
-            .map(|target| target.length / grain * grain)
-            .sum();
+        let all = targets.iter().map(|target| target.length).filter(|length| *length >= unit).sum();
+        // Where each block comes once, there is no more than all of them.
+        let all = if rules.once == Once::No { longer(job, all) } else { all };
         Ok(Self { rules, places, files, mix, after: After::new(job), queue: VecDeque::new(), left: all, all })
     }
 
@@ -102,7 +99,7 @@ impl Generator {
             return next;
         }
         let Some(io) = self.io(streams) else { return Next::End };
-        self.left -= u64::from(io.length);
+        self.left = self.left.saturating_sub(u64::from(io.length));
         if matches!(self.mix, Mix::TrimThenWrite) {
             let write = Io { direction: Direction::Write, ..io };
             let barrier = self.after.as_ref().is_some_and(After::barrier_due);
@@ -128,7 +125,7 @@ impl Generator {
 
     #[inline]
     fn io(&mut self, streams: &mut Streams) -> Option<Io> {
-        while self.left >= self.rules.smallest {
+        while self.left > 0 {
             let direction = match self.mix {
                 Mix::One(direction) => direction,
                 Mix::Reads(share, other) => {
@@ -142,8 +139,13 @@ impl Generator {
             };
             let file = self.files.choose(&mut streams.files)?;
             let place = self.places.get_mut(file as usize)?;
-            if let Some(io) = place.next(&self.rules, direction, self.left, streams) {
-                return Some(io);
+            let mut next = place.next(&self.rules, direction, self.left, streams);
+            if next.is_none() && self.files.come_again() {
+                place.restart(false, streams);
+                next = place.next(&self.rules, direction, self.left, streams);
+            }
+            if next.is_some() {
+                return next;
             }
             self.files.finished();
         }

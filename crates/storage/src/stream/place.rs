@@ -183,7 +183,7 @@ impl Place {
         }
     }
 
-    /// The next I/O, of at most `left` bytes; none when there is nothing more to do here in this pass.
+    /// The next I/O, of at most `left` bytes, or of the smallest size where that is more; none when there is nothing more to do here in this pass.
     #[inline]
     pub(crate) fn next(
         &mut self,
@@ -192,7 +192,13 @@ impl Place {
         left: u64,
         streams: &mut Streams,
     ) -> Option<Io> {
-        let left = if rules.limited { left.min(self.length - self.moved.min(self.length)) } else { left };
+        let left = if rules.limited { left.min(self.length.saturating_sub(self.moved)) } else { left };
+        if left == 0 {
+            return None;
+        }
+        // An I/O that begins below the bound is done whole.
+        let least = |random| rules.sizes.of(direction, random).smallest();
+        let left = left.max(least(true)).max(least(false));
         let (offset, length) = if self.zone.is_some() {
             self.in_zone(rules, direction, left, streams)?
         } else if !rules.random {
@@ -211,28 +217,31 @@ impl Place {
             let fits = |at: u64, streams: &mut Streams| {
                 Some((at, sizes.fitting(&mut streams.sizes, self.length.checked_sub(at)?.min(left))?))
             };
-            // Behind the end it goes on at the beginning: only random I/O can come to an end.
-            fits(at, streams).or_else(|| fits(0, streams))?
+            // Behind the end it goes on at the beginning: only random I/O can come to an end. Where nothing is random, a last
+            // piece without room for a block ends it, as of any sequence.
+            let ends = rules.percentage[direction] <= 0.0 && at < self.length;
+            fits(at, streams).or_else(|| if ends { None } else { fits(0, streams) })?
         };
         self.moved += length;
         let end = offset + length;
         self.sequential[direction as usize] = match rules.modifier.filter(|_| !rules.random) {
             None => end,
-            Some(skip) => self.skipped(end, length, skip, rules.smallest),
+            Some(skip) => self.skipped(end, skip),
         };
         self.run.0 = if rules.sequencer == Sequencer::Identical { offset } else { end };
         Some(Io { direction, target: self.target, offset: self.begin + offset, length: length as u32 })
     }
 
-    /// Where `rw=…:N` goes on behind an I/O: round the end in both directions, as often as it takes to move as much as
-    /// the region is long, but that an I/O up to the very end is the last. All as fio does.
-    fn skipped(&self, end: u64, length: u64, skip: i64, smallest: u64) -> u64 {
+    /// Where `rw=…:N` goes on behind an I/O, as fio does: round the end in both directions, as often as it takes to move
+    /// as much as the region is long. It ends with an I/O up to the very end, and where the next would begin within the
+    /// region and not fit.
+    fn skipped(&self, end: u64, skip: i64) -> u64 {
         if skip >= 0 {
             let next = end.saturating_add(skip.unsigned_abs());
-            return if end < self.length && next.saturating_add(smallest) > self.length { 0 } else { next };
+            return if end < self.length && next >= self.length { 0 } else { next };
         }
         let back = |from: u64| from.checked_add_signed(skip);
-        back(end).unwrap_or_else(|| back(self.length).unwrap_or(0)).min(self.length - length)
+        back(end).or_else(|| back(self.length)).unwrap_or(self.length)
     }
 
     #[inline]

@@ -46,16 +46,19 @@ pub(crate) struct Scattered {
     io: Io,
     begin: u64,
     count: u64,
+    /// I/Os of a pass, and how many of them are left.
+    ios: u64,
     left: u64,
     order: Option<Permutation>,
     random: Random,
 }
 
 impl Scattered {
-    /// One of `count` blocks, of which `first` is the first; each once when `once`.
-    pub(crate) fn new(first: Io, count: u64, once: bool, streams: &mut Streams) -> Self {
+    /// So many I/Os of one of `count` blocks, of which `first` is the first; each once when `once`.
+    pub(crate) fn new(first: Io, (count, ios): (u64, u64), once: bool, streams: &mut Streams) -> Self {
         let order = once.then(|| Permutation::new(count.max(1), streams.keys.bits()));
-        Self { io: first, begin: first.offset, count, left: count, order, random: streams.offsets.clone() }
+        let random = streams.offsets.clone();
+        Self { io: first, begin: first.offset, count, ios, left: ios, order, random }
     }
 
     #[inline]
@@ -76,7 +79,7 @@ impl Scattered {
 
     /// Another pass: the same draws when there are streams to begin again with.
     pub(crate) fn restart(&mut self, again: Option<&mut Streams>, key: u64) {
-        self.left = self.count;
+        self.left = self.ios;
         if let Some(streams) = again {
             self.random = streams.offsets.clone();
             if let Some(order) = &mut self.order {

@@ -39,14 +39,18 @@ pub(crate) fn repeats(pattern: &Pattern) -> bool {
 /// `randseed` differ as fio's do; with the job's name and `randseed`, and the system's randomness as well when nothing is to
 /// repeat.
 pub(crate) fn seed(job: &Job, run: u64) -> u64 {
-    // FNV-1a, whose values never change.
-    let name = job.name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let name = hash(job.name.bytes());
     // The standard library seeds its hash maps from the system's randomness, once a thread and then counting.
     let fresh = if repeats(&job.pattern) { 0 } else { RandomState::new().build_hasher().finish() };
     let mixed = Random::part(run, name, fresh).bits();
     job.pattern.seed.map_or(mixed, |seed| Random::part(mixed, seed, 0).bits())
+}
+
+/// FNV-1a, whose values never change.
+pub(crate) fn hash(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes
+        .into_iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Streams {

@@ -4,7 +4,7 @@ use kelvin_measure::Nanos;
 use kelvin_measure::event::Part;
 
 use crate::job::ReportOptions;
-use crate::tick::{DepthCounts, Failures, Tally, Tick};
+use crate::tick::{DepthCounts, Failures, PriorityTimes, Tally, Tick};
 use crate::{Bins, Direction, Moments, PerDirection};
 
 /// The times of I/Os that were handed over together and ended together.
@@ -97,6 +97,18 @@ impl Counter {
                 bins.record_many(times.total, ios);
             }
         }
+    }
+
+    /// The time of an I/O with this priority.
+    pub(super) fn prioritized(&mut self, target: u32, direction: Direction, priority: u16, times: Times) {
+        let nanos = if self.taken.total_bins { times.total } else { times.completion };
+        let known = &mut self.tally(target, direction).priorities;
+        let place = known.iter().position(|one| one.priority == priority).unwrap_or_else(|| {
+            known.push(PriorityTimes { priority, times: Moments::default(), bins: Bins::default() });
+            known.len() - 1
+        });
+        known[place].times.record(nanos);
+        known[place].bins.record(nanos);
     }
 
     /// The time of an I/O from when it should have started.

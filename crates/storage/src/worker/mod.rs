@@ -17,11 +17,12 @@ mod usage;
 use std::sync::Arc;
 
 pub use flow::FlowGroups;
+pub(crate) use parts::check;
 pub(crate) use surroundings::take_rights;
 
 pub use shared::{Shared, Spare, UnderWay, WorkerPlan};
 
-use crate::engine::{Blocking, BufferPool, Files, Libaio, Mapped, Null, Offload, Uring};
+use crate::engine::{Blocking, BufferPool, DEEPEST, Files, Libaio, Mapped, Null, Offload, Uring};
 use crate::event::State;
 use crate::job::EngineName;
 use crate::message::{Message, WorkerEnd};
@@ -29,9 +30,6 @@ use crate::{Direction, Result};
 use halt::Halt;
 use measured::{Course, Loop, Made};
 use parts::{Parts, Stream};
-
-/// The deepest queue: an io_uring has no more places.
-const DEEPEST: u32 = 32_768;
 
 /// Does what a plan says, in the calling thread, and tells the channel of `shared`; the last message is
 /// [`Message::End`]. An error ends the worker and not the process: it is in what is returned and in that message.
@@ -54,6 +52,7 @@ pub(crate) fn run_parts<S: Stream>(
             end.course = (course.begun, course.ended);
             (end.cpu, end.run_delay) = (course.usage.cpu, course.usage.run_delay);
             (end.switches, end.faults) = (course.usage.switches, course.usage.faults);
+            end.counted = course.usage.span();
             end.error = course.halt.map(|halt| (halt.number, halt.message));
             end.latency_depth = course.latency_depth;
             end.notes = course.notes;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::WorkerPlan;
 use super::checkers::Checkers;
 use crate::data::{Filler, Verifier, state_name};
+use crate::engine;
 use crate::stream::Source;
 use crate::{Error, Io, Next, Result};
 
@@ -22,8 +23,6 @@ pub(crate) trait Stream {
     fn problem(&mut self) -> Option<Error> {
         None
     }
-    /// Bytes of a pass.
-    fn pass_bytes(&self) -> u64;
 }
 
 /// What is in the blocks that are written.
@@ -61,6 +60,10 @@ pub(crate) trait Check {
     fn next_read(&mut self) -> Option<Io>;
     /// So much was written that it is to be looked at now.
     fn backlog_due(&self) -> bool;
+    /// The verifying pass begins: what it needs is kept, where another run may want to look again.
+    fn keep(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// The worker ends, and has looked at everything or not: what the reader should know.
     fn finish(&mut self, complete: bool) -> Result<Option<String>>;
 }
@@ -79,6 +82,36 @@ pub(crate) struct Parts<S> {
     pub(crate) stream: S,
     pub(crate) fill: Box<dyn Fill>,
     pub(crate) check: Option<Box<dyn Check>>,
+}
+
+/// Refuses what a worker would refuse when it begins, which is too late: files were laid out and emptied by then.
+pub(crate) fn check(plan: &WorkerPlan) -> Result<()> {
+    let job = &*plan.job;
+    engine::check(job)?;
+    Filler::new(job, plan.seed)?;
+    // A trace was gone through for its files, and may be a pipe.
+    if job.replay.is_none() {
+        Source::new(job, plan.clone, &plan.targets, plan.seed)?;
+    }
+    if job.verify.is_some() {
+        verifier(plan)?;
+    }
+    Ok(())
+}
+
+/// The verifier of a worker, with what an earlier run saved where that is asked for.
+fn verifier(plan: &WorkerPlan) -> Result<(Verifier, PathBuf)> {
+    let job = &*plan.job;
+    let mut verifier = Verifier::new(job, plan.clone, &plan.targets, plan.seed)?;
+    let mut state = PathBuf::from(state_name(&job.name, plan.clone));
+    if let Some(directory) = &plan.aux_directory {
+        state = directory.join(state);
+        verifier.dump_into(directory.clone());
+    }
+    if job.verify.as_ref().is_some_and(|verify| verify.state_load) {
+        verifier.load_state(&state)?;
+    }
+    Ok((verifier, state))
 }
 
 impl Parts<Source> {
@@ -102,10 +135,6 @@ impl Stream for Source {
 
     fn restart(&mut self) {
         Source::restart(self);
-    }
-
-    fn pass_bytes(&self) -> u64 {
-        Source::pass_bytes(self)
     }
 
     fn longest(&self) -> u32 {
@@ -142,12 +171,8 @@ struct Verified {
 impl Verified {
     fn new(plan: &WorkerPlan) -> Result<Self> {
         let job = &*plan.job;
-        let mut verifier = Verifier::new(job, plan.clone, &plan.targets, plan.seed)?;
-        let state = PathBuf::from(state_name(&job.name, plan.clone));
+        let (verifier, state) = verifier(plan)?;
         let verify = job.verify.as_ref();
-        if verify.is_some_and(|verify| verify.state_load) {
-            verifier.load_state(&state)?;
-        }
         let save = verify.is_some_and(|verify| verify.state_save && !verify.only) && job.pattern.writes;
         let threads = verify.map_or(0, |verify| verify.threads);
         let cpus = verify.map_or(&[][..], |verify| &verify.thread_cpus);
@@ -197,6 +222,11 @@ impl Check for Verified {
         self.verifier.backlog_due()
     }
 
+    fn keep(&mut self) -> Result<()> {
+        // As fio: the state is there after a normal end, too.
+        if self.save { self.verifier.save_state(&self.state) } else { Ok(()) }
+    }
+
     fn finish(&mut self, complete: bool) -> Result<Option<String>> {
         let unseen = self.verifier.unremembered();
         if unseen > 0 {
@@ -204,7 +234,20 @@ impl Check for Verified {
                 "{unseen} writes were too many to be remembered, and were not verified"
             )));
         }
-        // What was looked at needs no other run; what was not can be looked at by one.
+        let (unknown, unwritten) = self.verifier.doubtful()?;
+        if unknown > 0 {
+            return Ok(Some(format!(
+                "{unknown} reads were of places that {} does not know, and were not verified",
+                self.state.display()
+            )));
+        }
+        if unwritten > 0 {
+            return Ok(Some(format!(
+                "{unwritten} blocks were not verified: nothing was found that was written there, and this job draws other \
+                 places than the one that wrote, which had another name or another place in its run"
+            )));
+        }
+        // What was looked at is kept from before the pass; here it is what is left to be looked at.
         if complete || !self.save || self.verifier.remaining() == 0 {
             return Ok(None);
         }

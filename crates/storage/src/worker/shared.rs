@@ -1,5 +1,6 @@
 //! What the workers of a run share, and what a worker is told when it begins.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -29,6 +30,8 @@ pub struct WorkerPlan {
     pub seed: u64,
     /// The CPU that it is to run on (`cpus_allowed_policy=split`); none for those of the job.
     pub pinned: Option<u32>,
+    /// Where the state and the dumps of `verify` are (`--aux-path`); the working directory when none.
+    pub aux_directory: Option<PathBuf>,
 }
 
 /// What all workers of a run see.

@@ -62,10 +62,6 @@ impl Stream for Blocks {
     fn restart(&mut self) {
         self.issued = 0;
     }
-
-    fn pass_bytes(&self) -> u64 {
-        self.count * u64::from(self.size)
-    }
 }
 
 /// Each block begins with its own offset.
@@ -134,7 +130,16 @@ impl Sent {
 
 /// A plan for one worker on these targets.
 pub(super) fn plan(job: &Job, targets: Vec<Target>) -> WorkerPlan {
-    WorkerPlan { number: 0, job: Arc::new(job.clone()), clone: 0, group: 0, targets, seed: 7, pinned: None }
+    WorkerPlan {
+        number: 0,
+        job: Arc::new(job.clone()),
+        clone: 0,
+        group: 0,
+        targets,
+        seed: 7,
+        pinned: None,
+        aux_directory: None,
+    }
 }
 
 /// Runs a job on a file of this length.

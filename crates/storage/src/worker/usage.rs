@@ -15,12 +15,19 @@ pub(super) struct Usage {
     pub(super) switches: (u64, u64),
     /// Page faults, major and minor.
     pub(super) faults: (u64, u64),
+    /// When the reading began and ended; of a difference what lies between the first and the last of both.
+    at: (Nanos, Nanos),
 }
 
 impl Usage {
     /// Of the calling thread, now.
     #[allow(unsafe_code, reason = "getrusage of a thread has no wrapper")]
     pub(super) fn now() -> Self {
+        let clock = || {
+            let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+        };
+        let begun = clock();
         // SAFETY: zeroed is a valid rusage, which the kernel fills.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
@@ -36,7 +43,14 @@ impl Usage {
             run_delay: delay.and_then(|text| text.split_whitespace().nth(1)?.parse().ok()),
             switches: (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64),
             faults: (usage.ru_majflt as u64, usage.ru_minflt as u64),
+            at: (begun, clock()),
         }
+    }
+
+    /// Of a difference: over how long it was counted. The thread runs at both ends, so that it can neither have used nor
+    /// have waited for a CPU for longer.
+    pub(super) fn span(&self) -> Nanos {
+        self.at.1 - self.at.0
     }
 
     /// Since an earlier reading.
@@ -55,6 +69,7 @@ impl Usage {
             run_delay: self.run_delay.zip(before.run_delay).map(|(now, then)| now.saturating_sub(then)),
             switches: pair(self.switches, before.switches),
             faults: pair(self.faults, before.faults),
+            at: (before.at.0, self.at.1),
         }
     }
 }
@@ -74,5 +89,17 @@ mod tests {
         }
         let used = Usage::now().since(&before);
         assert!(used.cpu.0 >= 5_000_000 && used.cpu.0 < 10_000_000_000, "{used:?}");
+    }
+
+    /// However busy the machine is: what the kernel counts lies within the time that it is held against.
+    #[test]
+    fn trial_c9_no_thread_waits_for_longer_than_the_time_there_is() {
+        for _ in 0..200 {
+            let before = Usage::now();
+            std::thread::yield_now();
+            let used = Usage::now().since(&before);
+            let waited = used.run_delay.unwrap_or(0);
+            assert!(waited <= used.span() && used.cpu.0 + used.cpu.1 <= used.span(), "{used:?}");
+        }
     }
 }

@@ -41,7 +41,7 @@ RUNS = [
     " --unified_rw_reporting=both",
     "JOBFILE",
 ]
-JOB_FILE = "[global]\nfilename={file}\nsize=4m\nrw=randrw\n[one]\nrate_iops=2000\n[two]\nstonewall\nbs=8k\n"
+JOB_FILE = "[global]\nfilename={file}\nsize=4m\nrw=randrw\n[one]\nrate_iops=2000\n[two]\nstonewall\nbs=8k\n[three]\n"
 
 
 def results(directory):

@@ -86,6 +86,7 @@ pub(crate) fn worker(job: usize) -> WorkerOutcome {
         },
         cpu: (200 * MILLISECOND, 500 * MILLISECOND),
         run_delay: Some(10 * MILLISECOND),
+        counted: 2 * SECOND,
         switches: (2000, 12),
         faults: (0, 33),
         failures: Vec::new(),

@@ -40,7 +40,7 @@ fn a_sync_is_for_the_file_that_was_written() {
 }
 
 #[test]
-fn every_file_is_gone_through_whatever_the_choice() {
+fn every_file_is_gone_through_where_the_choice_is_even() {
     let lengths: Vec<u64> = (1..40).map(|n| n * 8 * KIB).collect();
     for choice in [
         "roundrobin",
@@ -60,7 +60,9 @@ fn every_file_is_gone_through_whatever_the_choice() {
                 for io in all {
                     bytes[io.target as usize] += u64::from(io.length);
                 }
-                if rw == "rw" && !choice.starts_with("seq") && open.is_empty() {
+                // Where some come more often than others, as with fio, these are gone through again.
+                let uneven = ["zipf", "pareto", "normal"].iter().any(|uneven| choice.starts_with(uneven));
+                if uneven || rw == "rw" && !choice.starts_with("seq") && open.is_empty() {
                     assert_eq!(bytes.iter().sum::<u64>(), lengths.iter().sum::<u64>(), "{options}");
                 } else {
                     assert_eq!(bytes, lengths, "{options}");

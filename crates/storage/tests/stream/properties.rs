@@ -127,7 +127,10 @@ proptest! {
                 }
             }
             prop_assert!(moved > 0);
-            prop_assert!(moved <= source.pass_bytes(), "{moved} of {}", source.pass_bytes());
+            // An I/O that begins below the bound is done whole, and so is a write behind its trim.
+            let largest = job.blocks.sizes.0.iter().map(BlockSizes::largest).max().map_or(0, u64::from);
+            let most = source.pass_bytes() + 2 * largest;
+            prop_assert!(moved < most, "{moved} of {}", source.pass_bytes());
             source.restart();
         }
     }

@@ -1,5 +1,6 @@
 //! One chunk: putting header and sum on it, and looking whether they are right.
 
+use super::drawn::Drawn;
 use super::{Chunks, Content, Pattern, checksum, header};
 use crate::Direction;
 use crate::error::{Error, Result};
@@ -8,10 +9,12 @@ use header::{Header, NoHeader, Number};
 
 /// Which write is to be there.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Expected {
+pub(super) struct Expected<'a> {
     pub(super) number: u64,
     pub(super) seed: Option<u64>,
     pub(super) or_later: bool,
+    /// Tells whose write a header is of, where those of other jobs are as good.
+    pub(super) drawn: Option<&'a Drawn>,
     /// Whether the number is looked at.
     pub(super) sequence: bool,
     /// No write has this number or a higher one.
@@ -90,6 +93,7 @@ impl Sealer {
             VerifyMethod::Pattern | VerifyMethod::PatternHeader => {
                 self.pattern.as_ref().is_some_and(Pattern::is_free_of_place)
             }
+            VerifyMethod::Meta => self.pattern.as_ref().is_none_or(Pattern::is_free_of_place),
             _ => true,
         }
     }
@@ -147,7 +151,7 @@ impl Sealer {
         block: u64,
         at: u64,
         chunk: &[u8],
-        expected: Option<Expected>,
+        expected: Option<Expected<'_>>,
     ) -> std::result::Result<(), String> {
         if self.method == VerifyMethod::Null {
             return Ok(());
@@ -171,16 +175,26 @@ impl Sealer {
         block: u64,
         at: u64,
         chunk: &[u8],
-        expected: Option<Expected>,
+        expected: Option<Expected<'_>>,
         scratch: &mut Vec<u8>,
     ) -> std::result::Result<(), String> {
         let Some(head) = chunk.first_chunk::<{ header::LENGTH }>() else {
             return Err(format!("{} bytes are too short for a header", chunk.len()));
         };
-        let found = Header::parse(head).map_err(|problem| no_header(problem, chunk))?;
-        self.check_header(found, at, chunk.len(), expected)?;
+        let drawn = expected.and_then(|expected| expected.drawn);
+        let found = match Header::parse(head) {
+            Ok(found) => found,
+            Err(_) if drawn.is_some_and(Drawn::may_be_unwritten) => return Ok(()),
+            Err(problem) => return Err(no_header(problem, chunk)),
+        };
+        let foreign = drawn.filter(|drawn| !drawn.is_own(&found));
+        let other_length = found.length as usize != chunk.len();
+        if other_length && foreign.is_some_and(Drawn::may_be_unwritten) {
+            return Ok(());
+        }
+        self.check_header(found, at, chunk.len(), expected.filter(|_| foreign.is_none()))?;
         let (front, data) = chunk.split_at(self.sealed());
-        if self.method == VerifyMethod::PatternHeader {
+        if matches!(self.method, VerifyMethod::PatternHeader | VerifyMethod::Meta) {
             // Where the header is was swapped back already, so the pattern is where it was written.
             return self.check_pattern(block, at, chunk, self.sealed(), scratch);
         }
@@ -214,7 +228,7 @@ impl Sealer {
         found: Header,
         at: u64,
         length: usize,
-        expected: Option<Expected>,
+        expected: Option<Expected<'_>>,
     ) -> std::result::Result<(), String> {
         let method = checksum::number(self.method);
         if found.method != method {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::chunk::{self, Sealer};
+use super::drawn::Drawn;
 use super::dump::Dump;
 use crate::Io;
 use crate::data::Corruption;
@@ -27,6 +28,8 @@ pub(crate) struct Examiner {
     pub(super) sealer: Sealer,
     pub(super) seeds: Seeds,
     pub(super) verify: Verify,
+    /// With `verify_only`, which draws the writes again.
+    pub(super) drawn: Option<Drawn>,
     pub(super) dump: Option<Dump>,
     pub(super) targets: Vec<PathBuf>,
 }
@@ -70,6 +73,7 @@ impl Examiner {
                         // A later write has another seed.
                         seed: (self.verify.header_seed && !entry.is_at_least()).then_some(seed),
                         or_later: entry.is_at_least(),
+                        drawn: self.drawn.as_ref(),
                         sequence: self.verify.write_sequence,
                         below: question.limit,
                     });

@@ -1,6 +1,7 @@
 //! Stamps what is written, remembers it, and looks at what is read.
 
 mod chunk;
+mod drawn;
 mod dump;
 mod examiner;
 mod flight;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chunk::Sealer;
+use drawn::Drawn;
 use dump::Dump;
 use examiner::seed_at;
 pub(crate) use examiner::{Examiner, Question};
@@ -33,7 +35,8 @@ use super::remembered::{Entry, MOST, Place, Remembered};
 use super::seeds::Seeds;
 use super::{checksum, state};
 use crate::error::{Error, Result};
-use crate::job::{Job, Verify, VerifyMethod};
+use crate::job::{BlockSizes, Distribution, Job, Verify};
+use crate::stream::hash;
 use crate::{Direction, Io, Target};
 
 /// What direct I/O may have to begin and end at, in bytes.
@@ -75,6 +78,8 @@ pub struct Verifier {
     replay: Option<Replay>,
     /// What is remembered is of an earlier run, of which nobody knows how far it came.
     loaded: bool,
+    /// Reads of places that what was loaded does not know.
+    unknown: u64,
 }
 
 impl Verifier {
@@ -85,7 +90,8 @@ impl Verifier {
             return Err(Error::refused(&job.name, "nothing to verify: verify= is not given"));
         };
         let sealer = Sealer::new(job, &verify, clone)?;
-        let replays = verify.replay_generator || verify.only;
+        // Drawn again, a block that another partly wrote over is not told from one that is lost: such are remembered.
+        let replays = verify.replay_generator && !overlaps(job) || verify.only;
         if replays && (job.pattern.trims || job.trims.percentage > 0.0) {
             return Err(Error::refused(
                 &job.name,
@@ -95,9 +101,11 @@ impl Verifier {
         let whole = verify.interval.is_none_or(|bytes| !(bytes as usize).is_multiple_of(ALIGNMENT));
         let split = (sealer.parts_stand_alone() && !(job.sync.direct && whole)).then(|| sealer.chunks());
         let replay = replays.then(|| Replay::new(job, clone, targets, seed)).transpose()?;
+        let seeds = Seeds::new(job, own(job, clone, targets, seed))?;
         Ok(Self {
             examiner: Examiner {
-                seeds: Seeds::new(job, mix(seed ^ u64::from(clone)))?,
+                drawn: verify.only.then(|| Drawn::new(job, seeds.clone())),
+                seeds,
                 dump: verify.dump.then(Dump::new),
                 targets: targets.iter().map(|target| target.path.clone()).collect(),
                 verify: verify.clone(),
@@ -117,6 +125,7 @@ impl Verifier {
             cursor: (0, 0),
             replay,
             loaded: false,
+            unknown: 0,
             job: Box::new(job.clone()),
             clone,
             seed,
@@ -245,6 +254,20 @@ impl Verifier {
         self.unremembered
     }
 
+    /// What nobody could tell of: reads of places that a loaded state does not know, and blocks that a job which draws
+    /// other places than the writer found without a header. An error where it turned out that the writer drew the same:
+    /// then they are lost.
+    pub fn doubtful(&self) -> Result<(u64, u64)> {
+        let (count, lost) = self.examiner.drawn.as_ref().map_or((0, false), Drawn::doubts);
+        if lost && count > 0 {
+            let what = format!(
+                "verify: {count} blocks hold nothing that this job wrote: they were never written, or their data is lost"
+            );
+            return Err(Error::system(what)(std::io::Error::from_raw_os_error(libc::EILSEQ)));
+        }
+        Ok((self.unknown, count))
+    }
+
     /// Looks at what was read. Reads of the verifying pass are held against the write that is to be there; other reads
     /// of a worker that writes against what it remembers, unless reads and writes can be under way together; reads of a
     /// worker that does not write against the headers alone, as far as nothing else is known.
@@ -270,6 +293,11 @@ impl Verifier {
         let known: Vec<_> = known.map(|(at, entry)| (at, Some(entry))).collect();
         match (known.is_empty(), self.writes) {
             (true, true) => None,
+            // Nobody knows whether the run that was interrupted came to this place.
+            (true, false) if self.loaded => {
+                self.unknown += 1;
+                None
+            }
             (true, false) => of(vec![(io.offset, None)]),
             (false, _) => of(known),
         }
@@ -303,7 +331,6 @@ impl Verifier {
             ));
         }
         self.seed = loaded.identity.seed;
-        self.examiner.seeds = Seeds::new(&self.job, mix(self.seed ^ u64::from(self.clone)))?;
         // Later than anything that the earlier run may have written after it saved its state.
         self.number = loaded.identity.writes.saturating_add(1 << 32);
         self.remembered = Remembered::new(self.examiner.targets.len());
@@ -315,6 +342,7 @@ impl Verifier {
             );
         }
         self.replay = None;
+        self.examiner.drawn = None;
         self.loaded = true;
         self.cursor = (0, 0);
         Ok(())
@@ -331,7 +359,7 @@ impl Verifier {
 
     /// Whether anybody will ask for what was written.
     fn remembers(&self) -> bool {
-        self.verify.method != VerifyMethod::Null && (self.verify.after || self.verify.state_save)
+        self.verify.after || self.verify.state_save
     }
 
     /// What is at a place is unknown from now on.
@@ -345,4 +373,27 @@ impl Verifier {
             self.checking.retain(|place, entry| !overlaps(place, entry));
         }
     }
+}
+
+/// Whether writes of a pass can lie partly over each other.
+fn overlaps(job: &Job) -> bool {
+    let (pattern, blocks) = (&job.pattern, &job.blocks);
+    if !pattern.random {
+        return pattern.modifier.is_some();
+    }
+    let one = matches!(blocks.sizes[Direction::Write], BlockSizes::One(_))
+        && !blocks.by_sequence
+        && blocks.align[Direction::Write].is_none();
+    let each_once = !pattern.no_random_map
+        && pattern.modifier.is_none()
+        && pattern.percentage_random[Direction::Write] >= 100.0
+        && pattern.distribution[Direction::Write] == Distribution::Uniform;
+    !one && !each_once
+}
+
+/// What the contents of a worker's blocks are drawn from: of one that draws other places or in another order, they differ.
+fn own(job: &Job, clone: u32, targets: &[Target], seed: u64) -> u64 {
+    let lengths: Vec<u64> = targets.iter().map(|target| target.length).collect();
+    let draws = format!("{} {clone} {:?} {:?} {lengths:?}", job.name, job.pattern, job.blocks);
+    mix(seed ^ hash(draws.bytes()))
 }

@@ -2,6 +2,7 @@
 
 use super::super::example::{target, verifying, write};
 use super::*;
+use crate::job::VerifyMethod;
 
 const METHODS: [VerifyMethod; 16] = [
     VerifyMethod::Md5,

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::job::Job;
-use crate::stream::Source;
+use crate::stream::{Quota, Source};
 use crate::{Direction, Io, Next, Target};
 
 /// Where the writes come from.
@@ -26,6 +26,8 @@ impl Draws for Source {
 #[derive(Debug)]
 pub(super) struct Replay {
     source: Box<dyn Draws>,
+    /// How far passes go.
+    quota: Option<Quota>,
     /// Number of the next write.
     number: u64,
 }
@@ -39,29 +41,39 @@ impl Replay {
                 "experimental_verify and verify_only draw the writes again, which randrepeat=0 forbids; give randseed= too, or leave it out",
             ));
         }
-        Ok(Self { source: Box::new(Source::new(job, clone, targets, seed)?), number: 0 })
+        let source = Box::new(Source::new(job, clone, targets, seed)?);
+        Ok(Self { source, quota: Some(Quota::new(job, targets)), number: 0 })
     }
 
     #[cfg(test)]
     pub(super) fn of(source: Box<dyn Draws>) -> Self {
-        Self { source, number: 0 }
+        Self { source, quota: None, number: 0 }
     }
 
-    /// The next write and its number. `written` is how many there were; none when an earlier run did one pass.
+    /// The next write and its number. `written` is how many there were; none when an earlier run did all that the job
+    /// says.
     pub(super) fn next(&mut self, written: Option<u64>) -> Option<(Io, u64)> {
         if written.is_some_and(|written| self.number >= written) {
             return None;
         }
         let mut restarted = false;
         loop {
-            match self.source.next() {
+            let spent = self.quota.as_ref().is_some_and(Quota::is_spent);
+            let next = if spent { Next::End } else { self.source.next() };
+            if let (Next::Io(io), Some(quota)) = (next, &mut self.quota) {
+                quota.take(io.length);
+            }
+            match next {
                 Next::Io(io) if io.direction == Direction::Write => {
                     let number = self.number;
                     self.number += 1;
                     return Some((io, number));
                 }
-                Next::End if written.is_none() || restarted => return None,
                 Next::End => {
+                    let another = self.quota.as_mut().map_or(written.is_some(), Quota::begin_another);
+                    if restarted || !another {
+                        return None;
+                    }
                     self.source.restart();
                     restarted = true;
                 }

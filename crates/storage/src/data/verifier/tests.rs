@@ -3,6 +3,7 @@ use std::path::Path;
 use super::super::example::{read, target, verifying, write};
 use super::*;
 use crate::Next;
+use crate::job::VerifyMethod;
 
 const BLOCK: u32 = 4096;
 
@@ -285,6 +286,7 @@ fn instead_of_being_remembered_writes_are_drawn_again() {
 fn the_writes_of_a_real_job_are_drawn_again_also_by_a_later_run() {
     let mut job = verifying(VerifyMethod::XxHash);
     job.verify.as_mut().unwrap().replay_generator = true;
+    job.course.loops = 2;
     job.blocks.sizes =
         crate::PerDirection::all(crate::job::BlockSizes::Split(vec![(4096, 50.0), (8192, 50.0)]));
     let targets = [target("/t/file")];
@@ -311,6 +313,7 @@ fn the_writes_of_a_real_job_are_drawn_again_also_by_a_later_run() {
     // What one pass wrote, looked at by a run that writes nothing.
     let verify = job.verify.as_mut().unwrap();
     (verify.replay_generator, verify.only) = (false, true);
+    job.course.loops = 1;
     let mut later = self::verifier(&job);
     let (count, wrong) = medium.pass(&mut later);
     assert_eq!((count, wrong), (writes / 2, vec![]));
@@ -420,4 +423,28 @@ fn what_a_killed_run_wrote_is_verified_from_its_state() {
     let mut other = Verifier::new(&job, 1, &[target(&path)], 99).unwrap();
     let refused = other.load_state(&state).unwrap_err().to_string();
     assert!(refused.ends_with("is the state of job \"example\", clone 0, and not of this one"), "{refused}");
+}
+
+#[test]
+fn trial_c4_a_reader_with_a_state_looks_only_at_what_the_interrupted_run_is_known_to_have_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    let mut job = verifying(VerifyMethod::Crc32c);
+    let mut writer = verifier(&job);
+    let mut medium = Medium::new();
+    for block in [1, 3] {
+        medium.write(&mut writer, block * 4096, BLOCK);
+    }
+    writer.save_state(&state).unwrap();
+    (job.pattern.reads, job.pattern.writes) = (true, false);
+    let mut reader = verifier(&job);
+    reader.load_state(&state).unwrap();
+    for block in 0..6 {
+        let io = read(block * 4096, BLOCK);
+        assert_eq!(reader.check(&io, medium.at(&io)), Ok(()), "{block}");
+    }
+    assert_eq!(reader.doubtful().unwrap(), (4, 0), "nobody knows of four places");
+    medium.0[4096..8192].fill(0);
+    let io = read(4096, BLOCK);
+    assert!(reader.check(&io, medium.at(&io)).unwrap_err().problem.starts_with("there are only zeros"));
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use super::super::example::{read, target, verifying, write};
 use super::*;
+use crate::job::VerifyMethod;
 
 /// Methods whose blocks both tools understand, as fio calls them.
 const METHODS: [(VerifyMethod, &str); 13] = [

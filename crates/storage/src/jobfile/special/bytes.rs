@@ -69,6 +69,7 @@ fn next(text: &str) -> Result<(Piece, &str), String> {
     }
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let end = digits.find(|digit: char| !digit.is_ascii_hexdigit()).unwrap_or(digits.len());
+        let end = before_prefix(digits, end);
         return Ok((Piece::Bytes(hexadecimal(&digits[..end])?), &digits[end..]));
     }
     let unsigned = text.strip_prefix('-').unwrap_or(text);
@@ -79,7 +80,15 @@ fn next(text: &str) -> Result<(Piece, &str), String> {
         ));
     }
     let end = end + text.len() - unsigned.len();
+    let end = before_prefix(text, end);
     Ok((Piece::Bytes(decimal(&text[..end])?), &text[end..]))
+}
+
+/// Where digits end that stop at `end`: as fio, the 0 of a `0x` behind them belongs to the next number (`-120xface` is -12
+/// and 0xface). A number that is nothing but this 0 stays one.
+fn before_prefix(text: &str, end: usize) -> usize {
+    let prefix = text[end..].starts_with(['x', 'X']) && text[..end].ends_with('0');
+    if prefix && end > 1 { end - 1 } else { end }
 }
 
 /// Digits in the order of the bytes; of an odd number the first digit is a byte of its own.
@@ -129,12 +138,20 @@ fn contents(path: &Path) -> Result<Vec<u8>, String> {
 mod tests {
     use super::*;
 
+    /// fio 3.33 writes these bytes.
+    #[test]
+    fn trial_c7_a_number_ends_where_the_next_begins() {
+        let bytes = fixed("\"abcd\"-120xdeadface").unwrap();
+        assert_eq!(bytes, [b'a', b'b', b'c', b'd', 0xf4, 0xff, 0xff, 0xff, 0xde, 0xad, 0xfa, 0xce]);
+    }
+
     #[test]
     fn patterns_are_put_together() {
         assert_eq!(fixed("0xdeadface").unwrap(), [0xde, 0xad, 0xfa, 0xce]);
         assert_eq!(fixed("0xabc").unwrap(), [0x0a, 0xbc]);
         assert_eq!(fixed("\"abcd\"-12").unwrap(), [b'a', b'b', b'c', b'd', 0xf4, 0xff, 0xff, 0xff]);
         assert_eq!(fixed("258").unwrap(), [2, 1]);
+        assert_eq!(fixed("0xff0x14").unwrap(), [0xff, 0x14]);
         assert_eq!(fixed("0").unwrap(), [0]);
         let mixed = pieces("0xff%o\"ab\"").unwrap();
         assert_eq!(mixed.0, [Piece::Bytes(vec![0xff]), Piece::Offset, Piece::Bytes(b"ab".to_vec())]);

@@ -10,13 +10,13 @@ const MOST: usize = 64;
 /// `IOPRIO_CLASS_RT`, the highest, which fio takes when nothing else is said.
 const REALTIME: u8 = 1;
 
-/// A length, how many I/Os of it (none for all that other entries leave), and their class and level where they have
+/// A length, how many I/Os of it (none for all that other entries leave), and their class, level and hint where they have
 /// their own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Part {
     length: u32,
     percent: Option<f64>,
-    priority: Option<(u8, u8)>,
+    priority: Option<(u8, u8, u16)>,
 }
 
 /// The entries of one direction.
@@ -28,18 +28,20 @@ pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<Part>, String> {
         let (length, share, priority) = match fields.as_slice() {
             [length] => (*length, "", None),
             [length, share] => (*length, *share, None),
-            [length, share, class, level] => (*length, *share, Some((*class, *level))),
+            [length, share, class, level] => (*length, *share, Some((*class, *level, "0"))),
+            [length, share, class, level, hint] => (*length, *share, Some((*class, *level, *hint))),
             _ => {
-                return Err(within("must be LENGTH/PERCENT or LENGTH/PERCENT/CLASS/LEVEL".into()));
+                return Err(within("must be LENGTH/PERCENT or LENGTH/PERCENT/CLASS/LEVEL[/HINT]".into()));
             }
         };
         let length = value.block_of(length).map_err(within)?;
         let share = share.trim_end_matches('%');
         let percent = if share.is_empty() { None } else { Some(percent(share).map_err(within)?) };
         let priority = match priority {
-            Some((class, level)) => Some((
+            Some((class, level, hint)) => Some((
                 value.small_of(class, 1..=3).map_err(within)? as u8,
                 value.small_of(level, 0..=7).map_err(within)? as u8,
+                value.small_of(hint, 0..=1023).map_err(within)? as u16,
             )),
             None => None,
         };
@@ -75,15 +77,16 @@ pub(crate) fn rules(draft: &Draft) -> Vec<CommandPriority> {
         let level = draft.command_level.get(place).copied().flatten().unwrap_or(0);
         let share = draft.command_percentage.and_then(|shares| shares.get(place).copied());
         if let Some(percent) = share.filter(|share| *share > 0.0) {
-            rules.push(CommandPriority { direction, length: None, percent, class, level });
+            rules.push(CommandPriority { direction, length: None, percent, class, level, hint: 0 });
         }
         let Some(parts) = draft.command_split.get(place) else { continue };
         for part in parts {
             let open = parts.iter().filter(|other| other.length == part.length && other.percent.is_none());
             let rest = (100.0 - given(parts, part.length)) / open.count().max(1) as f64;
             let percent = part.percent.unwrap_or(rest);
-            let (class, level) = part.priority.unwrap_or((class, level));
-            rules.push(CommandPriority { direction, length: Some(part.length), percent, class, level });
+            let (class, level, hint) = part.priority.unwrap_or((class, level, 0));
+            let length = Some(part.length);
+            rules.push(CommandPriority { direction, length, percent, class, level, hint });
         }
     }
     rules.retain(|rule| rule.percent > 0.0);
@@ -106,9 +109,13 @@ mod tests {
             .map(|rule| (rule.length.unwrap(), rule.percent, rule.class, rule.level))
             .collect();
         assert_eq!(rules, [(4096, 50.0, 1, 2), (65_536, 10.0, 3, 7), (4096, 50.0, 1, 2)]);
+        let five = "64k/100/1/2/5";
+        draft.command_split = [read(&Value::new(Some(five), false), five).unwrap(), Vec::new()];
+        assert_eq!(super::rules(&draft)[0].value(), (1 << 13) | (5 << 3) | 2, "trial c7: five fields");
         for (wrong, why) in [
             ("4k/60:4k/60", "add up to 120 %"),
             ("4k/50/1", "LENGTH/PERCENT/CLASS/LEVEL"),
+            ("4k/50/1/0/1024", "must be at most 1023"),
             ("4k/50/4/0", "in \"4k/50/4/0\""),
             (":", "no length"),
         ] {

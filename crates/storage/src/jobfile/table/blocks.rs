@@ -1,8 +1,18 @@
 //! How long I/Os are.
 
 use super::entry::{Entry, Kind, option};
+use crate::Direction;
+use crate::jobfile::draft::Part;
 use crate::jobfile::special::split;
 use crate::jobfile::value::Value;
+
+/// As fio draws: a length of the split is rounded down to a multiple of the range's least, and is no more than its most.
+fn cut(split: &mut [Part], (least, most): (u32, u32)) {
+    for (length, _) in split {
+        let rounded = *length - *length % least.max(1);
+        *length = rounded.clamp(least, most.max(least));
+    }
+}
 
 pub(crate) const OPTIONS: &[Entry] = &[
     option("bs", Kind::Sizes, "length of an I/O", |draft, value| {
@@ -19,17 +29,20 @@ pub(crate) const OPTIONS: &[Entry] = &[
             if value.text()?.contains('/') {
                 return Err("write a comma between ranges: fio leaves out what follows a slash".into());
             }
-            // fio would cut the split's lengths to the range, which neither of the two says.
-            if draft.splits.0.iter().any(Option::is_some) {
-                return Err("contradicts the bssplit before it: leave out one of them".into());
-            }
             value.triple(&mut draft.ranges, |part| {
                 Value::range_of(part, |size| value.block_of(size)).map(Some)
-            })
+            })?;
+            for direction in Direction::ALL {
+                if let (Some(split), Some(range)) = (&mut draft.splits[direction], draft.ranges[direction]) {
+                    value.remark("the lengths of the bssplit before it are cut to this range, as in fio");
+                    cut(split, range);
+                }
+            }
+            Ok(())
         },
     )
     .alias(&["blocksize_range"]),
-    option("bssplit", Kind::Text, "lengths and their percentages: 4k/50:64k/30:128k/", |draft, value| {
+    option("bssplit", Kind::Split, "lengths and their percentages: 4k/50:64k/30:128k/", |draft, value| {
         value.triple(&mut draft.splits, |part| split::read(value, part).map(Some))
     }),
     option("bs_unaligned", Kind::Flag, "any length of the range, to the byte", |draft, value| {
@@ -48,9 +61,9 @@ pub(crate) const OPTIONS: &[Entry] = &[
         },
     )
     .default("0"),
-    option("blockalign", Kind::Sizes, "what random places are multiples of", |draft, value| {
+    option("ba", Kind::Sizes, "what random places are multiples of", |draft, value| {
         value.triple(&mut draft.job.blocks.align, |part| value.count_of(part, 1).map(Some))
     })
-    .alias(&["ba"])
+    .alias(&["blockalign"])
     .default("the smallest length"),
 ];

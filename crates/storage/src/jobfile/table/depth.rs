@@ -12,16 +12,11 @@ pub(crate) const OPTIONS: &[Entry] = &[
         Ok(())
     })
     .default("1"),
-    option(
-        "iodepth_batch_submit",
-        Kind::Number,
-        "how many are handed over at a time; 0 for all",
-        |draft, value| {
-            draft.job.depth.submit = Some(value.small(0..=32_768)?);
-            Ok(())
-        },
-    )
-    .alias(&["iodepth_batch"])
+    option("iodepth_batch", Kind::Number, "how many are handed over at a time; 0 for all", |draft, value| {
+        draft.job.depth.submit = Some(value.small(0..=32_768)?);
+        Ok(())
+    })
+    .alias(&["iodepth_batch_submit"])
     .default("what is faster (fio: 1)"),
     option(
         "iodepth_batch_complete_min",

@@ -135,7 +135,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     .default("0"),
     option(
         "cmdprio_bssplit",
-        Kind::Text,
+        Kind::Split,
         "the same by length: 4k/50:64k/10/CLASS/LEVEL[,those of writes]",
         |draft, value| {
             let mut splits = PerDirection::all(None);

@@ -56,6 +56,8 @@ pub(crate) enum Kind {
     Range,
     /// Up to three of them.
     Ranges,
+    /// Lengths and percentages.
+    Split,
     /// A time; the unit is that of a number alone.
     Time(Unit),
     /// Up to three of them.
@@ -80,7 +82,7 @@ impl Kind {
     /// In words, for help.
     pub(crate) fn described(self) -> String {
         match self {
-            Self::Text => "text".into(),
+            Self::Text | Self::Split => "text".into(),
             Self::OptionalText => "text, may be left out".into(),
             Self::Paths => "paths between colons; \\: is a colon in a path".into(),
             Self::Number => "whole number".into(),
@@ -102,6 +104,21 @@ impl Kind {
             Self::List => "numbers and ranges, as in 0,5,8-15".into(),
             Self::Words(_) => "one of the words below".into(),
         }
+    }
+
+    /// Whether a value may have units that `kb_base` decides.
+    pub(crate) fn holds_sizes(self) -> bool {
+        matches!(
+            self,
+            Self::Split
+                | Self::Number
+                | Self::Numbers
+                | Self::Size
+                | Self::Sizes
+                | Self::Amount
+                | Self::Range
+                | Self::Ranges
+        )
     }
 
     /// Whether the option can be written without a value.

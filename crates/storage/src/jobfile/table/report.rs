@@ -124,10 +124,13 @@ pub(crate) const OPTIONS: &[Entry] = &[
     })
     .alias(&["disable_bw"])
     .default("0"),
-    option("gtod_reduce", Kind::Bool, "no completion and submission times, no samples", |draft, value| {
-        let less = value.boolean()?;
-        let disabled = &mut draft.job.report.disabled;
-        (disabled.completion, disabled.submission, disabled.bandwidth) = (less, less, less);
+    option("gtod_reduce", Kind::Bool, "no times of I/Os, no samples", |draft, value| {
+        // As in fio, 0 leaves what the options for each of them say.
+        if value.boolean()? {
+            let disabled = &mut draft.job.report.disabled;
+            (disabled.completion, disabled.submission) = (true, true);
+            (disabled.latency, disabled.bandwidth) = (true, true);
+        }
         Ok(())
     })
     .default("0"),

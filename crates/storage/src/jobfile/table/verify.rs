@@ -28,7 +28,7 @@ const METHODS: &[(&str, &str)] = &[
     ("pattern", "verify_pattern, without a header"),
     ("pattern_hdr", "verify_pattern behind a header (later versions of fio)"),
     ("null", "headers are written, nothing is looked at"),
-    ("meta", "not supported"),
+    ("meta", "a header and no sum; verify_pattern behind it where one is given"),
 ];
 
 pub(crate) const OPTIONS: &[Entry] = &[
@@ -42,9 +42,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
                     draft.verify = None;
                     return Ok(());
                 }
-                "meta" => {
-                    return Err("not supported: every header has what meta had; write crc32c".into());
-                }
+                "meta" => VerifyMethod::Meta,
                 "md5" => VerifyMethod::Md5,
                 "crc64" => VerifyMethod::Crc64,
                 "crc32" => VerifyMethod::Crc32,

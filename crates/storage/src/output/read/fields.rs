@@ -28,7 +28,7 @@ fn object<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Map<Stri
 
 /// Whether an object is a result at all, and not something else that is JSON.
 pub(super) fn is_result(top: &Map<String, Value>) -> bool {
-    top.contains_key("jobs") || top.contains_key("client_stats")
+    ["jobs", "client_stats"].iter().any(|name| top.get(*name).is_some_and(Value::is_array))
 }
 
 pub(super) fn result(top: &Map<String, Value>, line: u32) -> IoResult {
@@ -211,6 +211,7 @@ fn kelvin(fields: &Map<String, Value>) -> KelvinResult {
         depth_asked: whole(fields, "depth_asked"),
         depth: fields.get("depth_effective").and_then(Value::as_f64),
         run_delay: fields.get("run_delay_ns").and_then(Value::as_u64),
+        counted: whole(fields, "counted_ns"),
         responses: object(fields, "response_ns")
             .into_iter()
             .flatten()

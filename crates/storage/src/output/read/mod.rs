@@ -168,6 +168,8 @@ pub struct KelvinResult {
     pub depth: Option<f64>,
     /// Time that workers were ready to run and had no CPU, in nanoseconds.
     pub run_delay: Option<u64>,
+    /// Over how long that was counted, all workers together, in nanoseconds; 0 where the result does not say.
+    pub counted: u64,
     /// Times from the intended start, by direction.
     pub responses: Vec<(String, TimesResult)>,
     /// Its files and devices: path, depth reached, and what each direction did (I/Os a second, bytes a second, mean

@@ -135,6 +135,7 @@ fn worker(job: usize, clone: u32, group: u32) -> WorkerOutcome {
         depth: DepthCounts::default(),
         cpu: (0, 0),
         run_delay: None,
+        counted: 0,
         switches: (0, 0),
         faults: (0, 0),
         failures: Vec::new(),

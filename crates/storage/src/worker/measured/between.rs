@@ -3,7 +3,6 @@
 use super::super::halt::Halt;
 use super::super::parts::Stream;
 use super::{Blocked, Loop, Source, Then};
-use crate::SyncCall;
 use crate::engine::Engine;
 use crate::event::State;
 
@@ -45,10 +44,11 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             Then::GoOn => {
                 if self.source == Source::Backlog {
                     self.source = Source::Work;
+                    self.count_looking();
                 }
             }
             Then::Think => self.think(),
-            Then::Verify => self.source = Source::Backlog,
+            Then::Verify => (self.source, self.looking_since) = (Source::Backlog, self.now),
             Then::NextPass => return self.next_pass(),
             Then::End => return Ok(false),
         }
@@ -57,18 +57,11 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
 
     /// The pass is over. Another, or the end of the work.
     pub(super) fn next_pass(&mut self) -> Result<bool, Halt> {
-        self.passes += 1;
         if let Some(problem) = self.stream.problem() {
             return Err(problem.into());
         }
         let some = std::mem::take(&mut self.pass_ios) > 0;
-        let more = self.left_bytes > 0 && self.left_ios > 0 && !self.ending;
-        // Without time or amount that asks for more, the passes are counted.
-        let again = self.job.course.time_based
-            || self.job.targets.fill_device && self.job.replay.is_none()
-            || self.passes < self.job.course.loops
-            || self.job.targets.io_size.is_some() && self.job.replay.is_none();
-        if more && again && some {
+        if !self.ending && some && self.quota.begin_another() {
             if self.job.targets.unlink_each_loop {
                 self.files.renew(&self.job)?;
             }
@@ -87,7 +80,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         if (self.job.sync.end_fsync || self.job.sync.fsync_on_close) && self.job.pattern.changes_data() {
             self.say(State::Syncing);
             for target in 0..self.files.len() as u32 {
-                self.sync(target, SyncCall::Fsync)?;
+                self.last_sync(target)?;
             }
         }
         let after = self.job.verify.as_ref().is_some_and(|verify| verify.after);
@@ -96,8 +89,11 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             return Ok(false);
         }
         self.close_measured();
+        if let Some(check) = &mut self.check {
+            check.keep()?;
+        }
         self.say(State::Verifying);
-        self.source = Source::Verify;
+        (self.source, self.looking_since) = (Source::Verify, self.ticker.now());
         (self.blocked, self.filling, self.ending) = (Blocked::No, true, false);
         Ok(true)
     }

@@ -8,7 +8,7 @@ use crate::engine::{Ended, Engine, discard};
 use crate::log::Done;
 use crate::message::Message;
 use crate::tick::Failures;
-use crate::{Bins, Direction, Io};
+use crate::{Direction, Io, bin};
 use kelvin_measure::Nanos;
 use kelvin_measure::event::Part;
 
@@ -33,13 +33,20 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         if let Some(thinker) = self.thinker.as_mut().filter(|thinker| !thinker.rule.by_issue) {
             thinker.count += 1;
         }
+        let own = self
+            .job
+            .process
+            .io_priority
+            .map_or(0, |(class, level)| (u16::from(class) << 13) | u16::from(level));
+        let priority = self.engine.priority(slot).unwrap_or(own);
+        if !self.job.engine.command_priorities.is_empty() && io.direction != Direction::Trim {
+            let times = Times { submission, completion, total };
+            self.counter.prioritized(io.target, io.direction, priority, times);
+        }
         // What is not measured is in no log.
         if self.part == Part::Measured
             && let Some(recorder) = &mut self.recorder
         {
-            let own = self.job.process.io_priority;
-            let own = own.map(|(class, level)| (u16::from(class) << 13) | u16::from(level));
-            let priority = self.engine.priority(slot).or(own).unwrap_or(0);
             recorder.record(&Done {
                 at,
                 issued: flight.begin,
@@ -64,7 +71,8 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
                 total / 1000,
                 most / 1000
             );
-            return Err(Halt { number: libc::ETIME, message });
+            // fio's number of it.
+            return Err(Halt { number: libc::ETIMEDOUT, message });
         }
         Ok(())
     }
@@ -80,18 +88,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         let rest = io.length - flight.moved;
         if flight.apart && is_whole(&flight, result) {
             self.apart += 1;
-            let outcome = &mut self.verified.get_or_insert_default()[io.direction];
-            let Times { submission, completion, total } = times(&flight, at, self.synchronous);
-            outcome.ios += 1;
-            outcome.bytes += u64::from(io.length);
-            if !self.synchronous {
-                outcome.submission.record(submission);
-            }
-            outcome.completion.record(completion);
-            outcome.total.record(total);
-            let mut bins = Bins::default();
-            bins.record(completion);
-            outcome.completion_bins.add(&bins);
+            self.count_verified(&io, times(&flight, at, self.synchronous));
             let mut kept = false;
             let looked = self.look(slot, &mut kept);
             if !kept {
@@ -145,6 +142,30 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         }
         let message = halt::ended(&io, &path, self.flights[slot as usize].moved);
         self.failed_by_direction(&io, libc::EIO, message, flight.apart)
+    }
+
+    /// Counts a read of a verifying pass, with the figures that the job asks for.
+    fn count_verified(&mut self, io: &Io, times: Times) {
+        let report = &self.job.report;
+        let outcome = &mut self.verified.get_or_insert_default().directions[io.direction];
+        outcome.ios += 1;
+        outcome.bytes += u64::from(io.length);
+        if !self.synchronous && !report.disabled.submission {
+            outcome.submission.record(times.submission);
+            if report.submission_percentiles {
+                outcome.submission_bins.add_to(bin(times.submission), 1);
+            }
+        }
+        if !report.disabled.completion {
+            outcome.completion.record(times.completion);
+            outcome.completion_bins.add_to(bin(times.completion), 1);
+        }
+        if !report.disabled.latency {
+            outcome.total.record(times.total);
+            if report.total_percentiles {
+                outcome.total_bins.add_to(bin(times.total), 1);
+            }
+        }
     }
 
     pub(super) fn failed_by_direction(

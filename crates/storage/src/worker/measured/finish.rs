@@ -64,6 +64,9 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         } else {
             self.close_measured();
         }
+        if self.source == Source::Verify {
+            self.count_looking();
+        }
         let usage = self.before;
         if self.gave_up {
             self.notes.push(format!("{} I/Os never ended and are in no figure", self.under_way));
@@ -102,6 +105,13 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             std::mem::forget((self.engine, self.pool, self.files));
         }
         course
+    }
+
+    /// The verifying pass is over: how long it took.
+    pub(super) fn count_looking(&mut self) {
+        if let Some(verified) = &mut self.verified {
+            verified.time += self.now.saturating_sub(self.looking_since);
+        }
     }
 
     /// What was issued has ended in one way or another; and I/Os were under way no longer than there was time for

@@ -8,6 +8,7 @@ use super::{Blocked, Flight, GLANCE, Loop, PATIENCE, Source};
 use crate::engine::Engine;
 use crate::event::State;
 use crate::message::Message;
+use crate::stream::Quota;
 use crate::tick::TICK;
 use kelvin_measure::Nanos;
 use kelvin_measure::event::Part;
@@ -130,7 +131,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         self.part = Part::Measured;
         self.measured_from = now;
         self.before = Usage::now();
-        self.set_limits();
+        self.quota = Quota::new(&self.job, &self.plan.targets);
         self.say(State::Running);
     }
 

@@ -13,6 +13,7 @@ mod flight;
 mod house;
 mod look;
 mod next;
+mod states;
 mod sync;
 
 use super::counter::Counter;
@@ -27,16 +28,18 @@ use super::usage::Usage;
 use super::{Shared, WorkerPlan};
 use crate::engine::{BufferPool, Ended, Engine, Files, Request, Wait};
 use crate::event::State;
-use crate::job::{Amount, Job};
+use crate::job::Job;
 use crate::log::Recorder;
-use crate::result::DirectionOutcome;
-use crate::{Direction, Io, PerDirection, SyncCall};
+use crate::result::Verified;
+use crate::stream::Quota;
+use crate::{Direction, Io};
 use kelvin_measure::Nanos;
 use kelvin_measure::event::Part;
 use std::sync::Arc;
 
 use batch::Batch;
 use flight::{ANY_TIME, Flight, NO_FLIGHT, is_whole, times};
+use states::{Blocked, Call, Source, Then, Thinker, Wanted};
 
 /// How often flags of others are looked at.
 const GLANCE: Nanos = 20_000_000;
@@ -44,69 +47,6 @@ const GLANCE: Nanos = 20_000_000;
 const PATIENCE: Nanos = 10_000_000_000;
 /// How often an I/O that the kernel wants to have asked again is.
 const TRIES: u32 = 1_000_000;
-
-/// What is done by a call of its own when the batch before it has gone: what is under way goes on meanwhile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Call {
-    /// A trim, and when it should have started.
-    Trim(Io, Nanos),
-    /// A sync of a target. Engines that can carry it along take it with the batch.
-    Sync(u32, SyncCall),
-}
-
-/// Why nothing more is issued at the moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Blocked {
-    /// It is.
-    No,
-    /// Not before this time.
-    Until(Nanos),
-    /// Not before one that is under way has ended.
-    One,
-    /// Not before all that is under way has ended; then what is named.
-    Drain(Then),
-}
-
-/// What comes when nothing is under way any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
-    GoOn,
-    Think,
-    NextPass,
-    Verify,
-    End,
-}
-
-/// Where I/Os come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
-    /// The job's stream.
-    Work,
-    /// The verifier, until it has no more; then the stream again.
-    Backlog,
-    /// The verifier, at the end.
-    Verify,
-}
-
-/// Which of the things that most jobs do not want is wanted: the hot path asks for two flags and no more.
-#[derive(Debug, Clone, Copy, Default)]
-struct Wanted {
-    /// Before an I/O is issued there is something to look at.
-    gate: bool,
-    /// There is something to do for each write.
-    fill: bool,
-    /// There is something to do for each I/O that has ended.
-    extras: bool,
-}
-
-/// Pauses.
-#[derive(Debug, Clone, Copy)]
-struct Thinker {
-    rule: crate::job::Thinking,
-    /// I/Os since the last pause, and when it was.
-    count: u64,
-    since: Nanos,
-}
 
 /// A worker at work.
 pub(super) struct Loop<'a, E, S> {
@@ -152,9 +92,7 @@ pub(super) struct Loop<'a, E, S> {
     call: Option<Call>,
     /// When the last I/O of a trace was due, or 0.
     not_before: Nanos,
-    left_bytes: u64,
-    left_ios: u64,
-    passes: u64,
+    quota: Quota,
     pass_ios: u64,
     retries: u32,
 
@@ -172,7 +110,9 @@ pub(super) struct Loop<'a, E, S> {
     told_of_waiting: bool,
     gave_up: bool,
     halt: Option<Halt>,
-    verified: Option<Box<PerDirection<DirectionOutcome>>>,
+    verified: Option<Box<Verified>>,
+    /// When the verifying pass began that goes on.
+    looking_since: Nanos,
     notes: Vec<String>,
     issued: u64,
     dropped_as_error: u64,
@@ -199,7 +139,7 @@ pub(super) struct Course {
     pub(super) usage: Usage,
     pub(super) halt: Option<Halt>,
     pub(super) latency_depth: Option<u32>,
-    pub(super) verified: Option<PerDirection<DirectionOutcome>>,
+    pub(super) verified: Option<Verified>,
     pub(super) notes: Vec<String>,
 }
 
@@ -231,6 +171,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
                 || search.is_some()
                 || thinker.is_some()
                 || response
+                || !job.engine.command_priorities.is_empty()
                 || locks.is_some()
                 || job.latency.maximum.0.iter().any(Option::is_some),
         };
@@ -239,7 +180,8 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         let part = if ramp || apart { Part::RampUp } else { Part::Measured };
         let counter = Counter::new(plan.number, files.len(), &job.report, response, synchronous, now);
         let current = search.as_ref().map_or(depth, Search::depth);
-        let mut this = Self {
+        let quota = Quota::new(&job, &plan.targets);
+        Self {
             minimum: Minimum::new(&job.rate, now),
             dirty: vec![(u64::MAX, 0); files.len()],
             flights: vec![NO_FLIGHT; depth as usize],
@@ -276,9 +218,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             held: None,
             call: None,
             not_before: 0,
-            left_bytes: u64::MAX,
-            left_ios: u64::MAX,
-            passes: 0,
+            quota,
             pass_ios: 0,
             retries: 0,
             pacer,
@@ -292,30 +232,14 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
             gave_up: false,
             halt: None,
             verified: None,
+            looking_since: now,
             notes,
             issued: 0,
             dropped_as_error: 0,
             dumped: 0,
             apart: 0,
             looked_at: 0,
-        };
-        this.set_limits();
-        this
-    }
-
-    /// How much is to be done from here on.
-    fn set_limits(&mut self) {
-        let targets = &self.job.targets;
-        let pass = self.stream.pass_bytes();
-        let whole = match targets.io_size {
-            Some(Amount::Bytes(bytes)) => bytes,
-            Some(amount) => amount.of(pass).unwrap_or(pass),
-            None => pass.saturating_mul(self.job.course.loops.max(1)),
-        };
-        // A trace has its own end, and so has a device that is filled.
-        let endless = self.job.course.time_based || self.job.replay.is_some() || targets.fill_device;
-        self.left_bytes = if endless { u64::MAX } else { whole };
-        self.left_ios = targets.number_ios.unwrap_or(u64::MAX);
+        }
     }
 
     /// From the first I/O to the last.
@@ -329,6 +253,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         }
         self.wait_for_flow();
         self.begun = self.ticker.now();
+        self.looking_since = self.begun;
         self.start_again(self.begun);
         let state = match (self.source, self.part) {
             (Source::Verify, _) => State::Verifying,

@@ -23,14 +23,13 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
     /// The next I/O of the stream.
     #[inline]
     pub(super) fn pull_work(&mut self) -> Option<Io> {
-        if self.left_bytes == 0 || self.left_ios == 0 {
+        if self.quota.is_spent() {
             self.blocked = Blocked::Drain(Then::NextPass);
             return None;
         }
         match self.stream.next() {
             Next::Io(io) => {
-                self.left_bytes = self.left_bytes.saturating_sub(u64::from(io.length));
-                self.left_ios -= 1;
+                self.quota.take(io.length);
                 self.pass_ios += 1;
                 Some(io)
             }

@@ -45,11 +45,23 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         } else {
             Ok(())
         };
-        self.synced(flight.io.target, flight.begin, at, answer)
+        self.synced(flight.io.target, Some((flight.begin, at)), answer)
     }
 
     /// A sync by a call of the worker's own, which returns when it is done.
     pub(super) fn sync(&mut self, target: u32, how: SyncCall) -> Result<(), Halt> {
+        let (times, answer) = self.flush(target, how);
+        self.synced(target, Some(times), answer)
+    }
+
+    /// The sync at the end of the work, which as in fio is in no figure.
+    pub(super) fn last_sync(&mut self, target: u32) -> Result<(), Halt> {
+        let (_, answer) = self.flush(target, SyncCall::Fsync);
+        self.synced(target, None, answer)
+    }
+
+    /// From when to when a sync took, and what came of it.
+    fn flush(&mut self, target: u32, how: SyncCall) -> ((Nanos, Nanos), io::Result<()>) {
         let begin = self.ticker.now();
         self.note_sync(begin, target, how);
         let range = self.forget_written(target);
@@ -63,7 +75,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             named.leave();
         }
         self.now = self.ticker.now();
-        self.synced(target, begin, self.now, answer)
+        ((begin, self.now), answer)
     }
 
     fn note_sync(&mut self, begin: Nanos, target: u32, how: SyncCall) {
@@ -78,10 +90,17 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         self.dirty.get_mut(target as usize).map_or(all, |range| std::mem::replace(range, (u64::MAX, 0)))
     }
 
-    /// Counts a sync that has ended, or what it failed with.
-    fn synced(&mut self, target: u32, begin: Nanos, end: Nanos, answer: io::Result<()>) -> Result<(), Halt> {
+    /// Counts a sync that has ended, where it has times, or what it failed with.
+    fn synced(
+        &mut self,
+        target: u32,
+        times: Option<(Nanos, Nanos)>,
+        answer: io::Result<()>,
+    ) -> Result<(), Halt> {
         let Err(error) = answer else {
-            self.counter.synced(end.saturating_sub(begin));
+            if let Some((begin, end)) = times {
+                self.counter.synced(end.saturating_sub(begin));
+            }
             return Ok(());
         };
         let number = error.raw_os_error().unwrap_or(libc::EIO);

@@ -68,26 +68,7 @@ fn the_first_corruption_is_the_last_where_that_is_asked_for() {
 
 /// By CRC-32C, after the writes.
 pub(super) fn crc() -> Verify {
-    Verify {
-        method: VerifyMethod::Crc32c,
-        after: true,
-        only: false,
-        interval: None,
-        offset: 0,
-        pattern: None,
-        pattern_interval: None,
-        fatal: false,
-        dump: false,
-        threads: 0,
-        thread_cpus: Vec::new(),
-        backlog: None,
-        backlog_batch: None,
-        state_save: false,
-        state_load: false,
-        replay_generator: false,
-        write_sequence: true,
-        header_seed: true,
-    }
+    Verify { state_save: false, ..Verify::by(VerifyMethod::Crc32c) }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! database and others be watched side by side, on the run's clock; [`baseline`] measures what the host can do before.
 
 pub mod baseline;
+pub mod engine;
 pub mod host;
 pub mod postgres;
 mod process;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kelvin_measure::event::Phase;
 use kelvin_measure::observation::{Observation, Relation, StatementTotals, When};
-use kelvin_observe::postgres::Plan;
+use kelvin_observe::engine::Plan;
 use postgres_support::server::Server;
 use postgres_support::{Busy, Watching, occurrences, readings};
 

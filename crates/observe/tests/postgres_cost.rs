@@ -4,7 +4,7 @@
 
 mod postgres_support;
 
-use kelvin_observe::postgres::Plan;
+use kelvin_observe::engine::Plan;
 use postgres_support::server::Server;
 use postgres_support::{Busy, Watching};
 

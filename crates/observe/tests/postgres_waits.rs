@@ -7,7 +7,7 @@ mod postgres_support;
 
 use std::collections::HashMap;
 
-use kelvin_observe::postgres::Plan;
+use kelvin_observe::engine::Plan;
 use postgres_support::server::Server;
 use postgres_support::{Busy, Watching};
 

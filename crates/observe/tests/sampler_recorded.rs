@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use kelvin_observe::sample::{Config, HostSampler, Process, Source};
 
+#[path = "sampler_recorded/machines.rs"]
+mod machines;
+
 struct Tree {
     root: tempfile::TempDir,
 }

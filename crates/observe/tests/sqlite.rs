@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use kelvin_database::sqlite::SqliteEngine;
-use kelvin_database::{Engine, Statement, Value};
+use kelvin_database::{Control, Engine, Value};
 use kelvin_measure::Clock;
 use kelvin_measure::observation::{Observation, Observer, Occurrence, Relation, When};
 use kelvin_observe::sqlite::watchers;
@@ -51,13 +51,13 @@ fn load(directory: &Path, seconds: u64) -> Watched {
                 let mut rows = kelvin_database::Rows::new();
                 while !stop.load(Relaxed) {
                     let asked = Instant::now();
-                    session.execute(Statement::BEGIN, &[], &mut rows).unwrap();
+                    session.control(Control::Begin).unwrap();
                     beginning.fetch_add(asked.elapsed().as_nanos() as u64, Relaxed);
                     for _ in 0..20 {
                         let values = [Value::Int(i64::from(writer)), Value::Text(&text)];
                         session.execute(insert, &values, &mut rows).unwrap();
                     }
-                    session.execute(Statement::COMMIT, &[], &mut rows).unwrap();
+                    session.control(Control::Commit).unwrap();
                 }
             });
         }
@@ -192,8 +192,6 @@ fn the_log_its_checkpoints_and_the_queue_are_seen_as_they_are() {
     let beginning = watched.beginning.as_secs_f64();
     assert!(busy > 0.7 * beginning && busy < 1.05 * beginning, "{busy} s of {beginning} s");
 
-    assert!(watched.cpu.as_secs_f64() < 0.01 * watched.took.as_secs_f64(), "{:?}", watched.cpu);
-
     let names: Vec<_> = watched.observer().metrics.iter().map(|m| m.name.as_str()).collect();
     assert!(names.contains(&"sqlite.database.bytes"), "{names:?}");
     let absent = &watched.observer().absent;
@@ -260,4 +258,16 @@ fn the_users_locks_stay_while_they_are_watched() {
     // And this is what must not happen.
     drop(std::fs::File::open(directory.path().join("locks.db-shm")).unwrap());
     assert_eq!(locks(), 0);
+}
+
+mod machine {
+    use super::*;
+
+    #[test]
+    #[ignore = "judges the machine: cargo xtask machine"]
+    fn watching_costs_less_than_a_hundredth_of_a_core() {
+        let directory = tempfile::tempdir().unwrap();
+        let watched = load(directory.path(), 4);
+        assert!(watched.cpu.as_secs_f64() < 0.01 * watched.took.as_secs_f64(), "{:?}", watched.cpu);
+    }
 }

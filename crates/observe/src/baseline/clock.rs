@@ -63,23 +63,17 @@ pub(super) fn lateness(baseline: &mut Baseline) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::steady;
+    use super::super::tests::measured;
     use super::*;
 
     #[test]
-    fn the_clock_is_read_in_nanoseconds_and_sleeps_end_late() {
-        for (name, factor, range) in
-            [("clock.read", 2.0, 1.0..20_000.0), ("timer.late.p50", 5.0, 0.1..1_000_000.0)]
-        {
-            let found = steady(factor, || {
-                let mut baseline = Baseline::new();
-                measure(&mut baseline);
-                lateness(&mut baseline);
-                assert!(baseline.absent.is_empty(), "{:?}", baseline.absent);
-                baseline.figure(name).unwrap()
-            });
-            assert!(range.contains(&found), "{name}: {found}");
-        }
-        assert!(!smallest_step().1);
+    fn reading_the_clock_and_the_lateness_of_sleeps_are_measured() {
+        let mut baseline = Baseline::new();
+        measure(&mut baseline);
+        lateness(&mut baseline);
+        assert!(baseline.absent.is_empty(), "{:?}", baseline.absent);
+        measured(&baseline, "clock.read");
+        assert!(measured(&baseline, "timer.late.p50") <= measured(&baseline, "timer.late.p99"));
+        assert!(baseline.fact("clock.monotonic").is_some_and(|fact| fact.starts_with("yes, in steps of ")));
     }
 }

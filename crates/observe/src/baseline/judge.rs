@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Baseline;
+use super::database::FAULT;
 
 /// A sentence about one figure or fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -112,6 +113,9 @@ fn database(baseline: &Baseline, say: &mut Say<'_>) {
         let text = "off: commits return before they are on the disk";
         say("database.synchronous_commit", true, text.into());
     }
+    for fault in baseline.facts.iter().filter(|fact| fact.name.starts_with(FAULT)) {
+        say(&fault.name, true, format!("{}: {}", fault.label, fault.value));
+    }
     if fact("full_page_writes") == Some("off") {
         let text = "off: a crash can tear pages; less log is written than elsewhere";
         say("database.full_page_writes", true, text.into());
@@ -148,7 +152,24 @@ fn database(baseline: &Baseline, say: &mut Say<'_>) {
 #[cfg(test)]
 mod tests {
     use super::super::Kind;
+    use super::super::database::fault_words;
     use super::*;
+
+    #[test]
+    fn trial_b2_a_known_fault_of_the_server_is_a_grave_remark() {
+        let mut baseline = Baseline::new();
+        baseline.build = "release".into();
+        for fault in kelvin_database::postgres::faults::known(180_001) {
+            baseline.say(&format!("{FAULT}{}", fault.id), "known fault", fault_words(&fault));
+        }
+        let remarks = judge(&baseline);
+        assert_eq!(remarks.len(), 1);
+        assert!(
+            remarks[0].grave && remarks[0].text.starts_with("known fault: PostgreSQL 18.0 and 18.1: "),
+            "{remarks:?}"
+        );
+        assert_eq!(remarks[0].text.matches("known fault").count(), 1, "{remarks:?}");
+    }
 
     #[test]
     fn a_good_machine_has_no_grave_remark() {

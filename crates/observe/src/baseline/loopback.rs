@@ -16,13 +16,16 @@ const LIMIT: Duration = Duration::from_millis(500);
 /// A peer that does not answer for so long never will.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// CPUs that this process may use.
+fn allowed_cpus() -> Vec<usize> {
+    let set = sched_getaffinity(None).ok();
+    set.map_or_else(Vec::new, |set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
 /// Both ends on one CPU, and each on a CPU of its own: left to the scheduler it would be now the one, now the other, and
 /// they differ by a factor of five where an idle CPU has to be woken by a hypervisor.
 pub(super) fn measure(baseline: &mut Baseline) {
-    let allowed = match sched_getaffinity(None) {
-        Ok(set) => (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect(),
-        Err(_) => Vec::new(),
-    };
+    let allowed = allowed_cpus();
     for (name, label, second) in [
         ("loopback.one-cpu", "TCP round trip on one CPU", 0),
         ("loopback.two-cpus", "TCP round trip over two CPUs", 1),
@@ -94,21 +97,18 @@ fn ask(mut stream: TcpStream) -> io::Result<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::steady;
+    use super::super::tests::measured;
     use super::*;
 
     #[test]
-    fn a_round_trip_takes_microseconds() {
-        let trip = steady(3.0, || {
-            let mut baseline = Baseline::new();
-            measure(&mut baseline);
-            assert!(baseline.absent.is_empty(), "two CPUs are needed: {:?}", baseline.absent);
-            assert!(baseline.figure("loopback.one-cpu.p99") >= baseline.figure("loopback.one-cpu.p50"));
-            assert!(
-                baseline.figure("loopback.two-cpus.p50").is_some_and(|trip| (1.0..50_000.0).contains(&trip))
-            );
-            baseline.figure("loopback.one-cpu.p50").unwrap()
-        });
-        assert!((1.0..50_000.0).contains(&trip), "{trip} µs");
+    fn round_trips_are_measured_on_as_many_cpus_as_there_are() {
+        let mut baseline = Baseline::new();
+        measure(&mut baseline);
+        assert!(measured(&baseline, "loopback.one-cpu.p50") <= measured(&baseline, "loopback.one-cpu.p99"));
+        if allowed_cpus().len() > 1 {
+            measured(&baseline, "loopback.two-cpus.p50");
+        } else {
+            assert!(baseline.absent.iter().any(|absent| absent.why.contains("no such CPU")), "{baseline:?}");
+        }
     }
 }

@@ -60,7 +60,7 @@ fn work(rounds: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::steady;
+    use super::super::tests::measured;
     use super::*;
 
     #[test]
@@ -70,13 +70,9 @@ mod tests {
     }
 
     #[test]
-    fn twice_in_a_row_is_about_the_same() {
-        let speed = || {
-            let mut baseline = Baseline::new();
-            measure(&mut baseline);
-            baseline.figure("processor.single-thread").unwrap()
-        };
-        let speed = steady(1.5, speed);
-        assert!((1.0..10_000.0).contains(&speed), "{speed} M/s");
+    fn the_speed_of_a_thread_is_measured() {
+        let mut baseline = Baseline::new();
+        measure(&mut baseline);
+        measured(&baseline, "processor.single-thread");
     }
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use kelvin_database::{Error, Rows};
 use kelvin_measure::Nanos;
 use kelvin_measure::event::Phase;
-use kelvin_measure::observation::{Absent, Metric, Observation, Observer, Occurrence, WaitGroup};
+use kelvin_measure::observation::{Absent, Metric, Observation, Observer, Occurrence};
 
 use super::checkpoints::Checkpoints;
 use super::link::{Life, Link, Once};
 use super::locks::Locks;
 use super::log::Log;
 use super::vacuums::Vacuums;
+use super::wait_kind::wait_group;
 use super::waits::Counted;
 use super::{Plan, sql};
 use crate::watch::{Feed, Stage, Watcher};
@@ -165,12 +166,8 @@ impl Sessions {
                 Some(name) if foreign => format!("{backend} ({})", name.chars().take(40).collect::<String>()),
                 _ => backend.to_owned(),
             };
-            self.counted.session(WaitGroup {
-                backend,
-                class: class.into(),
-                event: event.unwrap_or_default().into(),
-                query: if rows.is_null(row, 5)? { None } else { Some(rows.int(row, 5)?) },
-            });
+            let query = if rows.is_null(row, 5)? { None } else { Some(rows.int(row, 5)?) };
+            self.counted.session(wait_group(&backend, class, event.unwrap_or_default(), query));
         }
         Ok(checkpointer_is_busy)
     }

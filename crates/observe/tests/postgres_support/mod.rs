@@ -16,7 +16,7 @@ use kelvin_database::{Engine, Session};
 use kelvin_measure::Clock;
 use kelvin_measure::event::Phase;
 use kelvin_measure::observation::{Absent, Observation, Occurrence, Reading, WaitGroup, Waits};
-use kelvin_observe::postgres::{Found, Plan, watchers};
+use kelvin_observe::engine::{Found, Plan, watchers};
 use kelvin_observe::watch::{Stage, Watch};
 
 pub fn engine(config: Config) -> Arc<dyn Engine> {

@@ -1,0 +1,84 @@
+//! The watchers of a database, by its engine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kelvin_database::{Engine, EngineKind, Error, Result, Session};
+
+use crate::baseline::Baseline;
+use crate::watch::Watcher;
+use crate::{postgres, sqlite};
+
+/// How closely to watch.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Looks at the sessions a second, 1 to 100.
+    pub looks: u32,
+    /// Time between two readings of the counters.
+    pub figures: Duration,
+    /// Statements to tell of for each point, those that took the most time.
+    pub statements: usize,
+    /// Whether the extension `pg_stat_statements` may be created in the database where it is only preloaded. For
+    /// servers that are kelvin's own.
+    pub create_extension: bool,
+    /// Whether sessions of other applications are told apart from those that connect as we do, the load's. Where there is
+    /// no load of ours, all are the ones to watch.
+    pub apart: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            looks: 10,
+            figures: Duration::from_secs(1),
+            statements: 10,
+            create_extension: false,
+            apart: false,
+        }
+    }
+}
+
+/// Watchers, and what was found about the server for those who watch its host.
+pub struct Found {
+    /// The watchers, connected.
+    pub watchers: Vec<Box<dyn Watcher>>,
+    /// The server's first process, when it runs on this host and that is sure.
+    pub server: Option<u32>,
+    /// The data directory, when the server is on this host and lets us know.
+    pub data: Option<PathBuf>,
+    /// The directory of the write-ahead log, links followed.
+    pub wal: Option<PathBuf>,
+}
+
+/// Makes the watchers of a database, with connections of their own.
+///
+/// # Errors
+/// When it cannot be connected to, or nothing of its engine can be watched.
+pub fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
+    match engine.kind() {
+        EngineKind::Postgres => postgres::watchers(engine, plan),
+        EngineKind::Sqlite => {
+            let data = engine.connect().ok().and_then(|mut session| engine.data_directory(&mut *session));
+            Ok(Found { watchers: sqlite::watchers(engine, plan.figures), server: None, data, wal: None })
+        }
+        EngineKind::Other(name) => Err(Error::usage(format!("{name} has nothing that can be watched"))),
+    }
+}
+
+/// What a database is set to, among the doctor's facts.
+pub(crate) fn settings(
+    baseline: &mut Baseline,
+    engine: &dyn Engine,
+    session: &mut dyn Session,
+) -> Result<()> {
+    if engine.kind() == EngineKind::Postgres {
+        return postgres::baseline_settings(baseline, session);
+    }
+    let fingerprint = engine.fingerprint(session)?;
+    baseline.say("database.version", "version", fingerprint.version);
+    for one in fingerprint.settings {
+        baseline.say(&format!("database.{}", one.name), &one.name, one.value);
+    }
+    Ok(())
+}

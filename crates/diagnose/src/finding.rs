@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::Effect;
+
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -42,7 +44,7 @@ impl Fact {
 }
 
 /// One thing that the reader of a figure has to know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// Stable, such as "checkpoint-in-window": also the name of its page in `docs/findings/`.
     pub id: &'static str,
@@ -54,6 +56,10 @@ pub struct Finding {
     pub title: String,
     /// What shows it.
     pub evidence: Vec<Fact>,
+    /// How much of the figure it explains, or why that is not known.
+    pub effect: Effect,
+    /// Whether the most that it explains is less than the run knows its own figure to: it is then shown only when everything is.
+    pub below_precision: bool,
     /// The bound that was crossed and where it comes from.
     pub threshold: String,
     /// What to do next.
@@ -61,6 +67,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Whether it is shown where nobody asked for everything.
+    pub fn is_shown(&self) -> bool {
+        !self.below_precision
+    }
+
     /// Its page in the user guide.
     pub fn page(&self) -> String {
         format!("docs/findings/{}.md", self.id)

@@ -1,12 +1,11 @@
-//! The few figures of a run by which runs are compared, repeated and studied; and why a run must not be.
+//! The few figures of a run by which runs are compared, repeated and studied.
 
-use kelvin_measure::event::Status;
+use kelvin_measure::{Bounded, Times};
 use kelvin_store::StoredRun;
 use serde::{Deserialize, Serialize};
 
+use crate::Evidence;
 use crate::load::{client_cores, is_embedded, process_cores};
-use crate::verdict::reasons;
-use crate::{Evidence, PointEvidence};
 
 /// Which way a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +30,9 @@ pub struct KeyFigure {
     pub better: Option<Better>,
     /// Its value; none where it is not known, or where the samples are too few for a percentile.
     pub value: Option<f64>,
+    /// Whether it is this or more: the percentile lies among arrivals that had no answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 /// Ids of the key figures that workloads on databases have beside their headline, in the order of [`key_figures`].
@@ -65,7 +67,8 @@ pub const IO_FIGURES: [&str; 6] = ["mean", "p50", "p95", "p99", "bandwidth", "cp
 /// `cpu` (of Kelvin, µs for an I/O) instead;
 ///
 /// and then each of `metrics` by its name, as its mean over the window. Of an embedded database, CPU is the process's:
-/// `client-cpu` and `server-cpu` are not known. An open loop in which arrivals had no answer has no times.
+/// `client-cpu` and `server-cpu` are not known. The times are [`kelvin_store::Figures::times`]: arrivals of an open loop that
+/// had no answer count as longer than all others, and a figure among them is [`KeyFigure::at_least`].
 ///
 /// # Errors
 /// When the stored run is damaged.
@@ -79,8 +82,7 @@ pub fn key_figures(
     let info = &run.info;
     let mut figures = Vec::new();
     let mut add = |id: &str, name: &str, unit: &str, better, value: Option<f64>| {
-        let value = value.filter(|value: &f64| value.is_finite());
-        figures.push(KeyFigure { id: id.into(), name: name.into(), unit: unit.into(), better, value });
+        figures.push(KeyFigure::new(id, name, unit, better, value.map(Bounded::exactly)));
     };
     let (higher, lower) = (Some(Better::Higher), Some(Better::Lower));
     let per = info.headline_per;
@@ -95,20 +97,12 @@ pub fn key_figures(
     }
 
     let of = evidence.point(point);
-    let schedule = of.and_then(|of| of.window.as_ref()?.schedule);
-    let (times, kind) = match schedule {
-        _ if evidence.is_io() && stored.open_loop => (&stored.response, "response"),
-        _ if evidence.is_io() => (&stored.all.latency, "completion"),
-        Some(_) => (&stored.response, "response"),
-        None => (&stored.all.latency, "latency"),
+    let closed = if evidence.is_io() { "completion" } else { "latency" };
+    let kind = if stored.open_loop { "response" } else { closed };
+    figures.extend(of_times(stored.times(), kind));
+    let mut add = |id: &str, name: &str, unit: &str, better, value: Option<f64>| {
+        figures.push(KeyFigure::new(id, name, unit, better, value.map(Bounded::exactly)));
     };
-    let answered = schedule.is_none_or(|schedule| schedule.refused + schedule.waiting == 0);
-    let milliseconds = |nanos: f64| nanos / 1e6;
-    add("mean", &format!("{kind} mean"), "ms", lower, times.mean().filter(|_| answered).map(milliseconds));
-    for percent in [50.0, 95.0, 99.0] {
-        let value = times.percentile(percent).filter(|_| answered).map(|nanos| milliseconds(nanos as f64));
-        add(&format!("p{percent}"), &format!("{kind} p{percent}"), "ms", lower, value);
-    }
 
     if evidence.is_io() {
         for (id, name, unit, better, value) in of_io(run, evidence, point, stored.seconds, stored.all.good())
@@ -149,6 +143,36 @@ pub fn key_figures(
     Ok(figures)
 }
 
+impl KeyFigure {
+    /// A figure; a value that is no number is none.
+    fn new(id: &str, name: &str, unit: &str, better: Option<Better>, value: Option<Bounded>) -> Self {
+        let value = value.filter(|of| of.value.is_finite());
+        Self {
+            id: id.into(),
+            name: name.into(),
+            unit: unit.into(),
+            better,
+            value: value.map(|of| of.value),
+            at_least: value.is_some_and(|of| of.at_least),
+        }
+    }
+
+    /// The value with what is known of it.
+    pub fn bounded(&self) -> Option<Bounded> {
+        Some(Bounded { value: self.value?, at_least: self.at_least })
+    }
+}
+
+/// Mean and percentiles.
+fn of_times(times: Times<'_>, kind: &str) -> Vec<KeyFigure> {
+    let figure = |id: &str, value: Option<Bounded>| {
+        let name = format!("{kind} {id}");
+        KeyFigure::new(id, &name, "ms", Some(Better::Lower), value.map(|nanos| nanos.times(1e-6)))
+    };
+    let percentile = |percent: f64| figure(&format!("p{percent}"), times.percentile(percent));
+    [figure("mean", times.mean())].into_iter().chain([50.0, 95.0, 99.0].map(percentile)).collect()
+}
+
 /// What I/O jobs have beside throughput and times: bytes a second, and what an I/O costs the CPU.
 fn of_io(
     run: &StoredRun,
@@ -166,25 +190,4 @@ fn of_io(
         ("bandwidth", "bandwidth", "MiB/s", Better::Higher, bandwidth),
         ("cpu", "CPU an I/O", "µs", Better::Lower, cpu),
     ]
-}
-
-/// Why a point of a run must not be compared with others: it did not come to its end, something that must hold does
-/// not, or a finding says that its figure is one of something else. Empty when it may be.
-pub fn void(run: &StoredRun, evidence: &Evidence, point: u32) -> Vec<String> {
-    let mut found = Vec::new();
-    if run.status != Status::Complete {
-        found.push(format!("it is {}", run.state()));
-    }
-    let Some(of) = evidence.point(point).filter(|of| of.window.is_some()) else {
-        found.push("nothing was measured to its end".into());
-        return found;
-    };
-    found.extend(reasons(evidence, of));
-    found.extend(failed_audit(of));
-    found
-}
-
-fn failed_audit(point: &PointEvidence) -> impl Iterator<Item = String> {
-    let failed = point.audit.iter().filter(|line| !line.valid);
-    failed.map(|line| format!("the self-audit fails: {} is {}", line.name, line.value))
 }

@@ -6,18 +6,24 @@
 //! here knows a database or a clock: the same events give the same answer every time.
 
 mod class;
+mod effect;
 mod evidence;
 mod finding;
 mod findings;
+mod judge;
 mod key;
 mod load;
+mod noise;
 #[cfg(test)]
 mod scene;
 mod verdict;
 
 pub use class::{Class, is_client};
+pub use effect::{Effect, Of};
 pub use evidence::{Active, Context, Evidence, PointEvidence, Seen, Span};
 pub use finding::{Fact, Finding, Severity};
 pub use findings::{About, IoAbout, all, compared, find, io_all, io_findings, is_incidental};
-pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, key_figures, void};
+pub use judge::{Judged, judge};
+pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, key_figures};
+pub use noise::{NoisePrice, accepted_noise, noise};
 pub use verdict::{Outcome, Share, Verdict, Witness, verdict};

@@ -22,8 +22,7 @@ pub(crate) fn server_is_here(evidence: &Evidence) -> bool {
 
 /// Whether the database runs within the client's process.
 pub(crate) fn is_embedded(evidence: &Evidence) -> bool {
-    evidence.context.environment("/engine").and_then(serde_json::Value::as_str) == Some("sqlite")
-        || evidence.context.target.starts_with("sqlite")
+    evidence.context.environment("/embedded").and_then(serde_json::Value::as_bool).unwrap_or(false)
 }
 
 /// The name of a metric of the host of the database: its own, or the one scraped from there.
@@ -44,6 +43,31 @@ pub(crate) fn of_server(evidence: &Evidence, name: &str) -> Option<String> {
         let full = format!("{label}/{name}");
         evidence.unit(&full).is_some().then_some(full)
     })
+}
+
+/// What lies between client and server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// A unix socket: nothing.
+    Socket,
+    /// The loopback network: nothing, unless a proxy listens there.
+    Loopback,
+    /// A network.
+    Network,
+}
+
+/// What lies between client and server, by the target.
+pub(crate) fn link(evidence: &Evidence) -> Link {
+    let target = &evidence.context.target;
+    match host_of_target(target) {
+        Some(host) => {
+            let is_loopback = |ip: std::net::IpAddr| ip.is_loopback();
+            let local = host == "localhost" || host.parse().is_ok_and(is_loopback);
+            if local { Link::Loopback } else { Link::Network }
+        }
+        None if target.contains("://") && target.contains("host=/") => Link::Socket,
+        None => Link::Network,
+    }
 }
 
 /// The host of a target such as `postgres://user@host:5432/database`; none where it names none.
@@ -131,6 +155,22 @@ mod tests {
         let mut evidence = scene.evidence();
         evidence.context.target = target.into();
         of_server(&evidence, BUSY)
+    }
+
+    #[test]
+    fn trial_b12_stopped_what_lies_between_is_told_by_the_target() {
+        let of = |target: &str| {
+            let mut evidence = Scene::healthy().evidence();
+            evidence.context.target = target.into();
+            link(&evidence)
+        };
+        assert_eq!(of("postgres://joe@/tpcc?host=/run/postgresql&port=5432"), Link::Socket);
+        for loopback in
+            ["postgres://joe@127.0.0.1:5432/x", "postgres://joe@[::1]:5432/x", "postgres://joe@localhost:1/x"]
+        {
+            assert_eq!(of(loopback), Link::Loopback, "{loopback}");
+        }
+        assert_eq!(of("postgres://joe@db2:5432/tpcc"), Link::Network);
     }
 
     #[test]

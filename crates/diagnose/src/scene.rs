@@ -1,12 +1,16 @@
 //! A run made up for tests, told through its events as a real one is.
 
 use kelvin_measure::event::{Event, KindCounts, Part, Phase, Schedule, Second, Series, Window};
-use kelvin_measure::observation::{Metric, Observation, Observer, PlaceOf, Reading, WaitGroup, Waits};
+use kelvin_measure::observation::{Metric, Observation, Observer, PlaceOf, Reading, Waits};
+use kelvin_observe::postgres::wait_group;
 use serde_json::json;
 
 use crate::{Context, Evidence, Finding, Severity};
 
 const SECOND: u64 = 1_000_000_000;
+
+/// The value of a metric in a second where it is not the constant one.
+type Spikes = Box<dyn Fn(u64) -> Option<f32>>;
 
 /// A run of one point. Times are in seconds; the defaults are a healthy run of 4 users on 2 CPUs with 20 s measured after
 /// a ramp-up of 5 s.
@@ -23,10 +27,14 @@ pub(crate) struct Scene {
     pub(crate) client_delay: f64,
     /// Users within a transaction, on average.
     pub(crate) at_work: f64,
+    /// So many transactions of the window's first second took so many seconds each.
+    pub(crate) stopped: Option<(u64, f64)>,
     /// Class, event and sessions; none when the sessions are not looked at.
     pub(crate) sessions: Vec<(&'static str, &'static str, f64)>,
     /// Metric and its value, constant over the run.
     pub(crate) metrics: Vec<(String, f32)>,
+    /// What is added to a metric in some seconds of the window.
+    pub(crate) spikes: Option<(&'static str, Spikes)>,
     pub(crate) environment: serde_json::Value,
     pub(crate) spec: serde_json::Value,
     pub(crate) log_device: Option<&'static str>,
@@ -61,12 +69,14 @@ impl Scene {
             client_cpu: 0.6,
             client_delay: 0.4,
             at_work: 3.9,
+            stopped: None,
             sessions: vec![
                 ("CPU", "", 2.0),
                 ("IO", "WALSync", 0.3),
                 ("Idle in transaction", "ClientRead", 0.9),
             ],
             metrics: metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            spikes: None,
             environment: json!({
                 "engine": "postgres",
                 "client_host": { "name": "host", "cpu": { "threads": 2 } },
@@ -138,6 +148,10 @@ impl Scene {
             for _ in 0..count {
                 kind.latency.record((self.at_work * 1e9 / count as f64) as u64);
             }
+            if let Some((number, seconds)) = self.stopped.filter(|_| i == self.ramp.len()) {
+                kind.committed += number;
+                (0..number).for_each(|_| kind.latency.record((seconds * 1e9) as u64));
+            }
             events.push(Event::Second(Second {
                 point: 0,
                 second: i as i64 - ramp as i64,
@@ -180,17 +194,19 @@ impl Scene {
             absent: Vec::new(),
             places: self.log_device.map(place).into_iter().collect(),
         })));
-        let groups = self.sessions.iter().map(|(class, event, _)| WaitGroup {
-            backend: "client backend".into(),
-            class: (*class).into(),
-            event: (*event).into(),
-            query: None,
-        });
+        let groups =
+            self.sessions.iter().map(|(class, event, _)| wait_group("client backend", class, event, None));
         events.push(Event::Observed(Observation::WaitGroups { first: 0, groups: groups.collect() }));
     }
 
     fn looks(&self, at: u64, events: &mut Vec<Event>) {
-        let values = self.metrics.iter().map(|(_, value)| *value).collect();
+        // A reading is of the second before it.
+        let second = at.checked_sub(2 + self.ramp.len() as u64);
+        let more = |name: &str| {
+            let (_, of) = self.spikes.as_ref().filter(|(of, _)| *of == name)?;
+            of(second?)
+        };
+        let values = self.metrics.iter().map(|(name, value)| value + more(name).unwrap_or(0.0)).collect();
         events.push(Event::Observed(Observation::Reading(Reading { at: at * SECOND, first: 0, values })));
         if !self.sessions.is_empty() && at > 0 {
             // A little more in one second and a little less in the next, as looks are.

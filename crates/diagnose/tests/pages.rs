@@ -17,6 +17,11 @@ fn every_finding_has_its_page() {
         let page = std::fs::read_to_string(pages.join(format!("{id}.md")));
         let page = page.unwrap_or_else(|error| panic!("docs/findings/{id}.md: {error}"));
         assert!(page.starts_with(&format!("# {id}\n")), "the page of {id} has its title");
+        // What it explains of the figure, or why that is unknown.
+        let effect = page.split_once("\n## Effect\n\n").and_then(|(_, rest)| rest.split("\n## ").next());
+        let effect = effect.unwrap_or_else(|| panic!("{id} says nothing of its effect"));
+        let known = !effect.starts_with("Unknown") || effect.starts_with("Unknown: ");
+        assert!(known && effect.trim_end().ends_with('.'), "{id}: {effect}");
         assert!(index.contains(&format!("({id}.md)")), "{id} stands in docs/findings/README.md");
         assert!(question.ends_with('?'), "{id}: {question}");
     }

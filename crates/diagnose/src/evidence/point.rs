@@ -25,7 +25,7 @@ impl Span {
 }
 
 /// Counts of one second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SecondCounts {
     /// Committed and rolled back as asked, of all types.
     pub good: u64,
@@ -37,6 +37,8 @@ pub struct SecondCounts {
     pub headline: u64,
     /// 95th percentile of the service times in nanoseconds; none without a transaction.
     pub p95: Option<Nanos>,
+    /// Their mean; none without a transaction.
+    pub mean: Option<f64>,
 }
 
 /// What is known of a point.
@@ -74,6 +76,9 @@ pub struct PointEvidence {
     pub notes: Vec<(i64, String)>,
     series: Vec<Series>,
 }
+
+/// Seconds of a window that are looked at: a month. A longer one comes from a damaged store.
+const LONGEST_SECONDS: i64 = 31 * 86_400;
 
 impl PointEvidence {
     pub(super) fn new(point: u32, series: &[Series]) -> Self {
@@ -116,10 +121,11 @@ impl PointEvidence {
                 sum.add(kind);
             }
             if series.role == Role::Transaction {
-                counts.good += kind.good();
-                counts.failed += kind.failed;
-                counts.retries += kind.retries;
-                counts.headline += if series.headline { kind.committed } else { 0 };
+                counts.good = counts.good.saturating_add(kind.good());
+                counts.failed = counts.failed.saturating_add(kind.failed);
+                counts.retries = counts.retries.saturating_add(kind.retries);
+                counts.headline =
+                    counts.headline.saturating_add(if series.headline { kind.committed } else { 0 });
                 latency.add(&kind.latency);
             }
         }
@@ -127,21 +133,26 @@ impl PointEvidence {
             return;
         }
         let entry = self.seconds.entry(second.second).or_default();
-        entry.good += counts.good;
-        entry.failed += counts.failed;
-        entry.retries += counts.retries;
-        entry.headline += counts.headline;
+        entry.good = entry.good.saturating_add(counts.good);
+        entry.failed = entry.failed.saturating_add(counts.failed);
+        entry.retries = entry.retries.saturating_add(counts.retries);
+        entry.headline = entry.headline.saturating_add(counts.headline);
         // A second event for the same second holds the few that came late.
         entry.p95 = entry.p95.max(latency.percentile(95.0));
+        entry.mean = entry.mean.or(latency.mean());
     }
 
     /// Counts of all transaction types over the window.
     pub fn transactions(&self) -> KindCounts {
         let mut sum = KindCounts::default();
-        let of_role =
-            self.series.iter().zip(&self.kinds).filter(|(series, _)| series.role == Role::Transaction);
-        of_role.for_each(|(_, kind)| sum.add(kind));
+        self.by_type().for_each(|kind| sum.add(kind));
         sum
+    }
+
+    /// The same by transaction type.
+    pub fn by_type(&self) -> impl Iterator<Item = &KindCounts> {
+        let series = self.series.iter().zip(&self.kinds);
+        series.filter(|(series, _)| series.role == Role::Transaction).map(|(_, kind)| kind)
     }
 
     /// Good transactions a second, by whole seconds of the window in their order: the last, which may be cut, is left
@@ -156,7 +167,10 @@ impl PointEvidence {
     }
 
     fn by_second(&self, of: impl Fn(&SecondCounts) -> u64) -> Vec<f64> {
-        let whole = self.window.as_ref().map_or(i64::MAX, |w| (w.elapsed / 1_000_000_000) as i64);
-        self.seconds.range(0..).filter(|(second, _)| **second < whole).map(|(_, c)| of(c) as f64).collect()
+        // A second in which nothing ended may have no entry.
+        let last = self.seconds.last_key_value().map_or(0, |(second, _)| second + 1);
+        let whole = self.window.as_ref().map_or(last, |w| (w.elapsed / 1_000_000_000) as i64);
+        let whole = whole.clamp(0, LONGEST_SECONDS);
+        (0..whole).map(|second| self.seconds.get(&second).map_or(0, &of) as f64).collect()
     }
 }

@@ -67,7 +67,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut facts = by_relation(all(), window);
     facts.push(Fact::new("part of the window with a vacuum of the load's tables", words::percent(covered)));
     facts.extend(busy.map(|busy| Fact::new("workers at work on vacuums, on average", words::number(busy))));
-    facts.extend(effect.map(effect::Effect::fact));
+    facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &vacuums));
     Some(Finding {
         id: ABOUT.id,
@@ -76,10 +76,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         title: if catalog_only {
             "Autovacuum worked on PostgreSQL's own tables within the measured window".into()
         } else {
-            let vacuums = if covered > 0.0 { words::percent(covered) } else { "next to nothing".into() };
-            format!("Autovacuum worked within the measured window: vacuums in {vacuums} of it")
+            let vacuums = if covered < 0.001 { "< 0.1 %".into() } else { words::percent(covered) };
+            format!("Autovacuum worked within the measured window: vacuum {vacuums} of it")
         },
         evidence: facts,
+        effect: effect::on_figure(effect, covered),
+        below_precision: false,
         threshold: "red when workers were at work on vacuums of the load's tables for 12 % of the time (up to 7 % is in passing, 30 % \
                     cost 17 % of the throughput on two cores); or for 5 % while vacuums took half of the window or came back to a \
                     table four times a minute (at least four times; this alone where sessions were not seen); or when the throughput \

@@ -5,11 +5,10 @@
 //! 4 MB of buffers: 26 % of the pages missed, 36 reads and 13 writes a transaction, 42 % less throughput, and yet only
 //! 2 % of the sessions' time in waits for data files. So the exchange itself is reckoned.
 
-use kelvin_measure::observation::{WaitGroup, When};
+use kelvin_measure::observation::{WaitGroup, WaitKind, When};
 
 use super::{About, words};
-use crate::class::is_buffer_io;
-use crate::{Evidence, Fact, Finding, Severity, is_client};
+use crate::{Effect, Evidence, Fact, Finding, Of, Severity, is_client};
 
 pub(super) const ABOUT: About =
     About { id: "buffers-too-small", question: "Do the shared buffers hold what the load works on?", look };
@@ -51,10 +50,9 @@ pub(super) fn database(evidence: &Evidence) -> Option<f64> {
 
 fn waits_for_data(group: &WaitGroup) -> bool {
     let event = group.event.as_str();
-    matches!(group.class.as_str(), "IO" | "LWLock" | "IPC")
-        && (event.starts_with("DataFile") && event != "DataFileExtend"
-            || matches!(event, "BufferMapping" | "buffer_mapping")
-            || is_buffer_io(event))
+    group.kind == WaitKind::DataRead
+        || group.kind == WaitKind::DataWrite && event.starts_with("DataFile") && event != "DataFileExtend"
+        || group.kind == WaitKind::Latch && matches!(event, "BufferMapping" | "buffer_mapping")
 }
 
 /// Share of the sessions' time in waits for data files.
@@ -124,6 +122,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             words::size(database)
         ),
         evidence: facts,
+        effect: Effect::up_to(exchange.max(waiting), Of::TransactionTime),
+        below_precision: false,
         threshold: "less than 95 % found in the buffers of a database larger than they are; red when that costs 2 % of the sessions' time and \
                     shared_buffers is below an eighth of the memory (PostgreSQL's documentation begins with a quarter), or at its default where \
                     the memory is not known"

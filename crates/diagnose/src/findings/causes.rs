@@ -1,6 +1,6 @@
 //! What follows from what: a finding whose cause was found, too, is told but not as one more thing to mend.
 
-use crate::{Finding, Severity};
+use crate::{Evidence, Finding, Severity, noise};
 
 /// A finding, and those that it follows from; empty where it follows from any other.
 const FOLLOWS: &[(&str, &[&str])] = &[
@@ -33,10 +33,18 @@ const FOLLOWS: &[(&str, &[&str])] = &[
     ("outage", &["client-saturated", "steal", "swapping", "ramp-up-too-short"]),
 ];
 
-/// Lowers what follows from a red finding of the same point to amber, naming that one.
-pub(super) fn settle(found: &mut [Finding]) {
-    let reds: Vec<(&'static str, Option<u32>)> =
-        found.iter().filter(|f| f.severity == Severity::Red).map(|f| (f.id, f.point)).collect();
+/// Lowers what follows from a red finding of the same point to amber, naming that one. Noise that was accepted is red no
+/// more and a cause all the same.
+pub(super) fn settle(found: &mut [Finding], evidence: &Evidence) {
+    let accepted = |finding: &Finding| {
+        let of = finding.point.filter(|_| matches!(finding.id, "noisy-neighbour" | "steal"));
+        of.and_then(|point| noise(evidence, point)).is_some_and(|price| price.accepted && price.is_too_dear())
+    };
+    let reds: Vec<(&'static str, Option<u32>)> = found
+        .iter()
+        .filter(|finding| finding.severity == Severity::Red || accepted(finding))
+        .map(|finding| (finding.id, finding.point))
+        .collect();
     for finding in found.iter_mut().filter(|finding| finding.severity == Severity::Red) {
         let Some((_, causes)) = FOLLOWS.iter().find(|(id, _)| *id == finding.id) else { continue };
         let is_cause = |(id, point): &&(&'static str, Option<u32>)| {
@@ -53,6 +61,7 @@ pub(super) fn settle(found: &mut [Finding]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Effect;
     use crate::scene::severities;
 
     fn red(id: &'static str, point: Option<u32>) -> Finding {
@@ -62,6 +71,8 @@ mod tests {
             point,
             title: String::new(),
             evidence: Vec::new(),
+            effect: Effect::unknown("what it costs is not asked here"),
+            below_precision: false,
             threshold: String::new(),
             next: String::new(),
         }
@@ -70,14 +81,26 @@ mod tests {
     #[test]
     fn a_consequence_is_amber_and_names_its_cause() {
         let mut found = [red("not-steady", Some(0)), red("steal", Some(0)), red("not-steady", Some(1))];
-        settle(&mut found);
+        settle(&mut found, &Evidence::default());
         assert_eq!(severities(&found), [Severity::Amber, Severity::Red, Severity::Red]);
         assert_eq!(found[0].evidence[0].found, "steal");
         let mut other = [red("network-round-trips", Some(0)), red("fsync-off", Some(0))];
-        settle(&mut other);
+        settle(&mut other, &Evidence::default());
         assert_eq!(severities(&other), [Severity::Red, Severity::Red]);
         let mut whole = [red("ramp-up-too-short", Some(0)), red("not-steady", Some(0))];
-        settle(&mut whole);
+        settle(&mut whole, &Evidence::default());
         assert_eq!(severities(&whole), [Severity::Red, Severity::Amber]);
+    }
+
+    #[test]
+    fn trial_d5_what_follows_from_accepted_noise_voids_no_run() {
+        let mut scene = crate::scene::Scene::healthy().metric("host.cpu.total.busy", 1.0);
+        scene = scene.metric("host.process.server.cpu.user", 0.15);
+        scene.spec["accept-noise"] = true.into();
+        let amber = Finding { severity: Severity::Amber, ..red("noisy-neighbour", Some(0)) };
+        let mut found = [red("not-steady", Some(0)), amber];
+        settle(&mut found, &scene.evidence());
+        assert_eq!(severities(&found), [Severity::Amber, Severity::Amber]);
+        assert_eq!(found[0].evidence[0].found, "noisy-neighbour");
     }
 }

@@ -5,7 +5,7 @@
 use kelvin_measure::observation::StatementTotals;
 
 use super::{About, scan_without_index, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: About = About {
     id: "changed-plan",
@@ -30,6 +30,11 @@ impl Change<'_> {
     fn slower(&self) -> f64 {
         let each = |s: &StatementTotals| s.total_ms / s.calls.max(1) as f64;
         each(self.now) / each(self.before).max(f64::MIN_POSITIVE)
+    }
+
+    /// What the other plan made of the statements' time: what was added to it, or what is left out of it.
+    fn effect(&self) -> f64 {
+        self.share * (1.0 - 1.0 / self.slower().max(f64::MIN_POSITIVE)).abs()
     }
 }
 
@@ -89,6 +94,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("{} by another plan than in {run}: {} of all statement time", ran(changes.len()), words::percent(top.share)),
         evidence: facts,
+        effect: Effect::up_to(changes.iter().map(Change::effect).sum(), Of::StatementTime),
+        below_precision: false,
         threshold: "a plan with other nodes, relations or indexes; red when such a statement takes 40 % of the time (the verdict's own bound) and twice as long a \
                     call as before"
             .into(),

@@ -57,7 +57,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             words::percent(covered / window.seconds())
         ),
     ));
-    facts.extend(effect.map(effect::Effect::fact));
+    facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &spans));
     let next = if own {
         "They belong to SQLite's way of writing; where they cost throughput, a smaller wal_autocheckpoint makes them shorter and more."
@@ -81,6 +81,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             ))
         ),
         evidence: facts,
+        effect: effect::on_figure(effect, covered / window.seconds()),
+        below_precision: false,
         threshold: "red when the throughput during it surely (99 %) left the ±10 % of a steady state (SNIA PTS), or three fell in \
                     less than 30 s apart (the shortest checkpoint_timeout)"
             .into(),

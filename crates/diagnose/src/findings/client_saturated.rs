@@ -1,10 +1,11 @@
 //! Whether the load generator itself was the limit.
 
-use kelvin_measure::invariant::LOAD_GENERATOR;
+use kelvin_measure::invariant::{GENERATOR_RAN, Invariant, LOAD_GENERATOR};
 
-use super::{About, client_throttled, noisy_neighbour, steal};
+use super::{About, client_throttled};
 use crate::load::{client_cores, client_delay, cpus, is_embedded, percent, process_cores, server_is_here};
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::noise::{WANTED, client_share, is_accepted, noise, of_processes};
+use crate::{Effect, Evidence, Fact, Finding, NoisePrice, Of, PointEvidence, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "client-saturated", question: "Was the load generator itself the limit?", look };
@@ -14,7 +15,7 @@ const MOST: f64 = 0.80;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
     let each = |point| {
-        let own = if is_embedded(evidence) { None } else { of(evidence, point) };
+        let own = of(evidence, point);
         let limited = client_throttled::of(evidence, point);
         // One sentence is enough: the more severe, and of two alike the one that names the cause.
         [limited, own].into_iter().flatten().min_by_key(|finding| finding.severity)
@@ -22,26 +23,136 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(each).collect()
 }
 
+/// What speaks for the load generator as the limit.
+struct Signs<'a> {
+    /// Its check whether it ran, which does not hold.
+    held_up: Option<&'a Invariant>,
+    /// Its check of loops and punctuality, which does not hold.
+    check: Option<&'a Invariant>,
+    /// It uses up its host.
+    all: bool,
+    /// Beside the database, it takes the CPUs that the database could have used.
+    greedy: bool,
+    /// Share of the transactions' time in which it waited for a CPU that others had, where that is much.
+    starved: Option<f64>,
+}
+
+impl<'a> Signs<'a> {
+    fn of(evidence: &Evidence, point: &'a PointEvidence) -> Self {
+        let broken =
+            |name: &str| point.invariants.iter().find(|invariant| invariant.name == name && !invariant.holds);
+        let held_up = broken(GENERATOR_RAN);
+        if is_embedded(evidence) {
+            // Its CPU time is the database's.
+            return Self { held_up, check: None, all: false, greedy: false, starved: None };
+        }
+        let cores = client_cores(evidence, point).zip(cpus(evidence));
+        let server = process_cores(evidence, point.point, "server").filter(|_| server_is_here(evidence));
+        Self {
+            held_up,
+            check: broken(LOAD_GENERATOR),
+            all: cores.is_some_and(|(used, cpus)| used >= MOST * cpus),
+            greedy: cores
+                .zip(server)
+                .is_some_and(|((used, cpus), server)| used > server && used + server >= MOST * cpus),
+            starved: starved(evidence, point),
+        }
+    }
+
+    fn none(&self) -> bool {
+        self.held_up.is_none() && self.check.is_none() && !self.all && !self.greedy && self.starved.is_none()
+    }
+
+    fn title(&self) -> String {
+        if let Some(check) = self.held_up {
+            // Why and when stands in its check, which is a reason of its own.
+            let how_long = check.evidence.split([',', ':']).next().unwrap_or_default();
+            format!("The load generator was held up: {how_long}")
+        } else if self.check.is_some() || self.all {
+            "The load generator was the limit: the figures tell of it and not of the database".into()
+        } else if let Some(share) = self.starved {
+            format!(
+                "The load generator was starved of CPUs, which explains up to {} of the figure",
+                percent(share)
+            )
+        } else {
+            "The load generator used more CPU than the database beside it".into()
+        }
+    }
+
+    /// What it explains of the figure. One that was the limit says nothing of the database.
+    fn effect(&self, evidence: &Evidence, point: &PointEvidence) -> Effect {
+        if self.held_up.is_some() || self.check.is_some() || self.all {
+            return Effect::unknown(
+                "what the database would have done for another generator was not measured",
+            );
+        }
+        if let Some(share) = self.starved {
+            return Effect::up_to(share, Of::TransactionTime);
+        }
+        // Its CPU time, given to the database, would free no more than it is.
+        let client = client_cores(evidence, point);
+        let server = process_cores(evidence, point.point, "server");
+        let share = client.zip(server).map(|(client, server)| client / (client + server));
+        Effect::up_to_or(share, Of::TransactionTime, "the database's CPU time is not known")
+    }
+
+    fn next(&self) -> &'static str {
+        if self.held_up.is_some() {
+            "Look for who stopped or starved it (a signal, a debugger, a frozen or limited control group, a suspended machine, \
+             other work on its CPUs), and run again: what was to start meanwhile is late through it, and not through the database."
+        } else {
+            "Run the load generator on a host of its own, or with more CPUs and without an affinity to few of them; fewer \
+             statements per transaction (stored procedures, prepared statements) cost it less."
+        }
+    }
+}
+
+/// The share, where it waited for a CPU longer than it had one and others than the database beside it had them.
+fn starved(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
+    let longer = client_delay(evidence, point)? >= client_cores(evidence, point)?;
+    let share = client_share(evidence, point).filter(|share| longer && *share >= WANTED)?;
+    if !server_is_here(evidence) {
+        return Some(share);
+    }
+    of_processes(evidence, point).filter(NoisePrice::is_too_dear).map(|price| share.min(price.high))
+}
+
 fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    let check =
-        point.invariants.iter().find(|invariant| invariant.name == LOAD_GENERATOR && !invariant.holds);
-    let cores = client_cores(evidence, point).zip(cpus(evidence));
-    let all = cores.is_some_and(|(used, cpus)| used >= MOST * cpus);
-    // Beside the database: it takes the CPUs that the database could have used.
-    let server = process_cores(evidence, point.point, "server").filter(|_| server_is_here(evidence));
-    let greedy =
-        cores.zip(server).is_some_and(|((used, cpus), server)| used > server && used + server >= MOST * cpus);
-    if check.is_none() && !all && !greedy {
+    let signs = Signs::of(evidence, point);
+    if signs.none() {
         return None;
     }
+    // Who has no CPU because others take it is late through them, which their own finding says; a limit of its own, or a
+    // host used up, is its own.
+    let pushed = !signs.all && noise(evidence, point.point).is_some_and(|price| price.is_too_dear());
+    let own = signs.check.is_some() || signs.all || signs.starved.is_some() && !is_accepted(evidence);
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if signs.held_up.is_some() || own && !pushed { Severity::Red } else { Severity::Amber },
+        point: Some(point.point),
+        title: signs.title(),
+        evidence: facts(evidence, point, &signs),
+        effect: signs.effect(evidence, point),
+        below_precision: false,
+        threshold: "80 % of the CPUs of its host, or its own checks in every run: of loops and punctuality, and that it was not \
+                    held up for 1 % of the window; a tenth of the transactions' time in which it waited for a CPU, longer than \
+                    it had one; less, but more than the database on the same full host, is told as well"
+            .into(),
+        next: signs.next().into(),
+    })
+}
+
+fn facts(evidence: &Evidence, point: &PointEvidence, signs: &Signs<'_>) -> Vec<Fact> {
     let mut facts = Vec::new();
-    if let Some((used, cpus)) = cores {
+    if let Some((used, cpus)) = client_cores(evidence, point).zip(cpus(evidence)) {
         facts.push(Fact::new(
             "CPUs used by the load generator",
             format!("{used:.2} of {cpus} ({})", percent(used / cpus)),
         ));
     }
-    if let Some(server) = server {
+    if let Some(server) = process_cores(evidence, point.point, "server").filter(|_| server_is_here(evidence))
+    {
         facts.push(Fact::new("CPUs used by the database on the same host", format!("{server:.2}")));
     }
     if let Some(delay) = client_delay(evidence, point) {
@@ -50,33 +161,16 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             format!("{delay:.2} on average"),
         ));
     }
-    if let Some(check) = check {
-        facts.push(Fact::new("its own check", check.evidence.clone()));
+    if let Some(share) = client_share(evidence, point) {
+        facts.push(Fact::new("transactions' time in which they did, at most", percent(share)));
     }
-    // Who has no CPU because others take it is late through them; a limit of its own, or a host used up, is its own.
-    let neighbours =
-        [noisy_neighbour::ABOUT.look, steal::ABOUT.look].into_iter().flat_map(|look| look(evidence));
-    let mut neighbours = neighbours.filter(|found| found.point == Some(point.point));
-    let pushed = check.is_some() && !all && neighbours.any(|found| found.severity == Severity::Red);
-    let red = (check.is_some() || all) && !pushed;
-    let title = if check.is_some() || all {
-        "The load generator was the limit: the figures tell of it and not of the database"
-    } else {
-        "The load generator used more CPU than the database beside it"
-    };
-    Some(Finding {
-        id: ABOUT.id,
-        severity: if red { Severity::Red } else { Severity::Amber },
-        point: Some(point.point),
-        title: title.into(),
-        evidence: facts,
-        threshold: "80 % of the CPUs of its host, or its own check of loops and punctuality in every run; less, but more \
-                    than the database on the same full host, is told as well"
-            .into(),
-        next: "Run the load generator on a host of its own, or with more CPUs; fewer statements per transaction (stored \
-               procedures, prepared statements) cost it less."
-            .into(),
-    })
+    facts.extend(
+        [signs.held_up, signs.check]
+            .into_iter()
+            .flatten()
+            .map(|check| Fact::new("its own check", check.evidence.clone())),
+    );
+    facts
 }
 
 #[cfg(test)]
@@ -105,7 +199,7 @@ mod tests {
     #[test]
     fn its_own_check_is_believed() {
         let mut scene = Scene::healthy();
-        let invariant = |holds| Invariant { name: LOAD_GENERATOR.into(), holds, evidence: "loops".into() };
+        let invariant = |holds| Invariant::new(LOAD_GENERATOR, holds, "loops");
         scene.more = vec![Event::Invariant { point: 0, invariant: invariant(true) }];
         assert_eq!(look(&scene.evidence()), []);
         scene.more = vec![Event::Invariant { point: 0, invariant: invariant(false) }];
@@ -114,7 +208,51 @@ mod tests {
             Scene::healthy().metric("host.process.server.cpu.user", 0.1).metric("host.cpu.total.busy", 1.0);
         hog.more.clone_from(&scene.more);
         assert_eq!(severities(&look(&hog.evidence())), [Severity::Amber], "a neighbour made it late");
-        scene.environment["engine"] = "sqlite".into();
+        scene.environment["embedded"] = true.into();
         assert_eq!(look(&scene.evidence()), [], "its CPU time is the database's");
+    }
+
+    #[test]
+    fn trial_d3_a_generator_that_was_held_up_is_named_and_voids_the_run() {
+        for embedded in [false, true] {
+            let mut scene = Scene::healthy();
+            scene.environment["embedded"] = embedded.into();
+            let evidence = "it did not run for 2.00 of 8.0 s, at 3.0 s: it was stopped";
+            let invariant = Invariant::new(GENERATOR_RAN, false, evidence);
+            scene.more = vec![Event::Invariant { point: 0, invariant }];
+            let evidence = scene.evidence();
+            let found = look(&evidence);
+            assert_eq!(severities(&found), [Severity::Red]);
+            assert!(found[0].title.contains("was held up: it did not run for 2.00 of 8.0 s"), "{found:?}");
+            assert!(
+                !crate::verdict::reasons(evidence.point(0).unwrap(), &crate::findings::find(&evidence))
+                    .is_empty()
+            );
+        }
+    }
+
+    #[test]
+    fn trial_d3_a_generator_starved_by_others_is_named_and_the_run_is_void() {
+        // Pinned beside a hog: 1.01 threads wait, and run for 0.3; the server has what is left.
+        let mut starved =
+            Scene::healthy().metric("host.process.server.cpu.user", 0.4).metric("host.cpu.total.busy", 0.98);
+        (starved.client_cpu, starved.client_delay) = (0.3, 1.01);
+        starved =
+            starved.metric("host.process.client.cpu.user", 0.2).metric("host.process.client.cpu.system", 0.1);
+        let evidence = starved.evidence();
+        let found = look(&evidence);
+        assert!(found[0].title.contains("starved of CPUs, which explains up to"), "{found:?}");
+        let reasons = crate::verdict::reasons(evidence.point(0).unwrap(), &crate::findings::find(&evidence));
+        assert!(reasons.iter().any(|why| why.starts_with("Foreign CPU explains up to")), "{reasons:?}");
+        // With the server elsewhere, whoever has the CPUs is another.
+        let remote = starved.without("host.process.server");
+        assert_eq!(severities(&look(&remote.evidence())), [Severity::Red]);
+    }
+
+    #[test]
+    fn trial_d3_a_generator_beside_its_busy_server_alone_is_not_starved() {
+        let mut busy = Scene::healthy();
+        (busy.client_cpu, busy.client_delay) = (0.6, 0.9);
+        assert_eq!(look(&busy.evidence()), [], "both have one host, which is the machine under test");
     }
 }

@@ -2,11 +2,18 @@
 
 use super::client_saturated::ABOUT;
 use crate::load::{client_cores, client_delay, cpus, percent, process_cores, server_is_here};
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::noise::client_share;
+use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
 
 /// Share of the limit's periods in which it stopped the group.
 const STOPPED: f64 = 0.10;
 const STOPPED_A_LITTLE: f64 = 0.01;
+
+/// In an open loop, stopped for this share of the window it reaches the 99th percentile of what was to start then.
+const STOPPED_STARTS: f64 = 0.01;
+
+/// A group of which the load generator has this share of the CPU time holds nothing else that matters.
+const ALONE: f64 = 0.7;
 
 /// Without a control group's own word: so many threads wait for a CPU on average, and for longer than they run, while this
 /// share of the CPUs stands idle. A scheduler that is free to choose does not leave both.
@@ -39,9 +46,14 @@ fn by_group(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         facts.push(Fact::new("CPUs used by the database on this host", format!("{server:.2}")));
     }
     // A group that holds the database too is the size of the machine under test, and not the client's alone.
-    let alone = limit.zip(used).is_none_or(|(limit, used)| used >= 0.7 * limit);
-    let severity = if share >= STOPPED && alone { Severity::Red } else { Severity::Amber };
-    Some(finding(point, severity, facts))
+    let alone = of("usage").or(limit).zip(used).is_none_or(|(all, used)| used >= ALONE * all);
+    // Also for a while only, from which it recovered within the window.
+    let open = point.window.as_ref().is_some_and(|window| window.schedule.is_some());
+    let late = open && of("throttled").is_some_and(|stopped| stopped >= STOPPED_STARTS);
+    // In a period in which it was stopped, it was so for all of it at most.
+    let effect = Effect::up_to(of("throttled").unwrap_or(share), Of::TransactionTime);
+    let severity = if (share >= STOPPED || late) && alone { Severity::Red } else { Severity::Amber };
+    Some(finding(point, severity, effect, facts))
 }
 
 /// By the time that its threads waited for a CPU while there were some.
@@ -60,7 +72,9 @@ fn by_delay(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         Fact::new("threads that would wait for the CPUs of a host so busy", format!("{expected:.2}")),
         Fact::new("CPU time of the host that nobody used", percent(idle)),
     ];
-    Some(finding(point, Severity::Red, facts))
+    let share = client_share(evidence, point);
+    let effect = Effect::up_to_or(share, Of::TransactionTime, "how many users were at work is not known");
+    Some(finding(point, Severity::Red, effect, facts))
 }
 
 /// Waiting over running at `cpus` CPUs of which the share `busy` is in use: ρ^(√(2(c + 1)) − 1) / (c(1 − ρ)), exact for one
@@ -69,14 +83,17 @@ fn queueing(busy: f64, cpus: f64) -> f64 {
     busy.powf((2.0 * (cpus + 1.0)).sqrt() - 1.0) / (cpus * (1.0 - busy))
 }
 
-fn finding(point: &PointEvidence, severity: Severity, evidence: Vec<Fact>) -> Finding {
+fn finding(point: &PointEvidence, severity: Severity, effect: Effect, evidence: Vec<Fact>) -> Finding {
     Finding {
         id: ABOUT.id,
         severity,
         point: Some(point.point),
         title: "A limit kept the load generator from CPUs: it could not ask for more than it did".into(),
         evidence,
-        threshold: "stopped in 10 % of its control group's periods (1 % is told); or half a thread waiting for a CPU on \
+        effect,
+        below_precision: false,
+        threshold: "stopped in 10 % of its control group's periods, or with a rate for 1 % of the time (1 % of the periods is \
+                    told); or half a thread waiting for a CPU on \
                     average while a quarter of the CPUs stands idle, or a fifth of one beside 40 %, for longer than they run \
                     and three times as long as queueing explains (cpu.stat, schedstat)"
             .into(),
@@ -88,6 +105,8 @@ fn finding(point: &PointEvidence, severity: Severity, evidence: Vec<Fact>) -> Fi
 
 #[cfg(test)]
 mod tests {
+    use kelvin_measure::event::Schedule;
+
     use super::*;
     use crate::scene::{Scene, severities};
 
@@ -119,6 +138,28 @@ mod tests {
             "the database is in it, too"
         );
         assert_eq!(look(&group(0.0, 2.0).evidence()), []);
+    }
+
+    #[test]
+    fn trial_d3_a_limit_from_which_it_recovered_within_the_window_is_told_too() {
+        // For two of sixty seconds: 3 % of the periods, of which it stood still for half.
+        let schedule = Schedule {
+            rate: 200.0,
+            due: 4000,
+            refused: 0,
+            waiting: 0,
+            waiting_at_close: Some(0),
+            cut_off: 0,
+            longest: 400,
+        };
+        let group = |usage: f32| {
+            let scene = group(0.3, 0.2).metric("host.cgroup.own.cpu.throttled", 0.015);
+            scene.metric("host.cgroup.own.cpu.usage", usage)
+        };
+        assert_eq!(severities(&look(&group(0.6).evidence())), [Severity::Amber], "a closed loop loses 1.5 %");
+        let open = |usage| Scene { schedule: Some(schedule), ..group(usage) };
+        assert_eq!(severities(&look(&open(0.6).evidence())), [Severity::Red]);
+        assert_eq!(severities(&look(&open(1.8).evidence())), [Severity::Amber], "the database is in it, too");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::machine_changed::words;
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 const ID: &str = "compared";
 
@@ -89,6 +89,8 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
         point: None,
         title: format!("The two {sides} differ in {} things: {shown}{rest}", names.len()),
         evidence: facts.collect(),
+        effect: Effect::unknown("the sides differ in several things, and their effects cannot be told apart"),
+        below_precision: false,
         threshold: "one factor at a time: more than one difference in specification, settings, versions or host; red when they \
                     are of different kinds, or more than one in what was run"
             .into(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kelvin_measure::observation::{Relation, When};
 
 use super::words::size;
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 const ID: &str = "compared";
 
@@ -20,8 +20,14 @@ struct Side {
     relations: BTreeMap<String, Vec<Relation>>,
 }
 
-/// What of the tables and indexes before the load differs. Runs that nobody watched say nothing of them.
+/// What of the tables and indexes before the load differs. Runs that nobody watched say nothing of them, and two engines
+/// have names and sizes of their own for the same tables.
 pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding> {
+    let mut engines = first.iter().chain(second).map(|of| of.context.environment("/engine"));
+    let engine = engines.next();
+    if engines.any(|other| Some(other) != engine) {
+        return Vec::new();
+    }
     let (a, b) = (side(first), side(second));
     if a.runs == 0 || b.runs == 0 {
         return Vec::new();
@@ -80,7 +86,17 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
 }
 
 fn finding(severity: Severity, title: String, evidence: Vec<Fact>, threshold: &str, next: &str) -> Finding {
-    Finding { id: ID, severity, point: None, title, evidence, threshold: threshold.into(), next: next.into() }
+    Finding {
+        id: ID,
+        severity,
+        point: None,
+        title,
+        evidence,
+        effect: Effect::unknown("what the other tables would bring was not measured"),
+        below_precision: false,
+        threshold: threshold.into(),
+        next: next.into(),
+    }
 }
 
 fn described(relation: &Relation) -> String {

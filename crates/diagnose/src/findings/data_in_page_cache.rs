@@ -3,7 +3,7 @@
 //! A database beyond its buffers whose pages come from the kernel's cache measures memory, not the storage that was meant.
 
 use super::{About, buffers_too_small, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About = About {
     id: "data-in-page-cache",
@@ -66,6 +66,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("The kernel's page cache answered {} of the reads: the storage was not measured", words::percent(1.0 - delivered / asked)),
         evidence: facts,
+        effect: Effect::unknown("how long the storage would have taken was not measured"),
+        below_precision: false,
         threshold: "the device delivered less than half of the bytes that the database asked for, of 100 pages a second or more and 1 % of all; red when \
                     those reads are 40 % of the sessions' time (the verdict's own bound)"
             .into(),

@@ -1,7 +1,7 @@
 //! Did the data's device write in bursts?
 
 use super::{About, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "data-write-burst", question: "Did the data's device write in bursts?", look };
@@ -27,6 +27,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     if seconds.len() < SHORTEST || peak < LITTLE || peak < BURST * mean {
         return None;
     }
+    let bursts = seconds.iter().filter(|written| **written >= LITTLE.max(BURST * mean)).count();
     let mut facts = vec![
         Fact::new(format!("written to the data's device {device}, the busiest second"), words::rate(peak)),
         Fact::new("mean of the window", words::rate(mean)),
@@ -45,6 +46,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("The data's device {device} wrote in bursts: {} in one second, {} on average", words::rate(peak), words::rate(mean)),
         evidence: facts,
+        effect: Effect::up_to(bursts as f64 / seconds.len() as f64, Of::Throughput),
+        below_precision: false,
         threshold: "a second with five times the mean and 16 MB; ten times was seen where checkpoints stalled the log".into(),
         next: "Spread checkpoints (checkpoint_completion_target = 0.9), write back earlier (checkpoint_flush_after, vm.dirty_background_bytes), and \
                put the log on a device of its own."

@@ -4,7 +4,7 @@ use kelvin_measure::observation::Occurrence;
 use kelvin_stats::student;
 
 use super::words;
-use crate::{Evidence, Fact, Span};
+use crate::{Effect, Evidence, Fact, Of, Span};
 
 /// Whole seconds needed on each side before their throughput is compared.
 const FEWEST: usize = 3;
@@ -17,16 +17,18 @@ const LIKELY: f64 = 0.8;
 
 /// Throughput in and outside of some stretches of time within a point's window.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Effect {
+pub(super) struct Contrast {
     /// Mean of the transactions a second, in the stretches.
     pub(super) during: f64,
     /// The same in the rest of the window.
     pub(super) rest: f64,
     /// Whether it is certain (99 %) that they were slower by more than a steady state allows, and likely by twice that.
     pub(super) costly: bool,
+    /// How much slower than the rest they were, from and to, as shares of the rest (99 %).
+    lost: (f64, f64),
 }
 
-impl Effect {
+impl Contrast {
     /// As evidence.
     pub(super) fn fact(self) -> Fact {
         let (during, rest) = (words::number(self.during), words::number(self.rest));
@@ -36,6 +38,12 @@ impl Effect {
             format!("{during} against {rest} in the rest of the window ({change})"),
         )
     }
+}
+
+/// What stretches that cover such a part of the window cost its throughput: as they were seen, else no more than that part.
+pub(super) fn on_figure(seen: Option<Contrast>, part: f64) -> Effect {
+    let (low, high) = seen.map_or((0.0, 1.0), |seen| seen.lost);
+    Effect::between(part * low, part * high, Of::Throughput)
 }
 
 /// The part of what happened that lies within `span`.
@@ -63,7 +71,7 @@ pub(super) fn covered(spans: &[Span]) -> f64 {
 }
 
 /// Transactions a second in and outside of the stretches; none with too few seconds on either side.
-pub(super) fn on_throughput(evidence: &Evidence, point: u32, spans: &[Span]) -> Option<Effect> {
+pub(super) fn on_throughput(evidence: &Evidence, point: u32, spans: &[Span]) -> Option<Contrast> {
     let open = evidence.window(point)?.from;
     let (mut during, mut rest) = (Vec::new(), Vec::new());
     for (second, good) in evidence.point(point)?.throughput().into_iter().enumerate() {
@@ -81,9 +89,11 @@ pub(super) fn on_throughput(evidence: &Evidence, point: u32, spans: &[Span]) -> 
         return None;
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let costly =
-        student::welch_ratio(&rest, &during, 0.99).is_some_and(|r| r.ratio < LIKELY && r.high < CERTAIN);
-    Some(Effect { during: mean(&during), rest: mean(&rest), costly })
+    let ratio = student::welch_ratio(&rest, &during, 0.99);
+    let costly = ratio.is_some_and(|r| r.ratio < LIKELY && r.high < CERTAIN);
+    let lost =
+        ratio.map_or((1.0 - mean(&during) / mean(&rest), 1.0), |ratio| (1.0 - ratio.high, 1.0 - ratio.low));
+    Some(Contrast { during: mean(&during), rest: mean(&rest), costly, lost })
 }
 
 /// Mean times of a device's requests in the stretches and in the rest of the window, over the requests of each side; none

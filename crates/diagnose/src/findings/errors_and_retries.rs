@@ -6,7 +6,7 @@ use kelvin_stats::proportion;
 
 use super::About;
 use crate::load::percent;
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
 
 pub(super) const ABOUT: About = About {
     id: "errors-and-retries",
@@ -61,6 +61,8 @@ fn of(point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title,
         evidence: facts,
+        effect: Effect::up_to((sums.failed + sums.retries) as f64 / (all + sums.retries) as f64, Of::Transactions),
+        below_precision: false,
         threshold: "1 % of the transactions; red when surely more than that failed (binomial test at 1 %), or when a tenth had \
                     to be repeated"
             .into(),

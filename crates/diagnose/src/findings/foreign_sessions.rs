@@ -1,9 +1,9 @@
 //! Did somebody else work in the database?
 
-use kelvin_measure::observation::WaitGroup;
+use kelvin_measure::observation::{WaitGroup, WaitKind};
 
 use super::{About, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "foreign-sessions", question: "Did sessions that are not the load's own do anything?", look };
@@ -27,14 +27,14 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let what = |group: &WaitGroup| {
         let name = group.backend.trim_start_matches("client backend (").trim_end_matches(')').to_owned();
-        (name, group.class.clone())
+        (name, group.class.clone(), group.kind)
     };
     let groups = active.by(what);
-    let facts = groups.iter().take(5).map(|((name, class), sessions)| {
+    let facts = groups.iter().take(5).map(|((name, class, _), sessions)| {
         Fact::new(format!("{name}: {class}"), format!("{} sessions on average", words::number(*sessions)))
     });
     let open: f64 =
-        groups.iter().filter(|((_, class), _)| class == "Idle in transaction").map(|(_, n)| n).sum();
+        groups.iter().filter(|((.., kind), _)| *kind == WaitKind::IdleInTransaction).map(|(_, n)| n).sum();
     let waited: f64 = evidence.row_waits(point).iter().map(|(_, n)| n).sum();
     // A transaction that somebody else leaves open beside users who wait for rows is what they wait for, as likely as not.
     let blocks = open >= LEAST && waited >= 1.0;
@@ -52,6 +52,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             if blocks { ", with a transaction open while users waited for rows" } else { "" }
         ),
         evidence: facts,
+        effect: Effect::unknown("what these sessions took of CPUs, devices and locks is not counted by session"),
+        below_precision: false,
         threshold: "0.05 sessions on average: half a second in ten".into(),
         next: "End them before the run: `SELECT pid, application_name, state, xact_start FROM pg_stat_activity` names them, \
                `pg_blocking_pids(pid)` says whom they hold up."

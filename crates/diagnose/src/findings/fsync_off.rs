@@ -2,7 +2,7 @@
 //! the database.
 
 use super::{About, setting};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "fsync-off", question: "Does the server wait for the disk at all (fsync)?", look };
@@ -22,6 +22,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         point: None,
         title: format!("The setting {name} is off: nothing waits for the disk, which is not what others measure"),
         evidence: facts,
+        effect: Effect::unknown("how long flushes would take is not measured while nothing waits for them"),
+        below_precision: false,
         threshold: "the default is on: without it a crash of the host can ruin the database beyond repair (documentation of \
                     PostgreSQL, \"Write Ahead Log\" settings, and of SQLite, \"PRAGMA synchronous\")"
             .into(),

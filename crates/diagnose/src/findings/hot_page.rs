@@ -1,9 +1,9 @@
 //! Did sessions queue for the same page, whatever row of it they wanted?
 
-use kelvin_measure::observation::WaitGroup;
+use kelvin_measure::observation::{WaitGroup, WaitKind};
 
 use super::{About, buffers_too_small, hot_rows, scan_without_index, words};
-use crate::{Evidence, Fact, Finding, Severity, is_client};
+use crate::{Effect, Evidence, Fact, Finding, Of, Severity, is_client};
 
 pub(super) const ABOUT: About =
     About { id: "hot-page", question: "Did sessions queue for the same page of a table or index?", look };
@@ -16,11 +16,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| at(evidence, point.point)).collect()
 }
 
-/// By the names that the versions have for it: "`buffer_content`" up to 12, "`BufferContent`" since 13, and a class of its own in 19.
 fn waits_for_a_page(group: &WaitGroup) -> bool {
-    group.class == "LWLock" && matches!(group.event.as_str(), "BufferContent" | "buffer_content")
-        || group.class == "Buffer"
-        || group.class == "BufferPin"
+    group.kind == WaitKind::Page
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
@@ -54,6 +51,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("Sessions queued for the same page: {} of their active time", words::percent(share)),
         evidence: facts,
+        effect: Effect::up_to(share, Of::TransactionTime),
+        below_precision: false,
         threshold: "amber from 10 % of the active sessions, red from 40 % (the verdict's own bound), where hot rows, too small buffers or scans do not explain it; 33 \
                     warehouse rows in one page made page waits of more than 70 % in a study"
             .into(),

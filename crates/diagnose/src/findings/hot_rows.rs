@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelvin_measure::observation::{Blocker, WaitGroup, When};
+use kelvin_measure::observation::{Blocker, WaitGroup, WaitKind, When};
 
 use super::{About, scan_without_index, words};
-use crate::{Evidence, Fact, Finding, Severity, is_client};
+use crate::{Effect, Evidence, Fact, Finding, Of, Severity, is_client};
 
 pub(super) const ABOUT: About =
     About { id: "hot-rows", question: "Did users queue for the same rows?", look };
@@ -32,11 +32,11 @@ pub(super) fn is_red(evidence: &Evidence, point: u32) -> bool {
 }
 
 fn waits_for_a_row(group: &WaitGroup) -> bool {
-    group.class == "Lock" && matches!(group.event.as_str(), "transactionid" | "tuple")
+    group.kind == WaitKind::RowLock
 }
 
 fn waits_for_the_log(group: &WaitGroup) -> bool {
-    group.event.starts_with("WAL") || group.event == "SyncRep"
+    matches!(group.kind, WaitKind::Log | WaitKind::LogFlush | WaitKind::Replication)
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
@@ -46,7 +46,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     };
     let users = f64::from(evidence.point(point)?.users);
     let waiting = sum(&waits_for_a_row);
-    let idle = sum(&|group| group.class == "Idle in transaction" || group.class == "Client");
+    let idle = sum(&|group| matches!(group.kind, WaitKind::IdleInTransaction | WaitKind::Client));
     let log = sum(&waits_for_the_log);
     let share = waiting / active.sessions();
     // Fewer than one at a time is no queue; NaN without a session.
@@ -111,6 +111,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("Users queued for the same rows{of}: {} of their active time", words::percent(share)),
         evidence: facts,
+        effect: Effect::up_to(share, Of::TransactionTime),
+        below_precision: false,
         threshold: "red from 40 % of the active sessions, when twice as many wait for rows as for the log or for their client (the verdict's own bound: 40 % \
                     with a margin of two) and a quarter of the users stands in the queue; amber from 25 %"
             .into(),

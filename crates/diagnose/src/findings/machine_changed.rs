@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::About;
 use crate::load::percent;
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "machine-changed", question: "Is the machine what it was at the last run?", look };
@@ -63,6 +63,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         point: None,
         title: format!("The machine is not what it was in {run}: {}", things.join(", ")),
         evidence: facts,
+        effect: Effect::unknown("no counter tells what a change of the machine did"),
+        below_precision: false,
         threshold: "any difference in what decides a figure; 5 % in mean CPU frequency, 1 % in memory".into(),
         next: "Do not compare the two runs as if only the factor under study differed: put the machine back, or measure the \
                earlier case again on this one."
@@ -82,7 +84,7 @@ fn frequency(earlier: &Evidence, evidence: &Evidence) -> Option<Fact> {
 /// A value as a person would write it.
 pub(super) fn words(value: &Value) -> String {
     match value {
-        Value::Null => "none".into(),
+        Value::Null => "not given".into(),
         Value::String(text) => text.clone(),
         Value::Array(all) => all.iter().map(words).collect::<Vec<_>>().join(", "),
         Value::Object(all) => {

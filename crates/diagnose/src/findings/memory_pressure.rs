@@ -1,7 +1,7 @@
 //! Did tasks wait for memory?
 
 use super::{About, swapping, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "memory-pressure", question: "Did tasks wait for memory during the window?", look };
@@ -43,6 +43,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("Tasks waited for memory in {} of the window", words::percent(some)),
         evidence: facts,
+        effect: Effect::up_to(some.max(all), Of::TransactionTime),
+        below_precision: false,
         threshold: "amber from 2 % of the time with a task that waits for memory, red from 5 % with all of them (kernel pressure stall information; \
                     the verdict counts it as a witness)"
             .into(),

@@ -3,7 +3,7 @@
 use kelvin_measure::observation::When;
 
 use super::{About, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "missing-statistics", question: "Does the planner have statistics of every table?", look };
@@ -34,6 +34,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         point: None,
         title: format!("{} had no statistics when the load began: {}{more}", words::count(tables.len(), "table"), names.join(", ")),
         evidence: tables.iter().take(10).map(fact).collect(),
+        effect: Effect::unknown("the plans that statistics would have brought were not run"),
+        below_precision: false,
         threshold: "a table of 1000 rows or more of which the planner's statistics have nothing: plans rest on guesses, and may change within the run when autovacuum \
                     analyzes it"
             .into(),

@@ -33,6 +33,7 @@ mod outage;
 mod past_the_knee;
 mod ramp_up_too_short;
 mod scan_without_index;
+mod server_fault;
 mod setting;
 #[cfg(test)]
 mod staged;
@@ -74,6 +75,7 @@ const KNOWN: &[About] = &[
     log_write_latency::ABOUT,
     machine_changed::ABOUT,
     not_reset::ABOUT,
+    server_fault::ABOUT,
     fsync_off::ABOUT,
     synchronous_commit_off::ABOUT,
     wal_forced_checkpoint::ABOUT,
@@ -111,7 +113,8 @@ pub fn all() -> &'static [About] {
 pub fn find(evidence: &Evidence) -> Vec<Finding> {
     let asked = KNOWN.iter().filter(|about| !evidence.is_io() || OF_ANY_LOAD.contains(&about.id));
     let mut found: Vec<Finding> = asked.flat_map(|about| (about.look)(evidence)).collect();
-    causes::settle(&mut found);
+    causes::settle(&mut found, evidence);
+    crate::effect::mark(&mut found, evidence);
     found.extend(evidence.storage().map(crate::io_findings).unwrap_or_default());
     found.sort_by_key(|finding| finding.severity);
     found
@@ -144,6 +147,7 @@ pub(crate) fn check_words(evidence: &Evidence) {
             finding.id,
             finding.title
         );
+        crate::effect::check(&finding);
         assert!(
             !small(&finding.next) && finding.next.ends_with('.'),
             "next of {}: {}",

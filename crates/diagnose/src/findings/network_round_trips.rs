@@ -1,9 +1,9 @@
 //! Whether the users spent their time on the way between client and server.
 
 use super::About;
-use crate::load::{asked, client_cores, mean_of_server, percent};
+use crate::load::{Link, asked, client_cores, link, mean_of_server, percent};
 use crate::verdict::time::model;
-use crate::{Class, Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::{Class, Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
 
 pub(super) const ABOUT: About = About {
     id: "network-round-trips",
@@ -41,8 +41,13 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let busy = busy.into_iter().flatten().flatten().reduce(f64::max);
     let long = trip.unwrap_or(per_transaction) >= LOCAL_MS;
     let paced = asked(evidence, point).is_some_and(|share| share < PACED);
-    let red =
-        !paced && share.share >= RED && share.low >= AMBER && busy.is_some_and(|busy| busy < ROOM) && long;
+    let link = link(evidence);
+    let red = link != Link::Socket
+        && !paced
+        && share.share >= RED
+        && share.low >= AMBER
+        && busy.is_some_and(|busy| busy < ROOM)
+        && long;
     let mut facts = vec![Fact::new(
         "time of transactions outside database and load generator",
         format!(
@@ -67,17 +72,46 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point.point),
-        title: format!("Transactions spent {} of their time between client and server", percent(share.share)),
+        title: title(link, share.share),
         evidence: facts,
+        effect: Effect::between(share.low, share.high, Of::TransactionTime),
+        below_precision: false,
         threshold: "30 % of the transactions' time (Little's law, less sessions seen at work and the load generator's own \
                     time); red from 50 %, surely 30 % or more (95 % interval), when users are in a transaction for half of their \
                     time or more, less than 75 % of the CPUs are in use, and a round trip takes 0.2 ms or more, which one host's \
-                    do not"
+                    do not; never red on a unix socket, where nothing lies between"
             .into(),
-        next: "Stored procedures or pipelining make one round trip of many; put the client next to the server; or use more \
-               users, if latency is not the question. `ping` and `kelvin doctor` give the round trip."
-            .into(),
+        next: next(link).into(),
     })
+}
+
+fn title(link: Link, share: f64) -> String {
+    let share = percent(share);
+    match link {
+        Link::Socket => {
+            format!("Transactions spent {share} of their time in handing over between processes of one host")
+        }
+        Link::Loopback | Link::Network => {
+            format!("Transactions spent {share} of their time between client and server")
+        }
+    }
+}
+
+fn next(link: Link) -> &'static str {
+    match link {
+        Link::Socket => {
+            "Stored procedures or pipelining hand over once instead of many times; more users keep the CPUs busy meanwhile, if \
+             latency is not the question. No network lies between the two."
+        }
+        Link::Loopback => {
+            "Look for what listens in the server's place on this host (a proxy, a pooler) or delays its packets (`tc`): without \
+             such, no network lies between the two. Stored procedures or pipelining make one round trip of many."
+        }
+        Link::Network => {
+            "Stored procedures or pipelining make one round trip of many; put the client next to the server; or use more users, \
+             if latency is not the question. `ping` and `kelvin doctor` give the round trip."
+        }
+    }
 }
 
 /// Statements executed in the window, as far as they are counted.
@@ -112,6 +146,38 @@ mod tests {
         let found = look(&far().evidence());
         assert_eq!(severities(&found), [Severity::Red]);
         assert!(found[0].evidence[0].found.contains("ms a transaction"), "{found:?}");
+    }
+
+    #[test]
+    fn trial_d3_on_a_unix_socket_nothing_that_lies_between_is_blamed() {
+        let of = |target: &str| {
+            let mut evidence = far().evidence();
+            evidence.context.target = target.into();
+            look(&evidence)
+        };
+        let socket = of("postgres://joe@/tpcc?host=/run/postgresql&port=5432");
+        assert_eq!(severities(&socket), [Severity::Amber]);
+        assert!(!socket[0].title.contains("between client and server"), "{}", socket[0].title);
+        assert!(!socket[0].next.contains("next to the server"), "{}", socket[0].next);
+        // A proxy may stand there, and nothing else.
+        let loopback = of("postgres://joe@127.0.0.1:5432/tpcc");
+        assert_eq!(severities(&loopback), [Severity::Red]);
+        assert!(loopback[0].next.contains("a proxy") && !loopback[0].next.contains("next to the server"));
+    }
+
+    #[test]
+    fn trial_b12_stopped_processes_are_no_network() {
+        // A few transactions that took two seconds, in which nobody saw anybody at work, among thousands of 0.5 ms.
+        let mut stopped = far();
+        (stopped.at_work, stopped.users) = (0.5, 2);
+        stopped.sessions = vec![("CPU", "", 0.05)];
+        stopped.stopped = Some((4, 5.0));
+        let evidence = stopped.evidence();
+        let model = model(&evidence, evidence.point(0).unwrap()).unwrap();
+        let share = |class| model.share(class).map_or(0.0, |share| share.share);
+        assert!(share(Class::Other) > 0.5 && share(Class::Network) < 0.4, "{model:?}");
+        let found = look(&evidence);
+        assert!(found.iter().all(|finding| finding.severity != Severity::Red), "{found:?}");
     }
 
     #[test]

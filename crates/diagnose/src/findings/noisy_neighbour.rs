@@ -1,49 +1,34 @@
-//! Whether something else on the host used the CPUs.
-
-use std::collections::BTreeMap;
-
-use kelvin_measure::Nanos;
-use kelvin_stats::ess::precision;
+//! Whether something else on the host used the CPUs, and what that cost the figure.
 
 use super::About;
-use crate::evidence::Span;
-use crate::load::{client_cores, client_delay, cpus, is_embedded, percent, server_is_here};
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::load::{client_cores, client_delay, cpus, percent};
+use crate::noise::{WANTED, foreign_cpus, of_processes};
+use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "noisy-neighbour", question: "Did something else on this host use its CPUs?", look };
 
 /// Share of the host's CPUs. Kernel threads, the sampler's own reading and the ticks by which CPU time is counted stay
-/// below the first; a build, a backup or another benchmark does not stay below the second.
+/// below.
 const AMBER: f64 = 0.08;
-const RED: f64 = 0.20;
-
-/// With this share of the CPUs idle, the neighbour takes what nobody else wanted.
-const ROOM: f64 = 0.25;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
-    // A database within the client is the client.
-    if !server_is_here(evidence) && !is_embedded(evidence) {
-        return Vec::new();
-    }
     evidence.points().filter_map(|point| of(evidence, point)).collect()
 }
 
 fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    let (window, cpus) = (evidence.window(point.point)?, cpus(evidence)?);
-    let idle = 1.0 - evidence.mean(point.point, "host.cpu.total.busy")?;
-    let others = others(evidence, window, cpus);
-    let known = precision(&others)?;
-    let (mean, half) = (known.mean, known.half_width(0.95)?);
-    let share = mean / cpus;
-    if share < AMBER || (mean - half) / cpus < AMBER / 2.0 {
+    // A database within the client is the client; of one on another host nothing is known here.
+    let price = of_processes(evidence, point)?;
+    let (used, cpus) = (foreign_cpus(evidence, point)?, cpus(evidence)?);
+    let share = used / cpus;
+    if share < AMBER {
         return None;
     }
-    let sure = (mean - half) / cpus >= RED / 2.0;
+    let idle = 1.0 - evidence.mean(point.point, "host.cpu.total.busy")?;
     let mut facts = vec![
         Fact::new(
             "CPUs used by neither client nor database",
-            format!("{mean:.2} ± {half:.2} of {cpus} ({})", percent(share)),
+            format!("{used:.2} of {cpus} ({})", percent(share)),
         ),
         Fact::new("CPU time of the host that nobody used", percent(idle)),
     ];
@@ -56,43 +41,34 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             format!("{delay:.2} on average"),
         ));
     }
+    if let Some(delay) = evidence.mean(point.point, "host.process.server.run_delay") {
+        facts.push(Fact::new(
+            "threads of the database that waited for a CPU",
+            format!("{delay:.2} on average"),
+        ));
+    }
+    let accepted = if price.accepted { ", which was accepted" } else { "" };
     Some(Finding {
         id: ABOUT.id,
-        severity: if share >= RED && sure && idle < ROOM { Severity::Red } else { Severity::Amber },
+        severity: if price.is_too_dear() && !price.accepted { Severity::Red } else { Severity::Amber },
         point: Some(point.point),
-        title: format!("Something else on this host used {} of its CPUs", percent(share)),
+        title: format!(
+            "Foreign CPU explains {} of the figure{accepted}: other processes used {used:.2} of {cpus} CPUs",
+            price.share()
+        ),
         evidence: facts,
-        threshold: "8 % of the CPUs, what kernel threads and accounting may come to; red from 20 % when the lower end of the \
-                    95 % interval is above 10 % and less than a quarter of the CPUs stands idle"
-            .into(),
+        effect: Effect::between(price.low, price.high, Of::Figure),
+        below_precision: false,
+        threshold: format!(
+            "8 % of the CPUs, what kernel threads and accounting may come to; red where {} of it or more cannot be excluded: by calm seconds against others where there are \
+             such, by what others' CPUs free and by the transactions' time in run queues where there are none",
+            percent(WANTED)
+        ),
         next: "Look with `top` for what ran beside the benchmark (builds, backups, cron, agents, another benchmark), stop it, \
-               and run again."
+               and run again; on a machine that has to be shared, `--accept-noise` lets the run count with this price beside \
+               its figures, and `kelvin ab` compares under the same noise."
             .into(),
     })
-}
-
-/// CPUs used by others, reading by reading: what the host was busy with, less interrupts and what the hypervisor took, less
-/// client and database. A process whose reading was left out counts with its mean.
-fn others(evidence: &Evidence, window: Span, cpus: f64) -> Vec<f64> {
-    // Of one observer, so that the readings end at the same moments.
-    let by_moment = |name: &str| -> BTreeMap<Nanos, f64> {
-        evidence.seen(name, window).iter().map(|seen| (seen.to, seen.value)).collect()
-    };
-    let kernel = ["steal", "irq", "softirq"].map(|name| by_moment(&format!("host.cpu.total.{name}")));
-    let ours: &[&str] = if is_embedded(evidence) { &["client"] } else { &["client", "server"] };
-    let times = |process: &&str| ["user", "system"].map(|time| format!("host.process.{process}.cpu.{time}"));
-    let processes: Vec<String> = ours.iter().flat_map(times).collect();
-    let mean = |name: &String| evidence.mean_over(name, window);
-    let Some(means) = processes.iter().map(mean).collect::<Option<Vec<f64>>>() else { return Vec::new() };
-    let known: Vec<_> = processes.iter().map(|name| by_moment(name)).collect();
-    let busy = evidence.seen("host.cpu.total.busy", window);
-    busy.iter()
-        .map(|seen| {
-            let kernel: f64 = kernel.iter().filter_map(|values| values.get(&seen.to)).sum();
-            let ours = known.iter().zip(&means).map(|(values, mean)| values.get(&seen.to).unwrap_or(mean));
-            (seen.value - kernel) * cpus - ours.sum::<f64>()
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -107,21 +83,35 @@ mod tests {
         let hog = |user| {
             Scene::healthy().metric("host.process.server.cpu.user", user).metric("host.cpu.total.busy", 1.0)
         };
-        assert_eq!(severities(&look(&hog(0.15).evidence())), [Severity::Red], "a whole CPU");
-        assert_eq!(severities(&look(&hog(0.8).evidence())), [Severity::Amber], "a seventh of a CPU");
+        let whole = look(&hog(0.15).evidence());
+        assert_eq!(severities(&whole), [Severity::Red], "a whole CPU");
+        // 0.976 CPUs of others, 1.0 of ours, and 43 % of the transactions' time in run queues.
+        assert!(
+            whole[0].title.starts_with("Foreign CPU explains up to 43 % of the figure"),
+            "{}",
+            whole[0].title
+        );
+        assert_eq!(severities(&look(&hog(0.95).evidence())), [Severity::Amber], "a tenth of a CPU: 9.7 %");
     }
 
     #[test]
     fn beside_idle_cpus_it_is_only_told_and_without_figures_not_at_all() {
-        let proxy =
-            Scene::healthy().metric("host.process.server.cpu.user", 0.1).metric("host.cpu.total.busy", 0.7);
-        assert_eq!(severities(&look(&proxy.evidence())), [Severity::Amber]);
+        let proxy = |delay| {
+            let mut scene = Scene::healthy().metric("host.process.server.run_delay", delay);
+            scene.client_delay = f64::from(delay);
+            scene.metric("host.process.server.cpu.user", 0.1).metric("host.cpu.total.busy", 0.7)
+        };
+        assert_eq!(severities(&look(&proxy(0.1).evidence())), [Severity::Amber]);
+        // Nobody waited: 0.7 %, less than the run knows itself to.
+        let found = crate::find(&proxy(0.01).evidence());
+        let small = found.iter().find(|finding| finding.id == ABOUT.id).unwrap();
+        assert!(small.below_precision && small.effect.high().unwrap() < 0.01, "{small:?}");
         let hog = || {
             Scene::healthy().metric("host.process.server.cpu.user", 0.1).metric("host.cpu.total.busy", 1.0)
         };
         assert_eq!(look(&hog().without("host.process.server").evidence()), []);
         let mut embedded = hog().without("host.process.server");
-        embedded.environment["engine"] = "sqlite".into();
+        embedded.environment["embedded"] = true.into();
         assert_eq!(severities(&look(&embedded.evidence())), [Severity::Red]);
         assert_eq!(look(&hog().without("host.process.client").evidence()), []);
         assert_eq!(look(&hog().without("host.cpu").evidence()), []);

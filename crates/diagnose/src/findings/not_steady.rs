@@ -7,7 +7,7 @@ use kelvin_stats::trend::{Trend, trend};
 
 use super::About;
 use crate::load::percent;
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "not-steady", question: "Had throughput come to rest when it was measured?", look };
@@ -93,6 +93,11 @@ impl Unsteady {
         evidence
     }
 
+    /// How far the level that it began or ended with may lie from the figure: the rounds' range, or the line's way.
+    pub(super) fn effect(&self, of: Of) -> Effect {
+        Effect::up_to(self.rounds.range.max(self.rounds.drift.abs()).max(self.trend.change.abs()), of)
+    }
+
     /// In one sentence, of a figure such as "Throughput".
     pub(super) fn title(&self, figure: &str) -> String {
         if self.rounds.range > RANGE {
@@ -121,6 +126,8 @@ fn finding(point: u32, found: &Unsteady) -> Finding {
         point: Some(point),
         title: found.title("Throughput"),
         evidence: found.evidence("transactions a second", |round| format!("{round:.0}")),
+        effect: found.effect(Of::Throughput),
+        below_precision: false,
         threshold: THRESHOLD.into(),
         next: "Look at what else was found and at the timeline for what changed (checkpoint, vacuum, caches, neighbours); \
                lengthen ramp-up and window until the rounds agree."
@@ -135,6 +142,8 @@ fn too_short(point: u32, seconds: usize) -> Finding {
         point: Some(point),
         title: "The window is too short to tell whether throughput had come to rest".into(),
         evidence: vec![Fact::new("whole seconds in the window", seconds.to_string())],
+        effect: Effect::unknown("a window so short does not tell a level from its changes"),
+        below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of two"),
         next: "Measure for longer (`--duration`): 60 s at least, several minutes for a figure to be quoted."
             .into(),

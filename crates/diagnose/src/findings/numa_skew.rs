@@ -5,7 +5,7 @@
 
 use super::numa_remote::SKEW;
 use super::{About, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "numa-skew", question: "Is the work spread over the nodes' CPUs?", look };
@@ -53,6 +53,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             words::percent(mean)
         ),
         evidence: facts,
+        effect: Effect::up_to(1.0 - mean / busy, Of::Throughput),
+        below_precision: false,
         threshold: "a node whose CPUs are 60 % busy or more, and more than 1.3 × as busy as the mean of all nodes".into(),
         next: "See what binds the server to the node (numactl, a service's CPUAffinity, a cpuset) and whether short-lived \
                connections of a monitor come between the lasting ones, where the server deals connections out to nodes in \

@@ -1,7 +1,7 @@
 //! Were there seconds in which nothing was done at all?
 
 use super::{About, words};
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity, Span};
+use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity, Span};
 
 pub(super) const ABOUT: About =
     About { id: "outage", question: "Were there seconds without a single transaction?", look };
@@ -22,6 +22,7 @@ fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if usual < USUAL {
         return None;
     }
+    let share = empty.len() as f64 / pace.len() as f64;
     let window = evidence.window(point.point)?;
     let seconds = |at: u64| (at as f64 - window.from as f64) / 1e9;
     let mut facts = vec![
@@ -48,6 +49,8 @@ fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title: format!("Nothing was done for {} of {} s of the window", empty.len(), pace.len()),
         evidence: facts,
+        effect: Effect::between(share, share, Of::Throughput),
+        below_precision: false,
         threshold: format!(
             "one whole second without a transaction where {USUAL} a second are usual: by chance that happens in one of \
              10⁸ seconds"

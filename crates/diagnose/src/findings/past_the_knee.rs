@@ -2,7 +2,7 @@
 
 use super::About;
 use crate::load::percent;
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "past-the-knee", question: "Were there more users than the highest throughput takes?", look };
@@ -29,6 +29,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
                 Fact::new(format!("transactions a second with {} users", of.users), format!("{:.0}", of.throughput)),
                 Fact::new("peak of the fitted law", format!("{peak:.1} users")),
             ],
+            effect: Effect::between(lost, lost, Of::Throughput),
+            below_precision: false,
             threshold: "beyond the peak of the Universal Scalability Law and 10 % below the sweep's highest throughput".into(),
             next: "Quote the figure at the peak, or cap the sessions (a connection pool); the verdict at the peak and past it \
                    says what they queue for."

@@ -6,7 +6,7 @@ use kelvin_stats::trend::trend;
 
 use super::About;
 use crate::load::{percent, seconds};
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "ramp-up-too-short", question: "Was throughput still rising when the window opened?", look };
@@ -47,7 +47,8 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         ));
         facts.push(Fact::new(format!("MSER-{batch}"), "no part has come to rest"));
         let title = format!("Throughput rose through the whole window, by {}", percent(trend.change));
-        return Some(finding(point.point, Severity::Red, title, facts));
+        let effect = Effect::unknown("it had not come to rest, so that its level is not known");
+        return Some(finding(point.point, Severity::Red, title, effect, facts));
     }
     let found = change(&values, cut.values).filter(|_| cut.settled && cut.values > 0)?;
     let loss = (1.0 - found.ratio) * cut.values as f64 / values.len() as f64;
@@ -68,7 +69,8 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     ));
     facts.push(Fact::new("taken from the window's mean", percent(loss)));
     let title = format!("Throughput was still rising for the first {} s of the window", cut.values);
-    Some(finding(point.point, if loss >= RED { Severity::Red } else { Severity::Amber }, title, facts))
+    let severity = if loss >= RED { Severity::Red } else { Severity::Amber };
+    Some(finding(point.point, severity, title, Effect::between(loss, loss, Of::Throughput), facts))
 }
 
 /// The first transaction of the headline's type came so late that the others' rate makes it no chance: users who key and
@@ -94,16 +96,19 @@ fn nothing_yet(evidence: &Evidence, point: &PointEvidence, ramp: &[f64], values:
         Fact::new("taken from the window's mean", percent(empty as f64 / values.len() as f64)),
     ];
     let title = format!("The first transaction that counts came {empty} s after the window had opened");
-    Some(finding(point.point, Severity::Red, title, facts))
+    let lost = empty as f64 / values.len() as f64;
+    Some(finding(point.point, Severity::Red, title, Effect::between(lost, lost, Of::Throughput), facts))
 }
 
-fn finding(point: u32, severity: Severity, title: String, evidence: Vec<Fact>) -> Finding {
+fn finding(point: u32, severity: Severity, title: String, effect: Effect, evidence: Vec<Fact>) -> Finding {
     Finding {
         id: ABOUT.id,
         severity,
         point: Some(point),
         title,
         evidence,
+        effect,
+        below_precision: false,
         threshold: "0.5 % less in the window's mean, red from 1 %; the beginning is found by MSER (White 1997) and tested \
                     against the scatter of the rest at 1 %, for all places to cut"
             .into(),

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use kelvin_measure::observation::{Relation, When};
+use kelvin_measure::observation::{Relation, StatementTotals, When};
 
 use super::{About, words};
-use crate::{Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
 
 pub(super) const ABOUT: About = About {
     id: "scan-without-index",
@@ -97,6 +97,8 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             Fact::new("rows read by scans of tables and indexes", format!("{} in the window", words::grouped(read))),
             Fact::new("transactions", words::grouped(transactions)),
         ],
+        effect: Effect::unknown("rows are counted, and not the time to read them"),
+        below_precision: false,
         threshold: "three times what the mix of transactions may read by its rules (TPC-C 2.4 to 2.8)".into(),
         next: "Compare the tables' indexes with those that `kelvin build tproc-c` makes, and look at the plans of the statements: an index is missing, \
                or another one is taken; `analyze` tables without statistics."
@@ -145,6 +147,8 @@ fn gone(evidence: &Evidence) -> Option<Finding> {
         point: None,
         title: format!("The index {} of {table}, which served {run}, is gone", index.name),
         evidence: vec![Fact::new(format!("indexes of {table} that {run} had and this one has not"), dropped(evidence, &table).join(", "))],
+        effect: Effect::unknown("what the statements took with the index is not measured in this run"),
+        below_precision: false,
         threshold: "an index that was scanned in the newest run before this one, of a table that has fewer indexes now".into(),
         next: format!("Create {} again and repeat the run; where it was dropped on purpose, it is the factor between the two runs.", index.name),
     })
@@ -203,17 +207,19 @@ fn dropped(evidence: &Evidence, table: &str) -> Vec<String> {
     indexes(earlier).into_iter().filter(|name| !now.contains(name)).collect()
 }
 
+/// Whether a statement's plan has a sequential scan of the table.
+fn scans_whole(statement: &StatementTotals, table: &str) -> bool {
+    let same = |name: &str| name == table || table.ends_with(&format!(".{name}"));
+    let mut scans = statement.plan.iter().flat_map(|plan| &plan.scans);
+    scans.any(|scan| scan.node == "Seq Scan" && same(&scan.relation))
+}
+
 /// Statements of any point with a sequential scan of the table in their plan, the longest first.
 fn statements(evidence: &Evidence, table: &str) -> Vec<Fact> {
     let mut facts = Vec::new();
     for point in evidence.points() {
         let Some((statements, total)) = evidence.statements(point.point) else { continue };
-        let scans = |name: &str| name == table || table.ends_with(&format!(".{name}"));
-        for statement in statements.iter().filter(|s| {
-            s.plan.as_ref().is_some_and(|plan| {
-                plan.scans.iter().any(|scan| scan.node == "Seq Scan" && scans(&scan.relation))
-            })
-        }) {
+        for statement in statements.iter().filter(|one| scans_whole(one, table)) {
             let text = words::statement(&statement.text);
             let share = statement.total_ms / total.max(f64::MIN_POSITIVE);
             facts.push(Fact::new(
@@ -229,6 +235,17 @@ fn statements(evidence: &Evidence, table: &str) -> Vec<Fact> {
     }
     facts.truncate(3);
     facts
+}
+
+/// The part of the statements' time in those that scan the table, over the points that tell of statements.
+fn statement_share(evidence: &Evidence, table: &str) -> Effect {
+    let each = evidence.points().filter_map(|point| {
+        let (statements, total) = evidence.statements(point.point)?;
+        let its: f64 = statements.iter().filter(|one| scans_whole(one, table)).map(|one| one.total_ms).sum();
+        (its > 0.0).then(|| its / total.max(f64::MIN_POSITIVE))
+    });
+    let most = each.reduce(f64::max);
+    Effect::up_to_or(most, Of::StatementTime, "the plans of the statements that scan it are not known")
 }
 
 fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
@@ -277,6 +294,8 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
         point: None,
         title: format!("The table {table} ({} rows) was scanned from end to end {} times during the load", words::grouped(rows), words::grouped(scanned.scans as f64)),
         evidence: facts,
+        effect: statement_share(evidence, table),
+        below_precision: false,
         threshold: "a table of 10,000 rows or more, scanned for 0.5 % of the transactions or more, with 1000 rows for each transaction (TPC-C's largest \
                     touches some 400); red where no statement of the workload needs it, or an earlier run did without"
             .into(),

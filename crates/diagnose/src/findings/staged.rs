@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use kelvin_measure::event::{Event, KindCounts, Part, Phase, Second, Series, Window};
 use kelvin_measure::observation::{
     Absent, Blocker, Metric, Observation, Observer, Occurrence, PlaceOf, Plan, Reading, Relation, Scan,
-    StatementTotals, WaitGroup, Waits, When,
+    StatementTotals, Waits, When,
 };
+use kelvin_observe::postgres::wait_group;
 use serde_json::json;
 
 use crate::{Context, Evidence};
@@ -90,15 +91,8 @@ impl Staged {
     pub(super) fn sessions(mut self, groups: &[(&str, &str, &str, f64)], rows: &[(&str, f64)]) -> Self {
         let first = self.groups;
         self.groups += groups.len() as u32;
-        let known = groups
-            .iter()
-            .map(|(backend, class, event, _)| WaitGroup {
-                backend: (*backend).into(),
-                class: (*class).into(),
-                event: (*event).into(),
-                query: None,
-            })
-            .collect();
+        let known =
+            groups.iter().map(|(backend, class, event, _)| wait_group(backend, class, event, None)).collect();
         self = self.seen(Observation::WaitGroups { first, groups: known });
         for second in 1..=CLOSE {
             let seen =

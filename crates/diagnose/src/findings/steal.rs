@@ -1,18 +1,15 @@
 //! Whether the hypervisor gave the CPUs to others.
 
-use kelvin_stats::ess::precision;
-
 use super::About;
 use crate::load::{of_server, percent, server_is_here};
-use crate::{Evidence, Fact, Finding, PointEvidence, Seen, Severity};
+use crate::noise::{WANTED, is_accepted, stolen_share};
+use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "steal", question: "Did the hypervisor give the CPUs to other machines?", look };
 
-/// the validity gate of the verdict.
+/// Share of the CPU time from which on it is told.
 const BOUND: f64 = 0.02;
-/// Where the figure is another machine's matter as much as this one's.
-const RED: f64 = 0.05;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of(evidence, point)).collect()
@@ -32,22 +29,32 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if mean < BOUND {
         return None;
     }
-    let values: Vec<f64> =
-        evidence.seen(&name, evidence.window(point.point)?).iter().map(|s: &Seen| s.value).collect();
-    let half = precision(&values).and_then(|precision| precision.half_width(0.95));
-    let sure = half.is_some_and(|half| mean - half >= BOUND);
-    let most = values.iter().copied().fold(0.0, f64::max);
+    // What is stolen was wanted: of the time in which CPUs were wanted, it is the part that was not had.
+    let busy = evidence.mean(point.point, &name.replace(".steal", ".busy")).unwrap_or(1.0);
+    let price = stolen_share(mean, busy);
+    let most = evidence.largest(point.point, &name).unwrap_or(mean);
+    let accepted = is_accepted(evidence);
     Some(Finding {
         id: ABOUT.id,
-        severity: if mean >= RED && sure { Severity::Red } else { Severity::Amber },
+        severity: if price >= WANTED && !accepted { Severity::Red } else { Severity::Amber },
         point: Some(point.point),
-        title: format!("The hypervisor took {} of the CPU time of {whose}", percent(mean)),
+        title: format!(
+            "The hypervisor took {} of the CPU time of {whose}, which explains up to {} of the figure{}",
+            percent(mean),
+            percent(price),
+            if accepted { " and was accepted" } else { "" }
+        ),
         evidence: vec![
-            Fact::new("steal, mean of the window", format!("{} ± {}", percent(mean), half.map_or("?".into(), percent))),
+            Fact::new("steal, mean of the window", percent(mean)),
             Fact::new("steal, largest", percent(most)),
         ],
-        threshold: "2 % of the CPU time (the validity gate of the verdict); red from 5 % when the 95 % interval lies above 2 %".into(),
-        next: "Run when the neighbours are quiet, on dedicated CPUs or on metal; repeat interleaved, since neighbours change."
+        effect: Effect::up_to(price, Of::Figure),
+        below_precision: false,
+        threshold: "2 % of the CPU time; red from a tenth of the time in \
+                    which CPUs were wanted"
+            .into(),
+        next: "Run when the neighbours are quiet, on dedicated CPUs or on metal; repeat interleaved, since neighbours change. \
+               `--accept-noise` lets the run count with this price beside its figures."
             .into(),
     })
 }
@@ -62,7 +69,7 @@ mod tests {
         let scene = |steal| Scene::healthy().metric("host.cpu.total.steal", steal).evidence();
         assert_eq!(look(&scene(0.01)), []);
         assert_eq!(severities(&look(&scene(0.03))), [Severity::Amber]);
-        assert_eq!(severities(&look(&scene(0.12))), [Severity::Red]);
+        assert_eq!(severities(&look(&scene(0.12))), [Severity::Red], "0.12 of 0.93");
         assert_eq!(look(&Scene::healthy().without("host.cpu").evidence()), []);
     }
 }

@@ -1,7 +1,7 @@
 //! Did the host swap?
 
 use super::{About, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "swapping", question: "Did the host swap during the window?", look };
@@ -36,6 +36,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("The host swapped: {} pages a second in, {} out", words::number(read), words::number(written)),
         evidence: facts,
+        effect: Effect::up_to_or(
+            evidence.mean(point, "host.pressure.memory.some"),
+            Of::TransactionTime,
+            "the kernel does not tell how long tasks waited for memory",
+        ),
+        below_precision: false,
         threshold: "red from 10 pages a second read from swap (the verdict's own bound: a host that swaps is no ground for a figure), amber from as many written".into(),
         next: "Give less to shared_buffers, work_mem × users or other processes, or more memory to the host; `swapoff` shows whether it fits.".into(),
     })

@@ -1,7 +1,7 @@
 //! Does a commit wait for its own log record? Without `synchronous_commit` the last moments before a crash are lost.
 
 use super::{About, setting};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About = About {
     id: "synchronous-commit-off",
@@ -27,6 +27,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         point: None,
         title: "The setting synchronous_commit is off: a commit is answered before its log is written, which is not what others measure".into(),
         evidence: facts,
+        effect: Effect::unknown("how long commits would wait is not measured while they do not"),
+        below_precision: false,
         threshold: "on, PostgreSQL's default (\"local\", \"remote_write\" and \"remote_apply\" differ only with standbys)".into(),
         next: "Set synchronous_commit = on and measure again; where that much loss is accepted, say so beside every figure.".into(),
     }]

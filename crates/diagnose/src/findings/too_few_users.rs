@@ -3,7 +3,7 @@
 use super::About;
 use crate::load::{at_work, cpus, mean_of_server, of_server, percent, server_is_here};
 use crate::verdict::time::model;
-use crate::{Class, Evidence, Fact, Finding, PointEvidence, Severity};
+use crate::{Class, Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "too-few-users", question: "Would more users have brought more?", look };
@@ -43,7 +43,8 @@ fn rising(evidence: &Evidence, found: &kelvin_measure::event::Scalability) -> Op
         ),
     ];
     let title = format!("Throughput still rose at {} users: the highest was not reached", most.users);
-    (gain > 0.1).then(|| finding(Some(point), title, facts))
+    let effect = Effect::unknown("the sweep ended before the highest throughput");
+    (gain > 0.1).then(|| finding(Some(point), title, effect, facts))
 }
 
 fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
@@ -72,16 +73,20 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point.users,
         percent(1.0 - busy)
     );
-    Some(finding(Some(point.point), title, facts))
+    // More users can make no more of the CPUs than all of them.
+    let effect = Effect::up_to(1.0 - busy, Of::Throughput);
+    Some(finding(Some(point.point), title, effect, facts))
 }
 
-fn finding(point: Option<u32>, title: String, evidence: Vec<Fact>) -> Finding {
+fn finding(point: Option<u32>, title: String, effect: Effect, evidence: Vec<Fact>) -> Finding {
     Finding {
         id: ABOUT.id,
         severity: Severity::Amber,
         point,
         title,
         evidence,
+        effect,
+        below_precision: false,
         threshold: "less than 60 % of the CPUs in use, less than 20 % of the time in what users do one after another \
                     (the verdict's third step), and at most four users for each CPU of a database on this host; not with a rate of \
                     arrivals. In a sweep, 10 % more from the last doubling of users and no peak before its end"

@@ -1,7 +1,7 @@
 //! Does one statement take nearly all of the statements' time?
 
 use super::{About, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: About = About {
     id: "top-statement-dominates",
@@ -13,6 +13,8 @@ pub(super) const ABOUT: About = About {
 /// half by its nature.
 const NEARLY_ALL: f64 = 0.8;
 const HALF: f64 = 0.5;
+/// A statement that is called this many times less often than the top one is no part of the load.
+const SELDOM: u64 = 200;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| at(evidence, point.point)).collect()
@@ -22,8 +24,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let (statements, total) = evidence.statements(point)?;
     let top = statements.first()?;
     let share = top.total_ms / total;
-    // Of one statement alone there is nothing to say.
-    if share.is_nan() || share < HALF || statements.len() < 2 {
+    // A load of one statement has nothing to be dominated: what is beside it are the looks of those who watch.
+    let of_load = statements.iter().filter(|one| one.calls >= top.calls.div_ceil(SELDOM)).count();
+    if share.is_nan() || share < HALF || of_load < 2 {
         return None;
     }
     let mut facts = vec![
@@ -60,6 +63,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!("One statement took {} of all statement time", words::percent(share)),
         evidence: facts,
+        effect: Effect::up_to(share, Of::StatementTime),
+        below_precision: false,
         threshold: "note from half of the time, amber from 80 %: statements come before waits (in a tuning study one statement's scan hid \
                     a factor of 7.7 that two rounds of tuning by waits had missed)"
             .into(),
@@ -83,6 +88,11 @@ mod tests {
         assert_eq!(severity(&[550.0, 450.0]), Some(Severity::Note));
         assert_eq!(severity(&[400.0, 300.0, 300.0]), None);
         assert_eq!(severity(&[900.0]), None);
+        let watched = vec![statement(1, 990.0, 10_000, "a", &[]), statement(2, 10.0, 20, "b", &[])];
+        assert!(
+            look(&Staged::new().statements(watched).done()).is_empty(),
+            "trial D8: a load of one statement"
+        );
         assert_eq!(severity(&[]), None);
         assert!(look(&Staged::new().done()).is_empty());
     }

@@ -3,7 +3,7 @@
 use kelvin_measure::observation::Absent;
 
 use super::About;
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "unseen", question: "What could not be seen, and what fell silent during the run?", look };
@@ -51,6 +51,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             point: None,
             title: format!("Fell silent during the run: {}", names.join(", ")),
             evidence: facts(evidence.lost()),
+            effect: Effect::unknown("what was not seen has no size"),
+            below_precision: false,
             threshold: "anything that was seen when the run began and was not to its end: a finding that is missing may be missing for that".into(),
             next: "See why it ended, and run again where the window was not seen whole.".into(),
         });
@@ -66,6 +68,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
                 number => format!("{number} sources could not be seen"),
             },
             evidence: facts,
+            effect: Effect::unknown("what was not seen has no size"),
+            below_precision: false,
             threshold: "none: what is not there is named with its reason".into(),
             next: "Where one of them would decide a question, do what its line says.".into(),
         });

@@ -9,7 +9,7 @@
 use kelvin_measure::observation::Occurrence;
 
 use super::{About, effect, words};
-use crate::{Evidence, Fact, Finding, Severity, Span};
+use crate::{Effect, Evidence, Fact, Finding, Severity, Span};
 
 pub(super) const ABOUT: About = About {
     id: "wal-forced-checkpoint",
@@ -135,7 +135,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let how = if forced.certain { "the server's log" } else { "the log written between them" };
     facts.push(Fact::new("that the log's size forced them is known from", how));
     facts.extend(images(evidence, point));
-    facts.extend(effect.map(effect::Effect::fact));
+    facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &forced.window));
     Some(Finding {
         id: ABOUT.id,
@@ -146,6 +146,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             words::size(forced.limit)
         ),
         evidence: facts,
+        effect: if forced.window.is_empty() {
+            Effect::unknown("when they worked was not seen")
+        } else {
+            effect::on_figure(effect, effect::covered(&forced.window) / window.seconds())
+        },
+        below_precision: false,
         threshold: format!(
             "red when they come within {} s of each other (checkpoint_warning, PostgreSQL's own bound) or the throughput \
              during them surely left the ±10 % of a steady state (SNIA PTS)",

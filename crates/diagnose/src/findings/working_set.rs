@@ -4,7 +4,7 @@
 //! so the sizes are compared, and then who answered the pages that the buffers lacked decides.
 
 use super::{About, buffers_too_small, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: About =
     About { id: "working-set", question: "Does what the load works on fit in memory?", look };
@@ -127,6 +127,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title,
         evidence: facts,
+        effect: Effect::up_to_or(
+            buffers_too_small::waiting(evidence, point),
+            Of::TransactionTime,
+            "the sessions were not seen",
+        ),
+        below_precision: false,
         threshold: "the database larger than the memory; amber when the device delivered half or more of what was asked of the kernel, and one \
                     page in a hundred or more came from it"
             .into(),

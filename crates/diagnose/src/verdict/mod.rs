@@ -5,14 +5,18 @@
 //! stands out from the next, and has a witness, is named. What is less clear is called so, with the experiment that would
 //! decide it.
 
+mod embedded;
 pub(crate) mod time;
 mod witness;
 
+use std::fmt::Write as _;
+
+use kelvin_store::{broken_invariant, failed_audit};
 use serde::Serialize;
 
 use crate::findings::find;
 use crate::load::{asked, is_embedded, mean_of_server, percent};
-use crate::{Class, Evidence, PointEvidence, Severity};
+use crate::{Class, Evidence, Finding, PointEvidence, Severity, noise};
 use time::Model;
 
 /// A class is named when it has at least this share …
@@ -27,17 +31,20 @@ const EACH: f64 = SHARE / 2.0;
 const PACED: f64 = 0.25;
 
 /// Findings that make the figure one of something else than the database.
-const VOIDING: [&str; 9] = [
+const VOIDING: [&str; 8] = [
     "io-not-steady",
     "client-saturated",
     "steal",
     "noisy-neighbour",
     "not-steady",
     "ramp-up-too-short",
-    "errors-and-retries",
     "swapping",
     "outage",
 ];
+
+/// With many failures or repetitions the figures are the database's all the same, and counted; but what limits the
+/// throughput of what is left would be the answer to another question.
+const UNDECIDED: &str = "errors-and-retries";
 
 /// One class of the time model with its share.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -116,39 +123,69 @@ pub fn verdict(evidence: &Evidence, point: u32) -> Option<Verdict> {
         // What limits I/O jobs is said by their own findings: there are no sessions whose waits could be looked at.
         return None;
     }
-    let model = time::model(evidence, of);
+    let model = if is_embedded(evidence) { embedded::model(evidence, of) } else { time::model(evidence, of) };
     let witnesses = model.as_ref().map(|model| {
         let leading = model.shares.first().map_or(Class::Other, |(class, _)| *class);
         witness::witnesses(evidence, point, leading, model)
     });
     let witnesses = witnesses.unwrap_or_else(|| host(evidence, point));
-    let reasons = reasons(evidence, of);
-    let (outcome, sentence, next) = if reasons.is_empty() {
-        match (&model, paced(evidence, of)) {
-            (Some(_), Some(share)) => own_pace(share),
-            (Some(model), None) => judge(model, &witnesses),
-            (None, _) => unseen(evidence, point),
+    let found = find(evidence);
+    let reasons = reasons(of, &found);
+    let failing = about(of, &found).find(|finding| finding.id == UNDECIDED);
+    let (outcome, mut sentence, next) = if reasons.is_empty() {
+        match (&model, paced(evidence, of), failing) {
+            (_, _, Some(failing)) => undecided(failing),
+            (Some(_), Some(share), None) => own_pace(share),
+            (Some(model), None, None) => judge(model, &witnesses),
+            (None, _, None) => unseen(evidence, point),
         }
     } else {
         let sentence = format!("No verdict: {}.", reasons.join("; "));
         let next = "Remove the cause, as the findings say, and run again; then the bottleneck can be named.";
         (Outcome::Void { reasons }, sentence, next.into())
     };
+    if let Some(noise) = noise(evidence, point).filter(|noise| noise.accepted && noise.is_too_dear()) {
+        let _ = write!(
+            sentence,
+            " Others had a part in it: foreign CPU explains {} of the figure.",
+            noise.share()
+        );
+    }
     let shares = model.map(|model| model.shares.into_iter().map(|(_, share)| share).collect());
     Some(Verdict { point, outcome, shares: shares.unwrap_or_default(), witnesses, sentence, next })
 }
 
 /// Why the point must not be judged; empty when it may.
-pub(crate) fn reasons(evidence: &Evidence, point: &PointEvidence) -> Vec<String> {
-    let broken = point.invariants.iter().filter(|invariant| !invariant.holds);
-    let broken =
-        broken.map(|invariant| format!("it does not hold that {} ({})", invariant.name, invariant.evidence));
-    let voiding = find(evidence).into_iter().filter(|finding| {
-        finding.severity == Severity::Red
-            && VOIDING.contains(&finding.id)
-            && finding.point.is_none_or(|of| of == point.point)
-    });
-    broken.chain(voiding.map(|finding| finding.title)).collect()
+pub(crate) fn reasons(point: &PointEvidence, found: &[Finding]) -> Vec<String> {
+    broken(point).chain(in_doubt(point, found)).collect()
+}
+
+/// What does not hold of a point: its invariants and its self-audit.
+pub(crate) fn broken(point: &PointEvidence) -> impl Iterator<Item = String> {
+    let invariants = point.invariants.iter().filter_map(broken_invariant);
+    invariants.chain(point.audit.iter().filter_map(failed_audit))
+}
+
+/// The findings by which a point's figure is one of something else.
+pub(crate) fn in_doubt<'a>(
+    point: &PointEvidence,
+    found: &'a [Finding],
+) -> impl Iterator<Item = String> + use<'a> {
+    let voiding = about(point, found).filter(|finding| VOIDING.contains(&finding.id));
+    voiding.map(|finding| finding.title.clone())
+}
+
+/// The red findings about a point.
+fn about<'a>(point: &PointEvidence, found: &'a [Finding]) -> impl Iterator<Item = &'a Finding> + use<'a> {
+    let number = point.point;
+    found.iter().filter(move |finding| {
+        finding.severity == Severity::Red && finding.point.is_none_or(|of| of == number)
+    })
+}
+
+fn undecided(failing: &Finding) -> (Outcome, String, String) {
+    let why = failing.title.clone();
+    (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), failing.next.clone())
 }
 
 /// The share of their time that users spent in transactions, when their own pace decides: a schedule that was kept, or
@@ -225,6 +262,10 @@ fn bound(share: &Share, part: &str) -> String {
 
 /// The experiment that proves a class, or does not.
 fn squeeze(class: Class) -> String {
+    // No resource of the host can be cut that would stand for it.
+    if class == Class::Writer {
+        return try_this(class).into();
+    }
     format!(
         "`kelvin squeeze` proves it: throughput must follow the cut resource and no other. {}",
         try_this(class)
@@ -242,8 +283,13 @@ fn try_this(class: Class) -> &'static str {
             "With fewer checkpoints (`max_wal_size`) or a faster data device, throughput should rise."
         }
         Class::Log => "With `synchronous_commit = off`, for the experiment only, throughput should rise.",
+        Class::Writer => {
+            "With one user, throughput should stay about the same: more of them only wait. With one database file for each, it \
+             should rise."
+        }
         Class::Locks => "With more warehouses (or rows) for the same users, throughput should rise.",
         Class::Latch => "With fewer users, throughput should stay or rise.",
+        Class::Memory => "With fewer users, or more memory for each statement, throughput should rise.",
         Class::Client => "With a second client host, or a larger one, throughput should rise.",
         Class::Network => "With stored procedures, or the client beside the server, throughput should rise.",
         Class::Replication => {
@@ -256,7 +302,7 @@ fn try_this(class: Class) -> &'static str {
 /// Without sessions to look at.
 fn unseen(evidence: &Evidence, point: u32) -> (Outcome, String, String) {
     let mut why = if is_embedded(evidence) {
-        "the database runs within the client and has no sessions to look at".to_owned()
+        "the database runs within the client, and the queue of its writers was not seen".to_owned()
     } else {
         "the database's sessions were not seen".to_owned()
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kelvin_measure::event::KindCounts;
 use kelvin_stats::{ess, student};
 
 use super::Share;
@@ -57,12 +58,16 @@ pub(crate) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model>
     let queued = client_delay(evidence, point).unwrap_or(0.0)
         + evidence.mean(point.point, "host.process.server.run_delay").unwrap_or(0.0);
     let more = if here && full { rest.min(queued) } else { 0.0 };
-    let (waking, network) = (waking + more, rest - more);
+    // A way between client and server is in every transaction: what the typical one has no room for was not spent there. Who
+    // was stopped for a while, client or server, leaves a few long transactions and no others.
+    let network = (rest - more).min(typical(evidence, point).unwrap_or(f64::INFINITY));
+    let (waking, held_up) = (waking + more, rest - more - network);
     let mut constant: BTreeMap<Class, f64> = BTreeMap::new();
     // On one host client and server have the same CPUs, which are one resource.
     *constant.entry(if here { Class::Cpu } else { Class::Client }).or_default() += client;
     *constant.entry(Class::Cpu).or_default() += waking;
     *constant.entry(Class::Network).or_default() += network;
+    *constant.entry(Class::Other).or_default() += held_up;
     for (class, sessions) in &constant {
         *sums.entry(*class).or_default() += sessions;
     }
@@ -77,13 +82,21 @@ pub(crate) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model>
         .map(|(class, of)| {
             let share = of / sessions;
             let half = half_width(&stretches, class, share, outside, &constant)
-                .unwrap_or_else(|| by_looks(share, f64::from(active.looks)));
+                .unwrap_or_else(|| by_count(share, f64::from(active.looks)));
             let (low, high) = ((share - half).max(0.0), (share + half).min(1.0));
             (class, Share { class: class.words().into(), sessions: of, share, low, high })
         })
         .collect();
     shares.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
     Some(Model { sessions, shares })
+}
+
+/// Transactions that would be under way if all of a type took its median; none where a type has too few for one.
+fn typical(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
+    let seconds = evidence.window(point.point)?.seconds();
+    let of_type = |kind: &KindCounts| Some(kind.good() as f64 * kind.latency.percentile(50.0)? as f64);
+    let sum: f64 = point.by_type().filter(|kind| kind.good() > 0).map(of_type).sum::<Option<f64>>()?;
+    (seconds > 0.0).then_some(sum / 1e9 / seconds)
 }
 
 /// Time that the server's processes waited for a CPU before the database saw them active: what they waited in all, less
@@ -137,7 +150,7 @@ fn half_width(
     (mean > 0.0).then(|| quantile * precision.error / mean)
 }
 
-/// The same from the number of looks alone, as if each were worth one independent session.
-fn by_looks(share: f64, looks: f64) -> f64 {
-    1.96 * (share * (1.0 - share) / looks).sqrt()
+/// The same from the number of samples alone, as if each were worth one independent session.
+pub(super) fn by_count(share: f64, samples: f64) -> f64 {
+    1.96 * (share * (1.0 - share) / samples).sqrt()
 }

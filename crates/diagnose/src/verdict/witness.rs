@@ -15,6 +15,8 @@ const PRESSED: f64 = 0.20;
 const ROOM: f64 = 0.75;
 /// Share of the time in which some task was held up by a device.
 const HELD_UP: f64 = 0.10;
+/// CPUs that a process whose transactions run one after another does not go beyond, with its own threads beside them.
+const ONE_WRITER: f64 = 1.25;
 /// A device is taken as the cause when the requests in it are so many, of the sessions that wait for it.
 const IN_FLIGHT: f64 = 0.30;
 
@@ -28,7 +30,8 @@ pub(super) fn witnesses(evidence: &Evidence, point: u32, class: Class, model: &M
         Class::DataWrites => vec![look.requests("data", &["w", "f"], sessions), look.held_up()],
         Class::Log => vec![look.requests("wal", &["w", "f"], sessions.min(1.0)), look.held_up()],
         Class::Locks => vec![look.rows(sessions), look.room()],
-        Class::Latch | Class::Network | Class::Replication | Class::Other => {
+        Class::Writer => vec![look.one_at_a_time(), look.room()],
+        Class::Latch | Class::Memory | Class::Network | Class::Replication | Class::Other => {
             vec![look.room(), look.idle_devices()]
         }
         Class::Client => vec![look.client()],
@@ -101,8 +104,16 @@ impl Look<'_> {
     /// By exclusion: there is CPU time to be had.
     fn room(&self) -> Option<Witness> {
         let busy = self.mean("host.cpu.total.busy")?;
-        let found = format!("{}: there is room below {}", percent(busy), percent(ROOM));
+        let found = format!("{}, room for more below {}", percent(busy), percent(ROOM));
         Some(witness("CPUs in use", &found, busy < ROOM))
+    }
+
+    /// One writer at a time uses one CPU at most, and what runs beside it (Kelvin's own threads) little more.
+    fn one_at_a_time(&self) -> Option<Witness> {
+        let point = self.evidence.point(self.point)?;
+        let (used, cpus) = (crate::load::client_cores(self.evidence, point)?, cpus(self.evidence)?);
+        let found = format!("{used:.2} of {cpus} used by this process, bound {ONE_WRITER}");
+        Some(witness("CPUs of the process", &found, cpus > ONE_WRITER && used <= ONE_WRITER))
     }
 
     /// For the record: no device explains it either. It agrees with nothing by itself.

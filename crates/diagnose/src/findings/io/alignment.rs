@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::{Facts, JobFacts};
 
 use super::{IoAbout, device_of, is_null, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-alignment",
@@ -42,6 +42,8 @@ fn refused(facts: &Facts, job: &JobFacts) -> Option<Finding> {
                 format!("{} in the file, {} in memory", words::binary_size(f64::from(needs.offset)), words::binary_size(f64::from(needs.memory))),
             ),
         ],
+        effect: Effect::unknown("such I/O fails or takes another way, and neither is timed apart"),
+        below_precision: false,
         threshold: "what statx (DIOALIGN) or the device's logical block size say: other I/O fails with EINVAL or goes through the page \
                     cache"
             .into(),
@@ -74,6 +76,8 @@ fn rewritten(facts: &Facts, job: &JobFacts) -> Option<Finding> {
             ),
             Fact::new(format!("physical block of {}", device.disk), words::binary_size(physical as f64)),
         ],
+        effect: Effect::unknown("what the device reads and writes back within itself is not counted"),
+        below_precision: false,
         threshold: "physical_block_size of the device's queue".into(),
         next: format!("Take `bs=` in multiples of {physical}, unless small writes are what is meant."),
     })

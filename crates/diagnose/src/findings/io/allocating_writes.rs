@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::{Facts, Kind, TargetFacts};
 
 use super::{IoAbout, doing, share, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-allocating-writes",
@@ -43,6 +43,8 @@ fn look(facts: &Facts) -> Vec<Finding> {
         point: None,
         title: format!("Of the written region, {part} was not there to be overwritten: the filesystem finds or converts space"),
         evidence,
+        effect: Effect::unknown("the filesystem's own time is a part of each write and is not timed apart"),
+        below_precision: false,
         threshold: "a twentieth of a file's region: beyond its end, holes, extents that were never written (FIEMAP), or shared with \
                     another file (copied on the first write)"
             .into(),

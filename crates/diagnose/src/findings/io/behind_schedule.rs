@@ -3,7 +3,7 @@
 use kelvin_storage::probe::{Facts, JobFacts, JobRun};
 
 use super::{IoAbout, nanos, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-behind-schedule",
@@ -21,6 +21,15 @@ const SHORTEST: f64 = 100_000.0;
 fn look(facts: &Facts) -> Vec<Finding> {
     let Some(run) = &facts.run else { return Vec::new() };
     facts.jobs.iter().zip(&run.jobs).flat_map(|(job, run)| of(job, run)).collect()
+}
+
+/// What is missing of the rate; else what the mean time from the real start leaves out, by the two means.
+fn effect(missed: f64, means: Option<(f64, f64)>) -> Effect {
+    if missed > MISSED {
+        return Effect::between(missed, missed, Of::Figure);
+    }
+    let left_out = means.filter(|(_, due)| *due > 0.0).map(|(service, due)| 1.0 - service / due);
+    Effect::up_to_or(left_out, Of::IoTime, "the times from the intended start are not known")
 }
 
 fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
@@ -68,6 +77,8 @@ fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
             point: None,
             title,
             evidence,
+            effect: effect(missed, completion.map(|times| times.mean).zip(response.map(|times| times.mean))),
+            below_precision: false,
             threshold: "1 % of the rate; or the 99th percentile from the intended start is twice that from the real one, and 100 µs more: \
                         what waits to begin is missing in fio's latencies (coordinated omission)"
                 .into(),

@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::{Content, Facts, JobFacts, LayerKind, TargetFacts};
 
 use super::{IoAbout, device_of, doing, filled_first, share, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-compressible",
@@ -106,6 +106,8 @@ fn finding(title: String, mut evidence: Vec<Fact>, reason: Option<Fact>) -> Find
         point: None,
         title,
         evidence,
+        effect: Effect::unknown("what the storage makes of such data is not seen"),
+        below_precision: false,
         threshold: "zlib leaves less than 90 % of the sampled blocks, or fewer than 90 % of them are different; amber where a filesystem or \
                     layer is seen to make use of it. Some SSDs and arrays do so unseen"
             .into(),

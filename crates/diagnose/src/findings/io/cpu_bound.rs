@@ -3,7 +3,7 @@
 use kelvin_storage::probe::{Facts, JobFacts, JobRun};
 
 use super::{IoAbout, is_null, nanos, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout =
     IoAbout { id: "io-cpu-bound", question: "Was a worker's CPU the limit, and not the storage?", look };
@@ -32,6 +32,8 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         point: None,
         title: format!("A worker of job {} used {} of a CPU: the generator is the limit, or nearly", job.name, words::percent(run.cpu)),
         evidence,
+        effect: Effect::up_to(run.cpu, Of::IoTime),
+        below_precision: false,
         threshold: "70 % of the measured time with a CPU, red from 90 %: then the storage is not what the figure tells of".into(),
         next: "Give the job more workers (`numjobs=`), longer I/Os (`bs=`), or hand over more at a time \
                (`iodepth_batch_submit=`); pin them (`cpus_allowed=`)."

@@ -3,7 +3,7 @@
 use kelvin_storage::probe::Facts;
 
 use super::{IoAbout, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout =
     IoAbout { id: "io-cpu-taken", question: "Did the workers have a CPU when they wanted one?", look };
@@ -37,9 +37,11 @@ fn of(facts: &Facts) -> Option<Finding> {
         ),
     ];
     let mut evidence = Vec::new();
+    let mut most = 0.0_f64;
     let mut worst: Option<(Severity, f64, &str)> = None;
     for (found, (amber, red), what, title) in looked {
         let Some(part) = found else { continue };
+        most = most.max(part);
         evidence.push(Fact::new(what, format!("{} of the time", words::percent(part))));
         let severity = if part >= red { Severity::Red } else { Severity::Amber };
         if part >= amber && worst.is_none_or(|(known, ..)| severity < known) {
@@ -53,6 +55,8 @@ fn of(facts: &Facts) -> Option<Finding> {
         point: None,
         title: format!("{title} for {} of the time", words::percent(part)),
         evidence,
+        effect: Effect::up_to(most, Of::IoTime),
+        below_precision: false,
         threshold: "waiting for a CPU 5 % (red 20 %), steal 2 % (red 5 %, as for databases), kept from running 1 % (red 10 %): such time is \
                     in the latencies and is not the storage's"
             .into(),

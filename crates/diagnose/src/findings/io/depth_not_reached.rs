@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::{Facts, JobFacts, JobRun};
 
 use super::{IoAbout, is_null, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout =
     IoAbout { id: "io-depth-not-reached", question: "Were as many I/Os under way as asked for?", look };
@@ -117,6 +117,8 @@ fn finding(severity: Severity, title: String, evidence: Vec<Fact>, next: &str) -
         point: None,
         title,
         evidence,
+        effect: Effect::unknown("what the depth that was asked for would bring was not measured"),
+        below_precision: false,
         threshold: "half of the depth, by Little's law (the sum of all times over the measured time); an engine that does one I/O after \
                     another; any thread of the kernel that does I/O for io_uring"
             .into(),

@@ -3,7 +3,7 @@
 use kelvin_storage::probe::{Facts, LayerKind};
 
 use super::{IoAbout, device_of, share, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-device-cache",
@@ -53,6 +53,8 @@ fn look(facts: &Facts) -> Vec<Finding> {
                 device.name
             ),
             evidence,
+            effect: Effect::unknown("no counter tells of the device's own caches"),
+            below_precision: false,
             threshold: "a tenth of the device. No counter tells of such caches: compare a larger region to know".into(),
             next: "Take a region of a tenth of the device at least, and compare: the same figure means that no cache answered.".into(),
         });

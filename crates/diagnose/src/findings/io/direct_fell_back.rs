@@ -3,7 +3,7 @@
 use kelvin_storage::probe::{Facts, Kind, TargetFacts};
 
 use super::{IoAbout, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-direct-fell-back",
@@ -60,6 +60,8 @@ fn of(target: &TargetFacts) -> Option<Finding> {
             target.path.display()
         ),
         evidence,
+        effect: Effect::unknown("how often what is in the page cache was read again is not counted"),
+        below_precision: false,
         threshold: "a twentieth of what was moved (or of the region), which cachestat(2) finds in the page cache after the run and not \
                     before; 1 MiB at least"
             .into(),

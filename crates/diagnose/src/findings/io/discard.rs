@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::Facts;
 
 use super::{IoAbout, counted, names, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-discard",
@@ -60,6 +60,8 @@ fn of(facts: &Facts) -> Option<Finding> {
         point: None,
         title,
         evidence,
+        effect: Effect::unknown("the time of discards is not counted apart"),
+        below_precision: false,
         threshold: "any discard in /proc/diskstats that no job asked for, or the mount option `discard` where files are written".into(),
         next: "Keep files from being deleted or truncated meanwhile, stop `fstrim`, or mount without `discard` to compare.".into(),
     })

@@ -3,7 +3,7 @@
 use kelvin_storage::probe::{BEYOND, Facts, JobFacts, JobRun};
 
 use super::{IoAbout, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-few-samples",
@@ -39,6 +39,8 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
             Fact::new(format!("{direction}s"), words::grouped(count as f64)),
             Fact::new("percentiles with fewer than ten I/Os beyond them", all.join(", ")),
         ],
+        effect: Effect::unknown("it is how little the percentiles are known, and no cause"),
+        below_precision: false,
         threshold: "n · (1 − p) of at least 10".into(),
         next: format!(
             "Measure until there are {} I/Os, or do not quote them.",

@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::{Facts, Kind};
 
 use super::{IoAbout, doing, names, reached, share, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-foreign-traffic",
@@ -43,6 +43,7 @@ fn of(facts: &Facts) -> Option<Finding> {
     if foreign < FEWEST || part < AMBER {
         return None;
     }
+    let of_devices = share(foreign, reads + writes);
     let mut evidence = vec![
         Fact::new(
             "the devices read and wrote",
@@ -66,8 +67,10 @@ fn of(facts: &Facts) -> Option<Finding> {
         id: ABOUT.id,
         severity: if part >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("Others moved {} on {devices} meanwhile, {} of all", words::binary_size(foreign as f64), words::percent(part)),
+        title: format!("Others moved {} on {devices} meanwhile, {} of the bytes moved there", words::binary_size(foreign as f64), words::percent(of_devices)),
         evidence,
+        effect: Effect::up_to(of_devices, Of::DeviceBytes),
+        below_precision: false,
         threshold: "5 % of the bytes that the devices counted (or the jobs moved, where that is more), less those that this process asked for; red from 25 %. Of writes to files \
                     only what other processes are seen to write: journals and metadata are the filesystem's"
             .into(),

@@ -3,7 +3,7 @@
 use kelvin_storage::probe::Facts;
 
 use super::{IoAbout, stored, words};
-use crate::{Finding, Severity};
+use crate::{Effect, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-holes",
@@ -26,6 +26,8 @@ fn look(facts: &Facts) -> Vec<Finding> {
         point: None,
         title: format!("Of what is read, {} is holes: zeros that no device is asked for", words::percent(part)),
         evidence,
+        effect: Effect::up_to(part, Of::Figure),
+        below_precision: false,
         threshold: "a thousandth of the bytes that are read; red from a twentieth, when the mean latency may be a twentieth too \
                     small. Holes are those of FIEMAP or of lseek (SEEK_HOLE)"
             .into(),

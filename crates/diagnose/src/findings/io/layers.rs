@@ -3,7 +3,7 @@
 use kelvin_storage::probe::{Facts, Layer, LayerKind};
 
 use super::{IoAbout, names};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-layers",
@@ -128,6 +128,8 @@ fn finding(severity: Severity, title: String, evidence: Vec<Fact>, next: &str) -
         point: None,
         title,
         evidence,
+        effect: Effect::unknown("what lies between is a part of what is measured, and is not timed apart"),
+        below_precision: false,
         threshold: "none: what the kernel says that the target is (mountinfo, statx, sysfs). Red where there is no storage at all"
             .into(),
         next: next.into(),

@@ -5,7 +5,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::{Facts, JobFacts, JobRun, Limit, LimitKind};
 
 use super::{IoAbout, devices_of, doing, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-limited",
@@ -131,6 +131,8 @@ fn finding(severity: Severity, title: String, evidence: Vec<Fact>) -> Finding {
         point: None,
         title,
         evidence,
+        effect: Effect::unknown("what the device does without the limit was not measured"),
+        below_precision: false,
         threshold: "any limit of the control groups (io.max, blkio.throttle) on a device that is used; red when 90 % of it was measured. \
                     A disk that a hypervisor lends is suspected when 20 seconds scatter by less than 0.5 %"
             .into(),

@@ -39,6 +39,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::{DeviceFacts, DeviceRun, Facts, JobFacts, RunFacts, TargetFacts};
 
 use super::words;
+use crate::effect::mark_io;
 use crate::{Fact, Finding};
 
 /// A finding about I/O jobs as it is asked for.
@@ -93,6 +94,9 @@ pub fn all() -> &'static [IoAbout] {
 /// What the facts show, the most severe first, otherwise in the order of [`all`]. Before the run, what can be known then.
 pub fn find(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = KNOWN.iter().flat_map(|about| (about.look)(facts)).collect();
+    let series = facts.run.iter().flat_map(|run| &run.jobs).map(|job| job.series.as_slice());
+    let series: Vec<&[f64]> = series.filter(|series| !series.is_empty()).collect();
+    mark_io(&mut found, &series);
     found.sort_by_key(|finding| finding.severity);
     found
 }

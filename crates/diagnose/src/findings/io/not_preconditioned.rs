@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::{Facts, LayerKind};
 
 use super::{IoAbout, devices_of, doing, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-not-preconditioned",
@@ -43,6 +43,8 @@ fn look(facts: &Facts) -> Vec<Finding> {
                 point: None,
                 title,
                 evidence,
+                effect: Effect::unknown("how fast the device is once it was written over was not measured"),
+                below_precision: false,
                 threshold: "less written in this run than the device is large; what was written before is not known. SNIA's Performance Test \
                             Specification writes twice the capacity, and then until five rounds agree"
                     .into(),

@@ -5,7 +5,7 @@ use kelvin_storage::probe::{Facts, JobFacts, JobRun};
 
 use super::super::not_steady::{FEWEST, THRESHOLD, judge};
 use super::{IoAbout, is_null, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout =
     IoAbout { id: "io-not-steady", question: "Did bandwidth keep its level, or fall off a cliff?", look };
@@ -51,6 +51,8 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         point: None,
         title,
         evidence,
+        effect: found.effect(Of::Figure),
+        below_precision: false,
         threshold: THRESHOLD.into(),
         next: "Measure for longer, or until it is steady (`steadystate=`); for writes to an SSD fill it first, twice over, and then write at \
                random until the level holds."
@@ -80,6 +82,8 @@ fn too_short(job: &JobFacts, run: &JobRun) -> Finding {
         point: None,
         title: format!("Job {} is too short to tell whether its bandwidth kept its level", job.name),
         evidence: vec![Fact::new("whole seconds measured", run.series.len().to_string())],
+        effect: Effect::unknown("a run so short does not tell a level from its changes"),
+        below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of two"),
         next: "Measure for longer (`runtime=` with `time_based=1`): 60 s at least for a figure to be quoted."
             .into(),

@@ -3,7 +3,7 @@
 use kelvin_storage::probe::{DeviceFacts, Facts, JobFacts};
 
 use super::{IoAbout, devices_of, is_null};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-numa",
@@ -46,6 +46,8 @@ fn of(facts: &Facts, job: &JobFacts, device: &DeviceFacts) -> Option<Finding> {
             Fact::new(format!("node of {}", device.disk), node.to_string()),
             Fact::new("nodes that the job is bound to", bound),
         ],
+        effect: Effect::unknown("the way between the nodes is not timed apart"),
+        below_precision: false,
         threshold:
             "the node of the device (device/numa_node in sysfs) and those of the job's CPUs are not the same"
                 .into(),

@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::{Facts, TargetFacts};
 
 use super::{IoAbout, all_buffered, doing, names, reached, share, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout =
     IoAbout { id: "io-page-cache", question: "Did the storage answer the reads, or the page cache?", look };
@@ -76,6 +76,8 @@ fn measured(facts: &Facts, targets: &[&TargetFacts]) -> Option<Finding> {
         point: None,
         title: format!("The page cache answered {} of the reads", words::percent(hits)),
         evidence,
+        effect: Effect::up_to(hits, Of::Figure),
+        below_precision: false,
         threshold: "a tenth of the bytes, holes left out; red from half: most of the figure is then that of memory".into(),
         next: "Where the storage is meant: `direct=1`, or files of twice the memory. Where the cache is meant: say so with the figure."
             .into(),
@@ -114,6 +116,8 @@ fn expected(facts: &Facts, targets: &[&TargetFacts]) -> Option<Finding> {
             words::binary_size(span as f64)
         ),
         evidence,
+        effect: Effect::unknown("it is known from what was there before the run"),
+        below_precision: false,
         threshold: "the regions that are read are no larger than MemAvailable and the control group's limit"
             .into(),
         next: "Where the storage is meant: `direct=1`, or files of twice the memory (`size=`).".into(),

@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::Facts;
 
 use super::{IoAbout, all_direct, counted, share, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-request-size",
@@ -84,6 +84,8 @@ fn of(facts: &Facts, direction: Direction) -> Option<Finding> {
         point: None,
         title: format!("The device's {direction}s were {how}: {} each, and not {}", words::binary_size(seen), words::binary_size(asked)),
         evidence,
+        effect: Effect::unknown("what a request of the length asked for takes was not measured"),
+        below_precision: false,
         threshold: "mean length at the device (/proc/diskstats) and at the jobs more than 10 % apart, where their bytes agree to 20 %".into(),
         next: next.into(),
     })

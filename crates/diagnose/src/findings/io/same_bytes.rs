@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::Facts;
 
 use super::{IoAbout, is_null};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-same-bytes",
@@ -27,6 +27,8 @@ fn look(facts: &Facts) -> Vec<Finding> {
                 Fact::new("workers", job.workers.to_string()),
                 Fact::new("beginning at one place of one target", job.same_bytes.to_string()),
             ],
+            effect: Effect::up_to(1.0 - 1.0 / job.same_bytes as f64, Of::Figure),
+            below_precision: false,
             threshold: "two workers with sequential I/O that begin at one offset; red where the page cache answers all but the first"
                 .into(),
             next: "Give each its own part with `offset_increment=` (such as `offset_increment=25%` for four), or its own file (without \

@@ -3,7 +3,7 @@
 use kelvin_storage::probe::{Facts, JobFacts, JobRun};
 
 use super::{IoAbout, is_null, nanos, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout =
     IoAbout { id: "io-shared-depth", question: "Does one job share its depth among several devices?", look };
@@ -41,6 +41,8 @@ fn of(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
             words::number(each)
         ),
         evidence,
+        effect: Effect::unknown("what each device does with a depth of its own was not measured"),
+        below_precision: false,
         threshold: "two devices; amber where there is less than one I/O for each: some of them are then idle at any time".into(),
         next: "Take `--per-target` for a job on each device, or raise `iodepth=` to what each is to have times their number: a slow \
                device holds the queue of the others."

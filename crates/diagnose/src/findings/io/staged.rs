@@ -183,6 +183,7 @@ pub(super) fn severities(about: &IoAbout, facts: &Facts) -> Vec<Severity> {
         |text: &str| text.is_empty() || text.starts_with(|first: char| first.is_lowercase() || first == '`');
     for finding in &found {
         assert_eq!(finding.id, about.id);
+        crate::effect::check(finding);
         assert!(!small(&finding.title) && !finding.title.ends_with('.'), "title: {}", finding.title);
         assert!(!small(&finding.next) && finding.next.ends_with('.'), "next: {}", finding.next);
         assert!(!finding.evidence.is_empty() && !finding.threshold.is_empty(), "{finding:?}");
@@ -275,6 +276,7 @@ mod tests {
             for fact in &finding.evidence {
                 text.push_str(&format!("    {}: {}\n", fact.what, fact.found));
             }
+            text.push_str(&format!("    effect: {}\n", finding.effect.words()));
             text.push_str(&format!("  > {}\n", finding.next));
         }
         insta::assert_snapshot!(text);

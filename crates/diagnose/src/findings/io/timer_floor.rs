@@ -3,7 +3,7 @@
 use kelvin_storage::probe::Facts;
 
 use super::{IoAbout, is_null, nanos, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-timer-floor",
@@ -24,10 +24,18 @@ fn look(facts: &Facts) -> Vec<Finding> {
 fn clock(facts: &Facts) -> Option<Finding> {
     let took = facts.host.timer_floor.filter(|took| *took > SLOW)?;
     facts.jobs.first()?;
+    // Each I/O is timed at its beginning and at its end.
+    let means = facts.run.iter().flat_map(|run| &run.jobs).filter_map(|job| job.latency);
+    let fastest = means.filter(|mean| *mean > 0.0).reduce(f64::min);
     let source = facts.host.clock_source.as_deref().unwrap_or("unknown");
     Some(finding(
         Severity::Amber,
         format!("Reading the time takes {}: the kernel's clock source is {source}", nanos(took)),
+        Effect::up_to_or(
+            fastest.map(|mean| 2.0 * took / mean),
+            Of::IoTime,
+            "no I/O was timed before the run",
+        ),
         vec![Fact::new("one reading of the clock", nanos(took)), Fact::new("clock source", source)],
     ))
 }
@@ -59,17 +67,20 @@ fn floor(facts: &Facts) -> Option<Finding> {
             job.name,
             words::percent(part.min(1.0))
         ),
+        Effect::up_to(part, Of::IoTime),
         evidence,
     ))
 }
 
-fn finding(severity: Severity, title: String, evidence: Vec<Fact>) -> Finding {
+fn finding(severity: Severity, title: String, effect: Effect, evidence: Vec<Fact>) -> Finding {
     Finding {
         id: ABOUT.id,
         severity,
         point: None,
         title,
         evidence,
+        effect,
+        below_precision: false,
         threshold: "a clock that takes more than 100 ns to read; a no-operation through io_uring of a tenth of the mean total time, amber \
                     from half"
             .into(),

@@ -3,7 +3,7 @@
 use kelvin_storage::probe::Facts;
 
 use super::IoAbout;
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout =
     IoAbout { id: "io-unseen", question: "What of the files and devices could not be looked at?", look };
@@ -32,6 +32,8 @@ fn look(facts: &Facts) -> Vec<Finding> {
         point: None,
         title: format!("{things} could not be looked at before the run"),
         evidence,
+        effect: Effect::unknown("what was not looked at has no size"),
+        below_precision: false,
         threshold: "anything that was to be looked at and was not: a finding that is missing may be missing for that".into(),
         next: "Run as a user who may read the files and devices, or with fewer files at a time, where the answer matters.".into(),
     }]

@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::Facts;
 
 use super::{IoAbout, all_buffered, doing, reached, share, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-unsynced-writes",
@@ -48,6 +48,8 @@ fn of(facts: &Facts) -> Option<Finding> {
             Fact::new("the devices wrote, for everybody", words::binary_size(written as f64)),
             Fact::new("of the files still dirty in memory", words::binary_size(dirty as f64)),
         ],
+        effect: Effect::up_to(kept, Of::Figure),
+        below_precision: false,
         threshold: "a tenth of the bytes; red from half: most of the figure is then that of memory. A block that is written again \
                     before it reached the device counts once there"
             .into(),

@@ -4,7 +4,7 @@ use kelvin_storage::probe::Facts;
 
 use super::holes::{AMBER, RED};
 use super::{IoAbout, stored, words};
-use crate::{Finding, Severity};
+use crate::{Effect, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout =
     IoAbout { id: "io-unwritten", question: "Was what the jobs read ever written, or only reserved?", look };
@@ -23,6 +23,8 @@ fn look(facts: &Facts) -> Vec<Finding> {
             words::percent(part)
         ),
         evidence,
+        effect: Effect::up_to(part, Of::Figure),
+        below_precision: false,
         threshold: "a thousandth of the bytes that are read; red from a twentieth. Extents with FIEMAP's UNWRITTEN flag, as \
                     `fallocate` makes them; the file's size and blocks look full"
             .into(),

@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::{Facts, Kind, LayerKind};
 
 use super::{IoAbout, counted, doing, reached, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-write-amplification",
@@ -35,7 +35,8 @@ fn of(facts: &Facts) -> Option<Finding> {
     }
     let others: u64 = run.others.iter().map(|other| other.written).sum();
     let written = reached(facts, run, Direction::Write);
-    let caused = written.saturating_sub(others);
+    // What others wrote meanwhile, and what anybody had written before and only now reaches the device, is not the jobs'.
+    let caused = written.saturating_sub(others).saturating_sub(run.dirty_before);
     let factor = caused as f64 / claimed as f64;
     if factor < NOTE || caused - claimed < FEWEST {
         return None;
@@ -50,9 +51,13 @@ fn of(facts: &Facts) -> Option<Finding> {
             Fact::new("the jobs wrote", words::binary_size(claimed as f64)),
             Fact::new("the devices wrote", words::binary_size(written as f64)),
             Fact::new("of that, other processes at most", words::binary_size(others as f64)),
+            Fact::new("of that, written before the run at most", words::binary_size(run.dirty_before as f64)),
             Fact::new("flushes of the devices", words::grouped(flushes as f64)),
         ],
-        threshold: "5 % more than the jobs wrote, amber from 25 %: journal, metadata, copies. What other processes wrote is left out"
+        effect: Effect::up_to(1.0 - 1.0 / factor, Of::DeviceBytes),
+        below_precision: false,
+        threshold: "5 % more than the jobs wrote, amber from 25 %: journal, metadata, copies. What other processes wrote is left out, and what \
+                    waited in the page cache when the run began"
             .into(),
         next: "Overwrite files that are filled (`--prepare`) where the filesystem's own work is not meant; measure the bare device to know \
                its share."
@@ -84,5 +89,14 @@ mod tests {
         let claimed = 3_000_000 * 4096;
         run(&mut foreign).others[0].written = claimed;
         assert_eq!(severities(&ABOUT, &foreign), []);
+    }
+
+    #[test]
+    fn trial_c9_pages_of_an_earlier_run_are_not_this_ones() {
+        let mut facts = after();
+        let run = run(&mut facts);
+        run.devices[0].bytes.0[1] = run.claimed.0[1] * 2;
+        run.dirty_before = run.claimed.0[1];
+        assert_eq!(severities(&ABOUT, &facts), []);
     }
 }

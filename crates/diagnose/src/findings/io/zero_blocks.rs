@@ -3,7 +3,7 @@
 use kelvin_storage::probe::{Content, Facts, Kind, TargetFacts};
 
 use super::{IoAbout, device_of, filled_first, nanos, share, words};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-zero-blocks",
@@ -81,6 +81,8 @@ fn of(facts: &Facts, target: &TargetFacts) -> Option<Finding> {
         point: None,
         title,
         evidence,
+        effect: Effect::unknown("it is a sample of the blocks, and not the reads, that was looked at"),
+        below_precision: false,
         threshold: "of a device a twentieth of the sampled blocks, red from half: a thin or trimmed device answers from its map. Of \
                     a file a quarter beyond its holes, which storage that compresses need not read"
             .into(),

@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::probe::{Facts, Kind};
 
 use super::{IoAbout, devices_of};
-use crate::{Fact, Finding, Severity};
+use crate::{Effect, Fact, Finding, Severity};
 
 pub(super) const ABOUT: IoAbout = IoAbout {
     id: "io-zoned",
@@ -38,6 +38,8 @@ fn look(facts: &Facts) -> Vec<Finding> {
                     Fact::new(format!("queue/zoned of {}", device.disk), device.queue.zoned.clone().unwrap_or_default()),
                     Fact::new("a zone", zone),
                 ],
+                effect: Effect::unknown("such writes are refused, or moved within the device where nothing counts them"),
+                below_precision: false,
                 threshold: "queue/zoned: a host-managed device refuses such writes, a host-aware one moves them later".into(),
                 next: "Write sequentially zone by zone (`rw=write`), or put a filesystem for zoned devices on it and measure that."
                     .into(),

@@ -1,0 +1,178 @@
+//! What a finding means for the figure: an upper bound of how much it explains, or why that is not known.
+//!
+//! All bounds come from one function, [`Effect::between`], and from one of three arguments:
+//!
+//! - **waiting**: transactions that spend the share s of their time in something would take s less time without it, and
+//!   a closed loop would then do 1 / (1 − s) as many: s is the share of the throughput that is lost.
+//! - **stretches**: what lasts for a part of the window loses no more of the throughput than that part; where it is seen
+//!   by seconds, that part × (1 − throughput during it / in the rest), with the ratio's interval.
+//! - **not served**: when the share s of the work was answered by something else (a cache, a hole), for nothing, the
+//!   figure is too high by s of it at most.
+//!
+//! A bound says nothing of what would take its place: the transactions may meet the next limit.
+
+use kelvin_stats::ess::precision;
+use serde::Serialize;
+
+use crate::load::percent;
+use crate::noise::WANTED;
+use crate::{Evidence, Finding, Severity};
+
+/// What an effect is a share of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Of {
+    /// The figure itself.
+    Figure,
+    /// The transactions a second.
+    Throughput,
+    /// The time from a transaction's beginning to its end.
+    TransactionTime,
+    /// The time that the database spent in statements.
+    StatementTime,
+    /// The transactions that were begun.
+    Transactions,
+    /// The time from an I/O's beginning to its end.
+    IoTime,
+    /// The bytes that the devices moved.
+    DeviceBytes,
+}
+
+impl Of {
+    /// As a sentence has it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Figure => "the figure",
+            Self::Throughput => "the throughput",
+            Self::TransactionTime => "the transactions' time",
+            Self::StatementTime => "the statements' time",
+            Self::Transactions => "the transactions",
+            Self::IoTime => "the I/Os' time",
+            Self::DeviceBytes => "the bytes that the devices moved",
+        }
+    }
+}
+
+/// How much of the figure a finding explains.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Effect {
+    /// It lies between two shares, each from 0 to 1.
+    Bounded {
+        /// So much for certain; 0 where nothing shows that it costs anything.
+        low: f64,
+        /// So much at most.
+        high: f64,
+        /// What they are shares of.
+        of: Of,
+    },
+    /// What was measured does not bound it.
+    Unknown {
+        /// Why not.
+        why: String,
+    },
+}
+
+impl Effect {
+    /// From `low` to `high` of something, both as shares: the one place where bounds are made. What is no number is not
+    /// known.
+    pub fn between(low: f64, high: f64, of: Of) -> Self {
+        if low.is_nan() || high.is_nan() {
+            return Self::unknown("too little was counted for a share");
+        }
+        let high = high.clamp(0.0, 1.0);
+        Self::Bounded { low: low.clamp(0.0, high), high, of }
+    }
+
+    /// At most such a share of something.
+    pub fn up_to(high: f64, of: Of) -> Self {
+        Self::between(0.0, high, of)
+    }
+
+    /// The same where the share is known, else `why` it is not.
+    pub(crate) fn up_to_or(high: Option<f64>, of: Of, why: &str) -> Self {
+        high.map_or_else(|| Self::unknown(why), |high| Self::up_to(high, of))
+    }
+
+    /// Not to be bounded from what was measured.
+    pub fn unknown(why: impl Into<String>) -> Self {
+        Self::Unknown { why: why.into() }
+    }
+
+    /// The most that it can be; none where that is not known.
+    pub fn high(&self) -> Option<f64> {
+        match self {
+            Self::Bounded { high, .. } => Some(*high),
+            Self::Unknown { .. } => None,
+        }
+    }
+
+    /// As a line: "up to 22 % of the figure", "4.0 % to 9.0 % of the throughput", or "unknown: why".
+    pub fn words(&self) -> String {
+        match self {
+            Self::Bounded { low, high, of } if *low >= 0.001 && percent(*low) != percent(*high) => {
+                format!("{} to {} of {}", percent(*low), percent(*high), of.words())
+            }
+            Self::Bounded { low, high, of } if *low >= 0.001 => {
+                format!("{} of {}", percent(*high), of.words())
+            }
+            Self::Bounded { high, of, .. } if *high < 0.001 => format!("less than 0.1 % of {}", of.words()),
+            Self::Bounded { high, of, .. } => format!("up to {} of {}", percent(*high), of.words()),
+            Self::Unknown { why } => format!("unknown: {why}"),
+        }
+    }
+}
+
+/// Whether such a share of a figure is more than is known of the figure itself: half the width of the 95 % interval of its
+/// seconds' mean. A tenth is always seen: a short window, which knows little, must not pass for that. Where the precision is
+/// not known, whatever there is of it is seen.
+pub(crate) fn is_seen(share: f64, seconds: &[f64]) -> bool {
+    let half = precision(seconds).and_then(|known| Some(known.half_width(0.95)? / known.mean));
+    share >= WANTED || share > half.filter(|half| half.is_finite()).unwrap_or(0.0)
+}
+
+/// Marks the findings whose effect is less than the run's own precision. A red one stays: what makes it red is proof, or
+/// that the figure is one of something else, and not the size.
+pub(crate) fn mark(found: &mut [Finding], evidence: &Evidence) {
+    let seen = |share: f64, point: Option<u32>| {
+        if let Some(point) = point.and_then(|point| evidence.point(point)) {
+            return is_seen(share, &point.throughput());
+        }
+        let mut points = evidence.points().peekable();
+        points.peek().is_none() || points.any(|point| is_seen(share, &point.throughput()))
+    };
+    mark_by(found, seen);
+}
+
+/// The same of I/O jobs by the seconds of each: what is less than the most precise of them knows is not seen.
+pub(crate) fn mark_io(found: &mut [Finding], series: &[&[f64]]) {
+    mark_by(found, |share, _| series.is_empty() || series.iter().any(|one| is_seen(share, one)));
+}
+
+fn mark_by(found: &mut [Finding], seen: impl Fn(f64, Option<u32>) -> bool) {
+    for finding in found.iter_mut().filter(|finding| finding.severity != Severity::Red) {
+        let small = finding.effect.high().is_some_and(|share| !seen(share, finding.point));
+        finding.below_precision |= small;
+    }
+}
+
+/// Each finding says how much it explains, or why that is not known: whatever a test finds is checked for it.
+#[cfg(test)]
+pub(crate) fn check(finding: &Finding) {
+    match &finding.effect {
+        Effect::Bounded { low, high, .. } => assert!(
+            0.0 <= *low && low <= high && *high <= 1.0,
+            "effect of {}: {:?}",
+            finding.id,
+            finding.effect
+        ),
+        Effect::Unknown { why } => assert!(
+            why.len() > 20 && why.starts_with(char::is_lowercase) && !why.ends_with('.'),
+            "effect of {}: {why:?}",
+            finding.id
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

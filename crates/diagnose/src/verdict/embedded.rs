@@ -1,0 +1,45 @@
+//! The time model of SQLite, which runs within the client: its users wait for the file's one writer in a queue of
+//! Kelvin's own, whose length is known.
+
+use kelvin_stats::{ess, student};
+
+use super::Share;
+use super::time::{Model, by_count};
+use crate::load::{at_work, client_cores, client_delay};
+use crate::{Class, Evidence, PointEvidence};
+
+/// Users that wait for their turn to write, on average.
+const QUEUE: &str = "sqlite.busy";
+
+/// The model; none where the queue was not watched, or nothing ended.
+///
+/// Of the transactions under way by Little's law, so many wait for the writer; of the others, this process's CPU time and its
+/// waiting for a CPU are known, and the rest is what the process does beside them: its reads, writes and flushes.
+pub(super) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model> {
+    let window = evidence.window(point.point)?;
+    let all = at_work(evidence, point).filter(|all| *all > 0.0)?;
+    let queued = evidence.mean(point.point, QUEUE)?.min(all);
+    let cpu = client_cores(evidence, point).unwrap_or(0.0) + client_delay(evidence, point).unwrap_or(0.0);
+    let cpu = cpu.min(all - queued);
+    let readings: Vec<f64> = evidence.seen(QUEUE, window).iter().map(|seen| seen.value).collect();
+    let half = half_width(&readings).map(|half| half / all);
+    let parts = [(Class::Writer, queued), (Class::Cpu, cpu), (Class::Other, all - queued - cpu)];
+    let mut shares: Vec<(Class, Share)> = parts
+        .into_iter()
+        .filter(|(_, sessions)| *sessions > 0.0)
+        .map(|(class, sessions)| {
+            let share = sessions / all;
+            let half = half.unwrap_or_else(|| by_count(share, readings.len() as f64));
+            let (low, high) = ((share - half).max(0.0), (share + half).min(1.0));
+            (class, Share { class: class.words().into(), sessions, share, low, high })
+        })
+        .collect();
+    shares.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
+    Some(Model { sessions: all, shares })
+}
+
+/// Half the width of the 95 % interval of the mean of readings, widened by their autocorrelation; none for fewer than five.
+fn half_width(readings: &[f64]) -> Option<f64> {
+    let precision = (readings.len() >= 5).then(|| ess::precision(readings))??;
+    Some(student::quantile(0.975, (precision.ess - 1.0).max(1.0))? * precision.error)
+}

@@ -3,7 +3,7 @@
 //! runs on real databases and, in tests, on simulated noise.
 
 use kelvin_diagnose::KeyFigure;
-use kelvin_store::{GroupId, RunId, Slot};
+use kelvin_store::{GroupId, Judgement, RunId, Slot};
 
 use crate::Spec;
 use crate::spec::WorkloadName;
@@ -28,8 +28,8 @@ pub struct Measured {
     pub run: RunId,
     /// Its key figures, the headline first, as [`kelvin_diagnose::key_figures`] has them.
     pub figures: Vec<KeyFigure>,
-    /// Why it does not count; empty when it does. The store knows them too.
-    pub void: Vec<String>,
+    /// Whether it counts, and why not. The store knows it too.
+    pub judgement: Judgement,
     /// Everything that it took, reset included, in seconds.
     pub seconds: f64,
 }
@@ -42,7 +42,7 @@ impl Measured {
 
     /// Whether it counts.
     pub fn counts(&self) -> bool {
-        self.void.is_empty()
+        self.judgement.counts()
     }
 }
 

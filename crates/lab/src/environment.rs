@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use kelvin_database::postgres::faults::ServerFault;
 use kelvin_database::{Engine, EngineKind, Fingerprint, Session};
 use kelvin_observe::host::{Filesystem, Host};
 use serde::{Deserialize, Serialize};
@@ -15,13 +16,16 @@ pub struct Database {
     pub version: String,
     /// Value, and in brackets where it comes from, by name.
     pub settings: BTreeMap<String, String>,
+    /// Faults that are known of this version and touch what workloads do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<ServerFault>,
 }
 
 impl From<Fingerprint> for Database {
     fn from(fingerprint: Fingerprint) -> Self {
         let settings = fingerprint.settings.into_iter();
         let settings = settings.map(|one| (one.name, format!("{} ({})", one.value, one.source))).collect();
-        Self { version: fingerprint.version, settings }
+        Self { version: fingerprint.version, settings, faults: fingerprint.faults }
     }
 }
 
@@ -35,6 +39,9 @@ pub struct Environment {
     /// Which engine; none of a run without a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineKind>,
+    /// Whether it works within Kelvin's own process.
+    #[serde(default)]
+    pub embedded: bool,
     /// Where, without a password.
     pub target: String,
     /// The database's version and settings; none of a run without a database.
@@ -56,6 +63,7 @@ impl Environment {
             kelvin: env!("CARGO_PKG_VERSION").into(),
             client_host: Host::read(),
             engine: Some(engine.kind()),
+            embedded: engine.capabilities().embedded,
             target: engine.describe(),
             database: Some(engine.fingerprint(session)?.into()),
             database_bytes: engine.size(session).ok(),
@@ -69,6 +77,7 @@ impl Environment {
             kelvin: env!("CARGO_PKG_VERSION").into(),
             client_host: Host::read(),
             engine: None,
+            embedded: false,
             target,
             database: None,
             database_bytes: None,

@@ -27,6 +27,8 @@ pub struct Trial {
 #[derive(Debug, Clone)]
 pub struct Search {
     start: f64,
+    /// The lowest rate to try.
+    lowest: f64,
     /// Ratio of the lowest that failed to the highest that held at which the search ends.
     resolution: f64,
     budget: usize,
@@ -90,7 +92,14 @@ impl Search {
             return Err("a search takes at least 2 trials: one to find, one to confirm".into());
         }
         let resolution = 1.0 + resolution_percent / 100.0;
-        Ok(Self { start, resolution, budget, trials: Vec::new() })
+        Ok(Self { start, lowest: start / Self::DEPTH, resolution, budget, trials: Vec::new() })
+    }
+
+    /// Tries nothing below `rate`, where a trial could not be judged.
+    #[must_use]
+    pub fn not_below(mut self, rate: f64) -> Self {
+        self.lowest = self.lowest.max(rate).min(self.start);
+        self
     }
 
     /// The rate to try next; none when the search has ended.
@@ -132,8 +141,8 @@ impl Search {
         let (highest, failed) = (self.highest(), self.lowest_failed());
         let wish = match (highest, failed) {
             (None, None) => Ok(self.start),
-            (None, Some(failed)) if failed <= self.start / Self::DEPTH => Err(Ended::NothingHolds),
-            (None, Some(failed)) => Ok((failed / 2.0).max(self.start / Self::DEPTH)),
+            (None, Some(failed)) if failed <= self.lowest => Err(Ended::NothingHolds),
+            (None, Some(failed)) => Ok((failed / 2.0).max(self.lowest)),
             (Some(highest), None) if highest >= Rates::HIGHEST => self.confirm(highest, Ended::Highest),
             (Some(highest), None) => Ok((highest * 2.0).min(Rates::HIGHEST)),
             (Some(highest), Some(failed)) if failed <= highest * self.resolution => {
@@ -228,6 +237,10 @@ mod tests {
         let (found, rates) = run(Search::new(1024.0, 5.0, 30).unwrap(), |_| false);
         assert_eq!((found.highest, found.ended), (None, Ended::NothingHolds));
         assert_eq!((rates.len(), found.lowest_failed), (11, Some(1.0)));
+
+        let search = Search::new(1000.0, 5.0, 30).unwrap().not_below(300.0);
+        let (found, rates) = run(search, |_| false);
+        assert_eq!((rates, found.ended), (vec![1000.0, 500.0, 300.0], Ended::NothingHolds));
     }
 
     #[test]

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kelvin_database::{Engine, EngineKind};
+use kelvin_database::Engine;
 use kelvin_measure::observation::{Absent, Observation, Observer};
 use kelvin_measure::{Clock, Event};
+use kelvin_observe::engine;
 use kelvin_observe::sample::{Config, Process};
 use kelvin_observe::scrape::ScrapeWatcher;
 use kelvin_observe::watch::{HostWatcher, Stage, Watch, Watcher};
-
-use kelvin_observe::{postgres, sqlite};
 
 use crate::run::{Sink, SinkError};
 use crate::spec::Observe;
@@ -53,14 +52,8 @@ impl Watchers {
             return found;
         }
         let mut host = of_this_process();
-        let interval = plan.interval.duration();
-        match engine.map(|engine| (engine, engine.kind())) {
-            Some((engine, EngineKind::Postgres)) => found.postgres(plan, (ours, loaded), engine, &mut host),
-            Some((engine, EngineKind::Sqlite)) => {
-                found.watchers.extend(sqlite::watchers(engine, interval));
-                found.data_directory(&**engine, &mut host);
-            }
-            None => {}
+        if let Some(engine) = engine {
+            found.database(plan, (ours, loaded), engine, &mut host);
         }
         found.host_and_endpoints(plan, host);
         found
@@ -87,21 +80,21 @@ impl Watchers {
         found
     }
 
-    fn postgres(
+    fn database(
         &mut self,
         plan: &Observe,
         (ours, loaded): (bool, bool),
         engine: &Arc<dyn Engine>,
         host: &mut Config,
     ) {
-        let plan = postgres::Plan {
+        let plan = engine::Plan {
             looks: plan.looks,
             figures: plan.interval.duration(),
             statements: plan.statements as usize,
             create_extension: ours,
             apart: loaded,
         };
-        match postgres::watchers(engine, &plan) {
+        match engine::watchers(engine, &plan) {
             Ok(found) => {
                 self.watchers.extend(found.watchers);
                 host.paths.extend(found.data.map(|path| ("data".into(), path)));
@@ -113,16 +106,6 @@ impl Watchers {
                 }));
             }
             Err(error) => self.refuse("the database", &error.to_string()),
-        }
-    }
-
-    fn data_directory(&mut self, engine: &dyn Engine, host: &mut Config) {
-        match engine.connect() {
-            Ok(mut session) => {
-                let path = engine.data_directory(&mut *session);
-                host.paths.extend(path.map(|path| ("data".into(), path)));
-            }
-            Err(error) => self.refuse("the data directory", &error.to_string()),
         }
     }
 

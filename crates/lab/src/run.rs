@@ -10,8 +10,11 @@ use kelvin_workload::{Stop, Workload};
 use crate::driver::{Point, PointResult};
 use crate::find_max::Search;
 use crate::observation::{Watched, Watchers};
-use crate::spec::{Load, Slo, Spec};
+use crate::spec::{Load, Slo, Span, Spec};
 use crate::{sweep, trial};
+
+/// How many times the duration that was asked for a trial at a low rate may take.
+const LONGER: f64 = 10.0;
 
 /// Why a consumer of events could not take one: the disk under the store is full, for example.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
@@ -65,15 +68,6 @@ impl Outcome {
     pub fn errors(&self) -> u64 {
         self.points.iter().map(|p| p.errors).sum()
     }
-
-    /// Whether every invariant, audit line and consistency condition holds.
-    pub fn is_valid(&self) -> bool {
-        let point = |p: &PointResult| {
-            let checked = !p.invariants.is_empty() && p.holds();
-            checked && p.audit.iter().all(|a| a.valid)
-        };
-        self.points.iter().all(point) && self.checks.iter().all(|c| c.holds)
-    }
 }
 
 /// A run, ready to start: the data is there and inspected.
@@ -126,7 +120,7 @@ impl Run<'_> {
             return self.search(slo, sink, outcome);
         }
         for (users, rate) in load.points() {
-            if !self.point(users, rate, sink, outcome)? {
+            if !self.point(load, users, rate, sink, outcome)? {
                 // A fit of what there is follows.
                 break;
             }
@@ -147,6 +141,7 @@ impl Run<'_> {
     /// Runs one point; whether the run goes on.
     fn point(
         &self,
+        load: &Load,
         users: u32,
         rate: Option<f64>,
         sink: &mut dyn Sink,
@@ -157,7 +152,8 @@ impl Run<'_> {
             users,
             most_users: self.spec.load.points().iter().map(|(users, _)| *users).max().unwrap_or(users),
             rate,
-            load: &self.spec.load,
+            load,
+            accept_noise: self.spec.accept_noise,
             clock: &self.clock,
             stop: &self.stop,
         };
@@ -175,14 +171,19 @@ impl Run<'_> {
     /// Searches the highest rate that meets the objective; what was found by an interruption is told, too.
     fn search(&self, slo: &Slo, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), RunError> {
         let load = &self.spec.load;
-        let (users, first) = load.points().first().copied().unwrap_or((1, None));
-        let first = first.unwrap_or(Load::FIRST_RATE);
-        let mut search = Search::new(first, load.resolution, Search::BUDGET).map_err(RunError::Start)?;
+        let users = load.points().first().map_or(1, |&(users, _)| users);
+        // A low rate takes a longer trial for as many response times, up to so many times the duration that was asked for.
+        let longest = load.duration.duration().as_secs_f64() * LONGER;
+        let search =
+            Search::new(load.first_rate(), load.resolution, Search::BUDGET).map_err(RunError::Start)?;
+        let mut search = search.not_below(slo.arrivals_to_expect() / longest);
         let mut trials = Vec::new();
         let mut ended = Ok(true);
         while let Some(rate) = search.next() {
             let before = outcome.points.len();
-            ended = self.point(users, Some(rate), sink, outcome);
+            let window = load.duration.duration().max(slo.shortest_window(rate));
+            let trial = Load { duration: Span::of(window), ..load.clone() };
+            ended = self.point(&trial, users, Some(rate), sink, outcome);
             if matches!(ended, Err(RunError::Sink(_))) {
                 break;
             }

@@ -2,10 +2,11 @@
 //! in it. Those who plan several runs are tested on it, and their false alarms and power are counted on it.
 
 mod noise;
+pub mod queue;
 pub mod studies;
 
 use kelvin_diagnose::{Better, KeyFigure};
-use kelvin_store::RunId;
+use kelvin_store::{Judgement, RunId};
 
 pub use noise::{Noise, NoiseError};
 
@@ -55,6 +56,7 @@ pub fn figure(id: &str, value: f64) -> KeyFigure {
         unit: unit.into(),
         better: Some(better),
         value: Some(value),
+        at_least: false,
     }
 }
 
@@ -78,8 +80,9 @@ impl<F: FnMut(&Planned<'_>) -> Result<Simulation, BenchError>> Simulated<F> {
 impl<F: FnMut(&Planned<'_>) -> Result<Simulation, BenchError>> Bench for Simulated<F> {
     fn measure(&mut self, planned: &Planned<'_>) -> Result<Measured, BenchError> {
         let Simulation { figures, void } = (self.of)(planned)?;
+        let judgement = Judgement::of(void);
         self.runs += 1;
-        Ok(Measured { run: RunId(self.runs), figures, void, seconds: 10.0 })
+        Ok(Measured { run: RunId(self.runs), figures, judgement, seconds: 10.0 })
     }
 
     fn tell(&mut self, text: &str) {

@@ -6,9 +6,6 @@ use crate::driver::PointResult;
 use crate::find_max::{Ended, Found, Trial};
 use crate::spec::{Slo, SloFigures};
 
-/// Begins the verdict on a point whose figures are void.
-const VOID: &str = "void: not true that ";
-
 /// Judges a point: by its response times in an open loop, by its service times in a closed one. A point whose
 /// figures are void meets no objective.
 pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
@@ -17,18 +14,24 @@ pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
         Some(_) => matches!(role, Role::Response { .. }),
         None => role == Role::Transaction,
     });
-    let unserved = schedule.map_or(0, |schedule| schedule.refused + schedule.waiting);
+    let unserved = schedule.map_or(0, |schedule| schedule.never_begun());
     let errors = ended.failed + unserved;
     let arrivals = ended.latency.count() + errors;
     let found = slo.judge(&SloFigures { responses: &ended.latency, arrivals, errors });
     let mut verdicts: Vec<String> = found
         .iter()
         .map(|verdict| {
-            format!("{}: {}{}", verdict.term, verdict.value, if verdict.holds { "" } else { ", missed" })
+            let outcome = match verdict.holds {
+                Some(true) => "",
+                Some(false) => ", missed",
+                None => ", not judged",
+            };
+            format!("{}: {}{outcome}", verdict.term, verdict.value)
         })
         .collect();
-    let void: Vec<&str> = point.invariants.iter().filter(|i| !i.holds).map(|i| i.name.as_str()).collect();
-    verdicts.extend(void.iter().map(|name| format!("{VOID}{name}")));
+    let void: Vec<String> =
+        point.invariants.iter().filter(|i| !i.holds).map(|invariant| invariant.name.clone()).collect();
+    verdicts.extend(void.iter().map(|name| format!("void: not true that {name}")));
     let overloaded = schedule.is_some_and(|schedule| schedule.overloaded());
     if overloaded {
         verdicts.push("the queue was growing".into());
@@ -37,7 +40,8 @@ pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
         point: point.window.point,
         rate: schedule.map_or(0.0, |schedule| schedule.rate),
         achieved: point.throughput(),
-        holds: void.is_empty() && !overloaded && found.iter().all(|verdict| verdict.holds),
+        holds: void.is_empty() && !overloaded && found.iter().all(|verdict| verdict.holds == Some(true)),
+        void,
         verdicts,
     }
 }
@@ -52,14 +56,17 @@ pub(crate) fn words(trial: &RateTrial) -> String {
 pub(crate) fn remarks(found: &Found, trials: &[RateTrial]) -> Vec<String> {
     let mut remarks = Vec::new();
     let lowest = trials.iter().filter(|trial| Some(trial.rate) == found.lowest_failed && !trial.holds);
-    if lowest.clone().any(|trial| trial.verdicts.iter().any(|verdict| verdict.starts_with(VOID))) {
+    if lowest.clone().any(|trial| !trial.void.is_empty()) {
         remarks.push("what stopped the search is a void trial: the limit may not be the database's".into());
     }
     match found.ended {
         Ended::Resolved => {}
         Ended::Underway => remarks.push("the search was interrupted before it had closed in".into()),
         Ended::Highest => remarks.push("the highest rate that can be tried still held".into()),
-        Ended::NothingHolds => remarks.push("no rate held, down to a thousandth of the first".into()),
+        Ended::NothingHolds => remarks.push(format!(
+            "no rate held, down to {}/s, the lowest that the search tries",
+            found.lowest_failed.unwrap_or_default()
+        )),
         Ended::OutOfTrials => {
             remarks.push("the search used up its trials before it had closed in on the rate".into());
         }

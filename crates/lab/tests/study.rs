@@ -16,7 +16,7 @@ use kelvin_lab::study::{
     Deviation, Ended, Entry, Event, Execution, Facts, Ledger, Lock, Opening, Plan, State, Study, StudyError,
     Surroundings, begin, execute,
 };
-use kelvin_store::{GroupId, RunId};
+use kelvin_store::{GroupId, Judgement, RunId};
 use proptest::prelude::*;
 
 /// What the simulated world does.
@@ -83,11 +83,12 @@ impl Bench for Simulated {
             unit: "1".into(),
             better: Some(Better::Higher),
             value: Some(value),
+            at_least: false,
         };
         Ok(Measured {
             run: RunId(i64::from(planned.slot.place) + 100),
             figures: vec![figure("nopm", value), figure("p99", 1.0 / value)],
-            void: why,
+            judgement: Judgement::of(why),
             seconds: 20.0,
         })
     }

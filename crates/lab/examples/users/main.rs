@@ -74,6 +74,7 @@ fn drive(
         most_users: users.parse()?,
         rate,
         load: &load,
+        accept_noise: false,
         clock: &clock,
         stop: &stop,
     };

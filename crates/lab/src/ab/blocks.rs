@@ -13,9 +13,11 @@ pub(crate) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The values of a figure, in the order of the treatments; none unless all have it and it is above 0.
+    /// The values of a figure, in the order of the treatments; none unless all have it and it is above 0. What is known
+    /// from below only is its bound: [`bounds`] says which are.
     pub(crate) fn values(&self, figure: Option<&str>) -> Option<Vec<f64>> {
-        self.runs.iter().map(|run| run.value(figure).filter(|value| *value > 0.0)).collect()
+        let value = |run: &&Row| Some(run.bounded(figure)?.value).filter(|value| *value > 0.0);
+        self.runs.iter().map(value).collect()
     }
 }
 
@@ -40,6 +42,22 @@ pub(crate) fn values(blocks: &[Block<'_>], figure: Option<&str>) -> Option<Vec<V
     let rows: Vec<Vec<f64>> = blocks.iter().map(|block| block.values(figure)).collect::<Option<_>>()?;
     let treatments = rows.first()?.len();
     Some((0..treatments).map(|one| rows.iter().map(|row| row[one]).collect()).collect())
+}
+
+/// Which values of a figure are known from below only, by side of a comparison with A, block by block: where a run of the
+/// side is, the side's mean is.
+pub(crate) fn bounds(
+    plan: &Plan,
+    blocks: &[Block<'_>],
+    figure: Option<&str>,
+    side: usize,
+) -> (Vec<bool>, Vec<bool>) {
+    let treatments = plan.treatments();
+    let of = |side: usize, block: &Block<'_>| {
+        let runs = treatments.iter().zip(&block.runs).filter(|(one, _)| one.side == side);
+        runs.into_iter().any(|(_, run)| run.bounded(figure).is_some_and(|value| value.at_least))
+    };
+    blocks.iter().map(|block| (of(0, block), of(side, block))).unzip()
 }
 
 /// Both sides of a comparison with A, pair by pair: of A the geometric mean of its runs in the block.

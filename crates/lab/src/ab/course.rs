@@ -1,12 +1,13 @@
 //! How many blocks there are to be, and at which of them it may end.
 
+use kelvin_stats::compare::{Change, Sides, compare_bounds};
 use kelvin_stats::power;
 use kelvin_stats::sequential::Boundary;
-use kelvin_stats::student::{describe, paired_ratio, quantile};
+use kelvin_stats::student::{describe, quantile};
 use serde::Serialize;
 
 use super::Plan;
-use super::blocks::{Block, sides, values};
+use super::blocks::{Block, bounds, sides, values};
 use crate::repeat::logarithms;
 
 /// What the pilot said of the number of blocks.
@@ -125,16 +126,24 @@ fn mean(values: &[f64]) -> f64 {
 /// Blocks in which the effect is found with the power that the plan asks for.
 ///
 /// The larger of two numbers: what the noncentral t distribution gives if the scatter were known to be `sd`, for a verdict
-/// that says so in spite of the noise ν; and Stein's
+/// that says so in spite of the noise ν, and of the control's floor, which is as wide as the interval itself; and Stein's
 /// (Annals of Mathematical Statistics 16, 1945), which allows for the pilot not knowing it well: (t₁ + t₂)²·(sd/δ)², and
-/// t₂²·(sd/(δ − ν))² for an estimate beyond the noise, with both quantiles at its degrees of freedom. The scatter is that of a ratio of two single runs also where A runs
-/// twice: an effect must lie above the control's floor too, which has it.
+/// t₂²·(sd/(δ − ν))² for an estimate beyond the noise, with both quantiles at its degrees of freedom.
 fn needed(plan: &Plan, sd: f64, freedom: u32, effect: f64) -> Option<u32> {
     if sd == 0.0 {
         return Some(Plan::FEWEST);
     }
-    let confidence = 1.0 - plan.alpha();
-    let known = power::pairs_beyond(sd, effect, plan.noise, plan.power, confidence)?;
+    let (confidence, sd) = (1.0 - plan.alpha(), sd * plan.share_of_scatter());
+    let known = if plan.control {
+        (effect.ln_1p().abs() > plan.noise.ln_1p()).then_some(())?;
+        power::fewest_from(Plan::FEWEST, plan.power, |n| {
+            let t = quantile(f64::midpoint(1.0, confidence), f64::from(n) - 1.0)?;
+            let noise = plan.noise.max((t * sd / f64::from(n).sqrt()).exp_m1());
+            power::changed_in_pairs(n, sd, effect, noise, confidence)
+        })?
+    } else {
+        power::pairs_beyond(sd, effect, plan.noise, plan.power, confidence)?
+    };
     let t = |p: f64| quantile(p, f64::from(freedom));
     let (alpha, beta, effect) = (t(f64::midpoint(1.0, confidence))?, t(plan.power)?, effect.ln_1p());
     let runs = |quantile: f64, distance: f64| (quantile * sd / distance).powi(2).ceil();
@@ -150,8 +159,7 @@ pub(crate) fn detectable(plan: &Plan, blocks: &[Block<'_>], alpha: f64, noise: f
         return None;
     }
     let (sd, _) = scatter(plan, blocks)?;
-    // Over the mean of two runs of A, a ratio scatters by √(3/2) of a run and not by √2.
-    let sd = if plan.control { sd * 0.75_f64.sqrt() } else { sd };
+    let sd = sd * plan.share_of_scatter();
     power::smallest_effect(plan.power, |effect| power::changed_in_pairs(n, sd, effect, noise, 1.0 - alpha))
 }
 
@@ -173,8 +181,11 @@ fn looks(plan: &Plan, total: u32) -> Vec<Look> {
 pub(crate) fn clear(plan: &Plan, blocks: &[Block<'_>], nominal: f64) -> bool {
     let Some(values) = values(blocks, plan.figure.as_deref()) else { return false };
     (1..plan.sides.len()).all(|side| {
-        let ratio = sides(plan, &values, side).and_then(|(a, b)| paired_ratio(&a, &b, 1.0 - nominal));
-        ratio.is_some_and(|ratio| ratio.low > 1.0 || ratio.high < 1.0)
+        let (of_a, of_b) = bounds(plan, blocks, plan.figure.as_deref(), side);
+        let change = sides(plan, &values, side).and_then(|(a, b)| {
+            compare_bounds(Sides::Paired { a: &a, b: &b }, (&of_a, &of_b), 0.0, 1.0 - nominal)
+        });
+        change.is_some_and(|Change { ratio, .. }| ratio.low > 1.0 || ratio.high < 1.0)
     })
 }
 

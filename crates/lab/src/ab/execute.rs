@@ -68,7 +68,8 @@ pub fn run(
     }
     let mut block = 0;
     while block < course.blocks {
-        for (place, index) in order(plan.seed, treatments.len(), block).into_iter().enumerate() {
+        for (place, index) in order(plan.seed, plan.sides.len(), plan.control, block).into_iter().enumerate()
+        {
             let (Some(treatment), left) = (treatments.get(index), treatments.len() - place - 1) else {
                 continue;
             };

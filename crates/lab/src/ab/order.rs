@@ -2,34 +2,47 @@
 
 use kelvin_stats::bootstrap::Resampler;
 
-/// The order of a block: numbers of treatments. Blocks go through the rows of a Williams design (Williams, Australian
-/// Journal of Scientific Research A 2, 1949) in shuffled order: over its rows, two for two treatments and six for three,
-/// each treatment stands in each place equally often, and follows each other one equally often, so that neither a warm
-/// cache nor what a run leaves behind favours one of them. The same seed gives the same orders.
-pub fn order(seed: u64, treatments: usize, block: u32) -> Vec<usize> {
-    let rows = williams(treatments);
-    let cycle = u64::from(block) / rows.len().max(1) as u64;
-    let mut names: Vec<usize> = (0..treatments).collect();
-    shuffle(&mut names, &mut Resampler::new(seed));
-    let mut places: Vec<usize> = (0..rows.len()).collect();
-    // Seeds in a row give unlike sequences.
-    shuffle(&mut places, &mut Resampler::new(seed.wrapping_add(1 + cycle)));
-    let row = places.get(block as usize % rows.len().max(1)).and_then(|place| rows.get(*place));
-    row.map_or_else(Vec::new, |row| row.iter().filter_map(|name| names.get(*name).copied()).collect())
+/// The order of a block: numbers of treatments, of which side s has 2s and 2s + 1 where each runs `twice`, and s otherwise.
+/// The same seed gives the same orders.
+///
+/// Which side takes which places is drawn anew in each block, without regard to the others, so that no disturbance of
+/// whatever period favours a side, and flipping the signs of the blocks' differences is what could have happened as well.
+/// What lasts from one run to the next favours none either: there are as many runs of each side, so that each follows
+/// itself as often as the other does (but for the first run of all). Of `n` sides that run twice, one block of `n` has the
+/// two runs of each side together and the others run back as they came, A B B A, wherefore a side follows itself as often
+/// as any other and half of the blocks of two sides know no drift. Which of a side's two runs is called the second is
+/// drawn, too.
+pub fn order(seed: u64, sides: usize, twice: bool, block: u32) -> Vec<usize> {
+    let mut random = drawn(seed, u64::from(block));
+    let mut names: Vec<usize> = (0..sides).collect();
+    shuffle(&mut names, &mut random);
+    if !twice || sides == 0 {
+        return names;
+    }
+    let (cycle, place) = (u64::from(block) / sides as u64, block as usize % sides);
+    let together = drawn(seed, CYCLES | cycle).below(sides) == place;
+    let row: Vec<usize> = if together {
+        names.iter().flat_map(|side| [*side, *side]).collect()
+    } else {
+        names.iter().chain(names.iter().rev()).copied().collect()
+    };
+    let mut next: Vec<usize> = (0..sides).map(|_| random.below(2)).collect();
+    row.into_iter()
+        .map(|side| {
+            let which = next[side];
+            next[side] = 1 - which;
+            2 * side + which
+        })
+        .collect()
 }
 
-/// The rows of the design: as many as treatments for an even number, twice as many for an odd one.
-fn williams(treatments: usize) -> Vec<Vec<usize>> {
-    let zigzag: Vec<usize> = (0..treatments)
-        .map(|i| if i % 2 == 1 { i.div_ceil(2) } else { (treatments - i / 2) % treatments })
-        .collect();
-    let mut rows: Vec<Vec<usize>> =
-        (0..treatments).map(|by| zigzag.iter().map(|place| (place + by) % treatments).collect()).collect();
-    if treatments % 2 == 1 && treatments > 1 {
-        let mirrored: Vec<Vec<usize>> = rows.iter().map(|row| row.iter().rev().copied().collect()).collect();
-        rows.extend(mirrored);
-    }
-    rows
+/// What is drawn for a cycle of blocks has nothing to do with what is drawn for a block.
+const CYCLES: u64 = 1 << 40;
+
+/// Random numbers of their own for each seed and number: seeds in a row give unlike sequences.
+fn drawn(seed: u64, number: u64) -> Resampler {
+    let start = Resampler::new(seed).bits().wrapping_add(number);
+    Resampler::new(Resampler::new(start).bits())
 }
 
 /// Fisher and Yates.
@@ -41,41 +54,72 @@ fn shuffle(values: &mut [usize], random: &mut Resampler) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
-    fn every_treatment_stands_everywhere_and_follows_every_other_equally_often() {
-        for treatments in 2..=7 {
-            let rows = williams(treatments).len() as u32;
-            for seed in 0..20 {
-                let (mut places, mut pairs) = (BTreeMap::new(), BTreeMap::new());
-                for block in 0..rows {
-                    let order = order(seed, treatments, block);
-                    let mut sorted = order.clone();
-                    sorted.sort_unstable();
-                    assert_eq!(sorted, (0..treatments).collect::<Vec<_>>());
-                    for (place, name) in order.iter().enumerate() {
-                        *places.entry((place, *name)).or_insert(0) += 1;
-                    }
-                    for pair in order.windows(2) {
-                        *pairs.entry((pair[0], pair[1])).or_insert(0) += 1;
-                    }
+    fn every_treatment_runs_once_in_every_block() {
+        for (sides, twice) in [(2, true), (2, false), (3, true), (5, true), (8, false), (1, true)] {
+            for block in 0..30 {
+                let mut order = order(9, sides, twice, block);
+                order.sort_unstable();
+                assert_eq!(order, (0..sides * (1 + usize::from(twice))).collect::<Vec<_>>());
+            }
+        }
+        assert!(order(1, 0, true, 5).is_empty());
+    }
+
+    /// How often each side followed each, in so many blocks.
+    fn followed(seed: u64, sides: usize, twice: bool, blocks: u32) -> Vec<Vec<i32>> {
+        let of = |treatment: usize| if twice { treatment / 2 } else { treatment };
+        let all: Vec<usize> =
+            (0..blocks).flat_map(|block| order(seed, sides, twice, block)).map(of).collect();
+        let mut counts = vec![vec![0; sides]; sides];
+        for pair in all.windows(2) {
+            counts[pair[1]][pair[0]] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn trial_a3_each_side_follows_itself_as_often_as_the_other_does() {
+        for seed in 0..40 {
+            for blocks in [6, 7, 12, 20] {
+                for twice in [true, false] {
+                    let found = followed(seed, 2, twice, blocks);
+                    assert!((found[0][0] - found[1][1]).abs() <= 1, "{seed} {blocks} {twice}: {found:?}");
                 }
-                let each = rows / treatments as u32;
-                assert!(places.values().all(|&n| n == each) && places.len() == treatments * treatments);
-                assert!(pairs.values().all(|&n| n == each) && pairs.len() == treatments * (treatments - 1));
+            }
+        }
+        // With itself as often as with any other, in the long run; 1/n of all by two standard errors and more.
+        for sides in 2..=4 {
+            for (of, row) in followed(3, sides, true, 3000).into_iter().enumerate() {
+                let all: i32 = row.iter().sum();
+                let shares: Vec<f64> = row.iter().map(|n| f64::from(*n) / f64::from(all)).collect();
+                let even = 1.0 / sides as f64;
+                assert!(shares.iter().all(|share| (share - even).abs() < 0.04), "{sides} {of}: {shares:?}");
             }
         }
     }
 
     #[test]
-    fn the_seed_decides_and_orders_differ_from_cycle_to_cycle() {
-        let of = |seed| (0..24).map(|block| order(seed, 3, block)).collect::<Vec<_>>();
+    fn trial_a9_a_coin_of_its_own_decides_each_block() {
+        // All eight ways in which three blocks in a row can begin are alike, for any period of what disturbs them.
+        for twice in [true, false] {
+            let first = |block: u32| order(5, 2, twice, block)[0] / if twice { 2 } else { 1 };
+            let mut ways = [0_u32; 8];
+            for block in 0..1600 {
+                ways[(0..3).map(|i| first(3 * block + i) << i).sum::<usize>()] += 1;
+            }
+            // 200 ± 13.
+            assert!(ways.iter().all(|n| (150..=250).contains(n)), "{ways:?}");
+        }
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        let of = |seed| (0..24).map(|block| order(seed, 2, true, block)).collect::<Vec<_>>();
         assert_eq!(of(7), of(7));
         assert_ne!(of(7), of(8));
         assert_ne!(of(7)[..6], of(7)[6..12]);
-        assert_eq!((order(1, 1, 5), order(1, 0, 5)), (vec![0], vec![]));
     }
 }

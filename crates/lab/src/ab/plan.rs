@@ -11,8 +11,11 @@ use crate::repeat;
 pub struct Plan {
     /// What is compared; the first is what the others are set against.
     pub sides: Vec<Side>,
-    /// Whether side A runs twice in each block.
+    /// Whether sides run twice in each block.
     pub control: bool,
+    /// Whether only side A does, as in comparisons of earlier versions, whose A followed itself more often than B did.
+    #[serde(default = "earlier")]
+    pub control_of_a: bool,
     /// Blocks; of the pilot, where an effect is given.
     pub blocks: u32,
     /// The relative effect that is to be found; the number of blocks follows from it and the pilot.
@@ -33,6 +36,11 @@ pub struct Plan {
     pub figure: Option<String>,
 }
 
+/// What a plan that does not say it was made by.
+fn earlier() -> bool {
+    true
+}
+
 /// One of the things compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -48,7 +56,7 @@ pub struct Side {
 /// What is run once in each block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Treatment {
-    /// "A", "A'", "B", …: the treatment under which its runs stand in their group.
+    /// "A", "A'", "B", "B'", …: the treatment under which its runs stand in their group.
     pub name: String,
     /// The side, by its number.
     pub side: usize,
@@ -78,6 +86,7 @@ impl Plan {
                 .map(|((source, spec), name)| Side { name, source: source.clone(), spec: spec.to_toml() })
                 .collect(),
             control: true,
+            control_of_a: false,
             blocks: Self::BLOCKS,
             effect: None,
             power: Self::POWER,
@@ -90,16 +99,24 @@ impl Plan {
         }
     }
 
-    /// What is run once in each block: A, A', B, C, …
+    /// What is run once in each block: A, A', B, B', …
     pub fn treatments(&self) -> Vec<Treatment> {
         let mut treatments = Vec::new();
         for (side, of) in self.sides.iter().enumerate() {
             treatments.push(Treatment { name: of.name.clone(), side });
-            if side == 0 && self.control {
+            if self.control && (side == 0 || !self.control_of_a) {
                 treatments.push(Treatment { name: format!("{}'", of.name), side });
             }
         }
         treatments
+    }
+
+    /// What a side over A scatters by in a block, as a part of what a ratio of two single runs does: √((1/a + 1/b)/2), with
+    /// a and b runs of them.
+    pub(crate) fn share_of_scatter(&self) -> f64 {
+        let runs =
+            |side: usize| self.treatments().iter().filter(|one| one.side == side).count().max(1) as f64;
+        (0.5 / runs(0) + 0.5 / runs(1)).sqrt()
     }
 
     /// The chance of a false alarm that each side's comparison with A may have, so that all together have 5 %

@@ -1,13 +1,14 @@
 //! What a comparison came to.
 
-use kelvin_stats::compare::{self, Change, Sides, Verdict, compare};
+use kelvin_measure::Bounded;
+use kelvin_stats::compare::{self, Change, Sides, Verdict, compare_bounds};
 use kelvin_stats::holm;
-use kelvin_stats::student::{Ratio, paired_ratio};
+use kelvin_stats::student::{Ratio, paired_p, paired_ratio};
 use serde::Serialize;
 
-use super::blocks::{Block, complete, sides, values};
+use super::blocks::{Block, bounds, complete, sides, values};
 use super::course::{Course, clear, detectable};
-use super::order::order;
+use super::noise::AbNoise;
 use super::{Plan, Treatment};
 use crate::repeat::{Named, Row, half_width, named};
 
@@ -46,7 +47,7 @@ pub struct Summary {
     pub course: Course,
     /// Whether a look ended it before its last block.
     pub stopped_early: bool,
-    /// What A differs from itself by; none without a control, or with fewer than two blocks.
+    /// What the sides differ from themselves by; none without a control, or with fewer than two blocks.
     pub control: Option<Control>,
     /// Each side against A.
     pub comparisons: Vec<Compared>,
@@ -55,6 +56,8 @@ pub struct Summary {
     /// The smallest effect that so many blocks call changed with the power that was asked for, as a share; none where
     /// they are too few.
     pub detectable: Option<f64>,
+    /// What foreign CPU cost; none where that is not known.
+    pub noise: Option<AbNoise>,
     /// Transactions that failed for good in runs that count.
     pub failed: u64,
 }
@@ -69,6 +72,8 @@ pub struct BlockLine {
     pub order: Vec<String>,
     /// The figure by treatment; none where no run counts.
     pub values: Vec<Option<f64>>,
+    /// Which of them are known from below only: a percentile that lies among arrivals without an answer.
+    pub at_least: Vec<bool>,
     /// The runs by treatment.
     pub runs: Vec<Option<i64>>,
     /// Each side over A; none unless the block is complete.
@@ -89,17 +94,18 @@ pub struct VoidRun {
     pub why: String,
 }
 
-/// A against itself.
+/// The second runs of the sides over their first, by geometric means.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Control {
-    /// A'/A.
+    /// The ratio.
     pub ratio: f64,
     /// Lower end of its 95 % interval.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Half of the interval's width: effects below it are not told from nothing.
+    /// Half of the width that the interval of a side over A would have if they were one: effects below it are not told from
+    /// nothing.
     pub floor: f64,
 }
 
@@ -111,15 +117,16 @@ pub struct Compared {
     pub side: String,
     /// The side over A.
     pub ratio: f64,
-    /// Lower end of the interval.
+    /// Lower end of the interval; 0 where values of A are known from below only.
     pub low: f64,
-    /// Upper end.
+    /// Upper end; infinite (in JSON null) where values of the side are.
     pub high: f64,
     /// The interval's confidence: 95 %; more with several sides, and where a look may end the comparison.
     pub confidence: f64,
-    /// The sign-flip p: exact where logarithms scatter as far up as down, which matters with a control, whose block's A
-    /// is a mean of two.
+    /// The exact p of flipping the blocks' signs, which is what the drawing of their orders could have done.
     pub p: f64,
+    /// The p of the t test, by which looks and the interval go.
+    pub p_of_t: f64,
     /// Hodges and Lehmann's estimate of the ratio.
     pub hodges_lehmann: f64,
     /// Relative changes up to this are noise: the smallest that matters, or the control's floor.
@@ -158,6 +165,7 @@ pub fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::NotTestable => "not-testable",
         Verdict::NoChange => "no-change",
+        Verdict::Undetermined => "undetermined",
         Verdict::WithinNoise => "within-noise",
         Verdict::Changed => "changed",
     }
@@ -181,8 +189,13 @@ impl Summary {
         let floor = control.map_or(plan.noise, |control| control.floor.max(plan.noise));
         let comparisons = (1..plan.sides.len()).filter_map(|side| {
             let (a, b) = sides(plan, &of_figure, side)?;
-            let change = compare(Sides::Paired { a: &a, b: &b }, floor, 1.0 - alpha)?;
-            Some(Compared::of(&plan.sides[side].name, &change, floor, 1.0 - alpha))
+            let (of_a, of_b) = bounds(plan, &found, plan.figure.as_deref(), side);
+            let pairs = Sides::Paired { a: &a, b: &b };
+            let change = compare_bounds(pairs, (&of_a, &of_b), floor, 1.0 - alpha)?;
+            // Of bounds the t knows nothing.
+            let bound = of_a.contains(&true) || of_b.contains(&true);
+            let p_of_t = if bound { change.p } else { paired_p(&a, &b)? };
+            Some(Compared::of(&plan.sides[side].name, &change, p_of_t, floor, 1.0 - alpha))
         });
         let void: Vec<VoidRun> = rows.iter().filter_map(VoidRun::of).collect();
         Self {
@@ -197,6 +210,7 @@ impl Summary {
             comparisons: comparisons.collect(),
             exploratory: explore(plan, &found),
             detectable: detectable(plan, &found, alpha, floor),
+            noise: AbNoise::of(plan, rows, &found),
             failed: rows.iter().filter(|row| row.counts()).map(|row| row.failed).sum(),
             course,
         }
@@ -209,7 +223,7 @@ impl Summary {
 }
 
 impl Compared {
-    fn of(side: &str, change: &Change, noise: f64, confidence: f64) -> Self {
+    fn of(side: &str, change: &Change, p_of_t: f64, noise: f64, confidence: f64) -> Self {
         let Ratio { ratio, low, high } = change.ratio;
         let compare::Change { p, hodges_lehmann, verdict, .. } = change;
         Self {
@@ -219,6 +233,7 @@ impl Compared {
             high,
             confidence,
             p: *p,
+            p_of_t,
             hodges_lehmann: *hodges_lehmann,
             noise,
             verdict: *verdict,
@@ -234,9 +249,20 @@ impl VoidRun {
 }
 
 fn control(plan: &Plan, values: &[Vec<f64>]) -> Option<Control> {
-    let (a, again) = (values.first()?, values.get(1).filter(|_| plan.control)?);
-    let Ratio { ratio, low, high } = paired_ratio(a, again, 0.95)?;
-    Some(Control { ratio, low, high, floor: half_width(low, high) })
+    let treatments = plan.treatments();
+    // Each second run with the first one of its side.
+    let twice: Vec<usize> =
+        (1..treatments.len()).filter(|i| treatments[*i].side == treatments[i - 1].side).collect();
+    let mean = |of: &dyn Fn(usize) -> usize| -> Option<Vec<f64>> {
+        let columns: Vec<&Vec<f64>> = twice.iter().map(|i| values.get(of(*i))).collect::<Option<_>>()?;
+        let block =
+            |b: usize| columns.iter().map(|column| column[b].ln()).sum::<f64>() / columns.len() as f64;
+        Some((0..columns.first()?.len()).map(|b| block(b).exp()).collect())
+    };
+    let Ratio { ratio, low, high } = paired_ratio(&mean(&|i| i - 1)?, &mean(&|i| i)?, 0.95)?;
+    // A mean of m ratios of two single runs, and one of means.
+    let scale = plan.share_of_scatter() * (twice.len() as f64).sqrt();
+    Some(Control { ratio, low, high, floor: (half_width(low, high).ln_1p() * scale).exp_m1() })
 }
 
 fn lines(plan: &Plan, rows: &[Row]) -> Vec<BlockLine> {
@@ -248,20 +274,27 @@ fn lines(plan: &Plan, rows: &[Row]) -> Vec<BlockLine> {
             rows.iter().find(here)
         };
         let runs: Vec<Option<&Row>> = treatments.iter().map(of).collect();
-        let values: Vec<Option<f64>> =
-            runs.iter().map(|run| run.and_then(|run| run.value(plan.figure.as_deref()))).collect();
+        let bounded: Vec<Option<Bounded>> =
+            runs.iter().map(|run| run.and_then(|run| run.bounded(plan.figure.as_deref()))).collect();
+        let values: Vec<Option<f64>> = bounded.iter().map(|value| Some((*value)?.value)).collect();
         let each: Option<Vec<Vec<f64>>> =
             values.iter().map(|value| value.filter(|value| *value > 0.0).map(|value| vec![value])).collect();
         let ratio = |side: usize| {
             let (a, b) = sides(plan, each.as_ref()?, side)?;
             Some(b.first()? / a.first()?)
         };
-        let order = order(plan.seed, treatments.len(), block);
+        let mut order: Vec<&str> = Vec::new();
+        for row in rows.iter().filter(|row| row.slot.block == block) {
+            // What was repeated because it was void stands where it ran last.
+            order.retain(|name| *name != row.slot.treatment);
+            order.push(&row.slot.treatment);
+        }
         BlockLine {
             block: block + 1,
-            order: order.into_iter().filter_map(|i| Some(treatments.get(i)?.name.clone())).collect(),
+            order: order.into_iter().map(str::to_owned).collect(),
             ratios: (1..plan.sides.len()).map(ratio).collect(),
             runs: runs.iter().map(|run| run.map(|run| run.run.0)).collect(),
+            at_least: bounded.iter().map(|value| value.is_some_and(|value| value.at_least)).collect(),
             values,
         }
     };
@@ -279,7 +312,9 @@ fn explore(plan: &Plan, blocks: &[Block<'_>]) -> Vec<Explored> {
         };
         for side in 1..plan.sides.len() {
             let Some((a, b)) = sides(plan, &values, side) else { continue };
-            let Some(change) = compare(Sides::Paired { a: &a, b: &b }, 0.0, 0.95) else { continue };
+            let (of_a, of_b) = bounds(plan, blocks, Some(id), side);
+            let pairs = Sides::Paired { a: &a, b: &b };
+            let Some(change) = compare_bounds(pairs, (&of_a, &of_b), 0.0, 0.95) else { continue };
             let mean =
                 |values: &[f64]| (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp();
             found.push(Explored {

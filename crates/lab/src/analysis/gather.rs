@@ -67,7 +67,8 @@ pub fn gather(study: &Study, entries: &[Entry], stored: &BTreeMap<i64, Stored>) 
                 secondary.push(figure.id.clone());
             }
         }
-        let known = results.figures.iter().filter_map(|figure| Some((figure.id.clone(), figure.value?)));
+        let exact = results.figures.iter().filter(|figure| !figure.at_least);
+        let known = exact.filter_map(|figure| Some((figure.id.clone(), figure.value?)));
         let mut values: BTreeMap<String, f64> = known.collect();
         let more = stored.get(&results.run.0);
         if let Some(ipc) = more.and_then(|more| more.ipc) {

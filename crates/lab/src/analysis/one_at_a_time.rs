@@ -1,5 +1,6 @@
 //! What changing one factor after another would have concluded, from the same runs: it sees each factor's effect at one
-//! level of all others and takes it for the effect everywhere, which an interaction makes wrong.
+//! level of all others and takes it for the effect everywhere, which an interaction makes wrong. What is said against it is
+//! the largest of many contrasts, so that each has to be as rare by chance as all together may be (Bonferroni).
 
 use kelvin_diagnose::Better;
 use serde::Serialize;
@@ -78,8 +79,8 @@ pub(crate) fn one_at_a_time(input: &Input, values: &Values, fit: &Fit) -> Option
     let lost = values.relative(lost_raw);
     let mut wrong = Vec::new();
     let name = input.figure_name(&input.goal.metric);
-    let lost_sure = if sign > 0.0 { lost_raw } else { lost_raw.negated() }.low.is_some_and(|low| low > 0.0);
-    if chosen != best && lost_sure {
+    let chance = (1.0 - input.confidence) / sentences(fit, &steps) as f64;
+    if chosen != best && sign * lost_raw.value > 0.0 && beyond(&lost_raw, chance) {
         wrong.push(format!(
             "it would have kept {}, and {} has {} {name}",
             input.cell_name(&chosen),
@@ -88,7 +89,7 @@ pub(crate) fn one_at_a_time(input: &Input, values: &Values, fit: &Fit) -> Option
         ));
     }
     let short = fit.contrast(&less(&less(&at(&chosen)?, &at(&base)?), &promise));
-    if short.is_not_zero() && values.relative(short).value.abs() >= input.goal.smallest {
+    if beyond(&short, chance) && values.relative(short).value.abs() >= input.goal.smallest {
         wrong.push(format!(
             "it would have promised {} from {} to {}, where there is {}",
             signed(promised),
@@ -97,13 +98,24 @@ pub(crate) fn one_at_a_time(input: &Input, values: &Values, fit: &Fit) -> Option
             effect(&found, input.confidence)
         ));
     }
-    wrong.extend(steps.iter().filter_map(|step| turned(input, values, fit, step)));
+    wrong.extend(steps.iter().filter_map(|step| turned(input, values, fit, step, chance)));
     Some(OneAtATime { base, chosen, best, steps, promised, found, lost, wrong })
 }
 
-/// A factor whose effect at the base has the other sign somewhere else, both beyond chance.
-fn turned(input: &Input, values: &Values, fit: &Fit, step: &Step) -> Option<String> {
-    if !step.effect.is_not_zero() {
+/// How many sentences might be said: any cell but the chosen one may be the best, the promise is one, and each factor's
+/// effect may turn in each of the cells that have its level.
+fn sentences(fit: &Fit, steps: &[Step]) -> usize {
+    let at = |step: &Step| fit.cells.iter().filter(|cell| cell[step.factor] == step.level).count();
+    fit.cells.len() + steps.iter().map(at).sum::<usize>()
+}
+
+fn beyond(found: &Estimate, chance: f64) -> bool {
+    found.p.is_some_and(|p| p < chance)
+}
+
+/// A factor whose effect at the base has the other sign somewhere else, both beyond `chance`.
+fn turned(input: &Input, values: &Values, fit: &Fit, step: &Step, chance: f64) -> Option<String> {
+    if !beyond(&step.effect, chance) {
         return None;
     }
     let factor = step.factor;
@@ -111,7 +123,7 @@ fn turned(input: &Input, values: &Values, fit: &Fit, step: &Step) -> Option<Stri
         let mut without = cell.clone();
         without[factor] = 0;
         let there = values.relative(fit.contrast(&less(&fit.only(cell)?, &fit.only(&without)?)));
-        let other_way = there.is_not_zero() && (there.value > 0.0) != (step.effect.value > 0.0);
+        let other_way = beyond(&there, chance) && (there.value > 0.0) != (step.effect.value > 0.0);
         other_way.then_some((cell, there))
     });
     let (cell, there) = opposite.max_by(|a, b| a.1.value.abs().total_cmp(&b.1.value.abs()))?;

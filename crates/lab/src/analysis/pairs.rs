@@ -44,7 +44,7 @@ pub(crate) fn pairs(input: &Input, metric: &str) -> Vec<Pairs> {
             };
             let both = blocks.values().filter_map(|of| Some((mean(of, 0)?, mean(of, level)?)));
             let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
-            let Change { ratio, p, hodges_lehmann, n, verdict, method } =
+            let Change { ratio, p, hodges_lehmann, n, verdict, method, phi: _ } =
                 compare(Sides::Paired { a: &a, b: &b }, noise, input.confidence)?;
             Some(Pairs {
                 metric: metric.into(),

@@ -69,9 +69,15 @@ struct State {
     longest: u64,
     /// Where seconds and the window begin.
     open: Nanos,
+    /// Where the window ends; the load may go on.
+    close: Nanos,
     /// Index of the first arrival of the window, once it is due.
     first_of_window: Option<u64>,
+    /// Index of the first arrival after the window, once it is due.
+    first_after: Option<u64>,
     refused_in_window: u64,
+    /// Arrivals of the window that waited at the first look after it had closed.
+    waiting_at_close: Option<u64>,
     /// By second, the order of time; emptied by [`Queue::take_refused`].
     seconds: Vec<Refused>,
 }
@@ -111,18 +117,23 @@ impl Queue {
             refused: 0,
             longest: 0,
             open: 0,
+            close: Nanos::MAX,
             first_of_window: None,
+            first_after: None,
             refused_in_window: 0,
+            waiting_at_close: None,
             seconds: Vec::new(),
         };
         Self { limit, state: Mutex::new(state) }
     }
 
-    /// Opens the measured window at `open`: [`Queue::window`] counts from there, and so do the seconds of
-    /// [`Queue::take_refused`]. Without it both begin at 0.
+    /// The measured window from `open` to `close`: [`Queue::window`] counts what was meant to start in it, and the seconds
+    /// of [`Queue::take_refused`] begin with it. Without it both begin at 0.
     #[must_use]
-    pub fn with_window(self, open: Nanos) -> Self {
-        self.lock().open = open;
+    pub fn with_window(self, open: Nanos, close: Nanos) -> Self {
+        let mut state = self.lock();
+        (state.open, state.close) = (open, close);
+        drop(state);
         self
     }
 
@@ -137,13 +148,20 @@ impl Queue {
         Claim::Serve { at: state.next.pass() }
     }
 
-    /// Lets nothing arrive from `at` on, when that is earlier than what was said before. A user that waits for
-    /// a later arrival has to look at the clock for itself. Returns the moment that now holds: later than `at`
-    /// when a claim has been made at a later time already.
+    /// Ends the load and the window at `at`: nothing arrives from there on, when that is earlier than what was said before.
+    /// A user that waits for a later arrival has to look at the clock for itself. Returns the moment at which the window
+    /// ends: later than `at` when a claim has been made at a later time already.
     pub fn close(&self, at: Nanos) -> Nanos {
         let mut state = self.lock();
-        // What has become due stays due, or the books would lose it.
-        state.until = state.until.min(at.max(state.seen.saturating_add(1)));
+        state.end(at);
+        state.close = state.close.min(state.until);
+        state.close
+    }
+
+    /// Ends the load at `at`, as [`Queue::close`], and leaves the window's end where it is. Returns the moment.
+    pub fn end(&self, at: Nanos) -> Nanos {
+        let mut state = self.lock();
+        state.end(at);
         state.until
     }
 
@@ -151,7 +169,13 @@ impl Queue {
     pub fn tally(&self, now: Nanos) -> QueueTally {
         let mut state = self.lock();
         state.settle(now, self.limit);
-        state.books(0, state.refused)
+        QueueTally {
+            due: state.due.passed,
+            claimed: state.gone(state.due.passed) - state.refused,
+            refused: state.refused,
+            waiting: state.waiting(),
+            longest: state.longest,
+        }
     }
 
     /// The books of what was meant to start in the window, up to `now`; `longest` is that of the whole load.
@@ -160,6 +184,11 @@ impl Queue {
         state.settle(now, self.limit);
         let first = state.first_of_window.unwrap_or(state.due.passed);
         state.books(first, state.refused_in_window)
+    }
+
+    /// Arrivals of the window that waited when it closed; none before anybody has come after that.
+    pub fn waiting_at_close(&self) -> Option<u64> {
+        self.lock().waiting_at_close
     }
 
     /// The refusals since the last call, by the second (from the window's opening) in which they were meant to
@@ -183,11 +212,17 @@ impl State {
             if self.first_of_window.is_none() && self.due.at >= self.open {
                 self.first_of_window = Some(self.due.passed);
             }
+            if self.first_after.is_none() && self.due.at >= self.close {
+                self.first_after = Some(self.due.passed);
+            }
             self.due.pass();
         }
         while self.waiting() > limit {
             let at = self.next.pass();
             self.refuse(at);
+        }
+        if now >= self.close && self.waiting_at_close.is_none() {
+            self.waiting_at_close = Some(self.last_of_window().saturating_sub(self.next.passed));
         }
         self.longest = self.longest.max(self.waiting());
     }
@@ -198,7 +233,11 @@ impl State {
 
     fn refuse(&mut self, at: Nanos) {
         self.refused += 1;
-        self.refused_in_window += u64::from(at >= self.open);
+        self.refused_in_window += u64::from((self.open..self.close).contains(&at));
+        if at >= self.close {
+            // The load goes on behind the window, whose seconds are told.
+            return;
+        }
         let second = |at: Nanos| (at as i128 - self.open as i128).div_euclid(i128::from(SECOND));
         let same = self.seconds.last().is_some_and(|last| second(last.first) == second(at));
         match self.seconds.last_mut() {
@@ -207,10 +246,25 @@ impl State {
         }
     }
 
+    fn end(&mut self, at: Nanos) {
+        // What has become due stays due, or the books would lose it.
+        self.until = self.until.min(at.max(self.seen.saturating_add(1)));
+    }
+
+    /// Index of the first arrival that is due and not of the window any more.
+    fn last_of_window(&self) -> u64 {
+        self.first_after.unwrap_or(self.due.passed)
+    }
+
+    /// Arrivals before the `last` one that were taken or refused. Beyond what is due, users wait for what is to come.
+    fn gone(&self, last: u64) -> u64 {
+        self.next.passed.min(last)
+    }
+
     fn books(&self, first: u64, refused: u64) -> QueueTally {
-        let due = self.due.passed - first;
-        // Beyond what is due, users wait for what is to come.
-        let gone = self.next.passed.min(self.due.passed).saturating_sub(first);
+        let last = self.last_of_window();
+        let due = last.saturating_sub(first);
+        let gone = self.gone(last).saturating_sub(first);
         QueueTally { due, claimed: gone - refused, refused, waiting: due - gone, longest: self.longest }
     }
 }

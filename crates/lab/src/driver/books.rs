@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use kelvin_database::Session;
 use kelvin_measure::event::{KindCounts, Role, Window};
-use kelvin_measure::invariant::{Invariant, counts_agree, littles_law};
+use kelvin_measure::invariant::{Invariant, LOAD_GENERATOR, counts_agree, littles_law};
 use kelvin_measure::{Counters, Nanos, Totals};
 use kelvin_observe::ThreadTimes;
 use kelvin_workload::Workload;
 
 use super::edges::{Edge, Readings};
-use super::generator::Generator;
+use super::generator::{Generator, ran};
+use super::heartbeat::Gap;
 use super::schedule::Schedule;
 use super::tally::Tally;
 use super::user::{Book, Shared};
@@ -40,6 +41,14 @@ pub(super) fn final_count(
     workload.headline_count(&mut **monitor)
 }
 
+/// How far, as a share of the window, CPU times may have been read from its edges to be those of the window.
+const MOST_APART: f64 = 0.05;
+
+/// When a user ended; 0 when it did not write that down.
+fn ended_at(book: &Counters) -> Nanos {
+    sums(std::slice::from_ref(book))[Book::EndedAt as usize]
+}
+
 /// Everything that the last figures are made of.
 pub(super) struct Closing<'a> {
     pub(super) point: u32,
@@ -54,6 +63,10 @@ pub(super) struct Closing<'a> {
     pub(super) schedule: Option<&'a Schedule>,
     /// What ended an event loop early.
     pub(super) broken_loop: Option<String>,
+    /// When the process was held up.
+    pub(super) gaps: &'a [Gap],
+    /// Whether it may be by other work on the machine.
+    pub(super) accept_noise: bool,
     /// Headline transactions in the busiest second.
     pub(super) busiest: u64,
 }
@@ -62,9 +75,12 @@ impl Closing<'_> {
     /// The window as it was, not as it was planned.
     pub(super) fn window(&self) -> Window {
         let close = match self.shared.close.load(Ordering::Acquire) {
-            u64::MAX => self.totals.last_end.max(self.shared.open),
+            // By count it closes with the last user, also with one who gave up without a connection.
+            u64::MAX => self.last_user().max(self.totals.last_end).max(self.shared.open),
             close => close,
         };
+        let elapsed = close.saturating_sub(self.shared.open);
+        let resolved = self.unresolved(elapsed).is_none();
         let difference = |counter: fn(&Edge) -> Option<u64>| {
             let Readings { open, close, .. } = self.readings?;
             Edge::difference(open.as_ref(), close.as_ref(), counter)
@@ -74,16 +90,16 @@ impl Closing<'_> {
         Window {
             point: self.point,
             users: self.users,
-            elapsed: close.saturating_sub(self.shared.open),
+            elapsed,
             idle: self.idle(close),
             client_headline: self.headline(&self.totals.measured),
             server_headline: difference(|edge| edge.headline),
             server_transactions: difference(|edge| edge.transactions),
-            client_cpu: difference(|edge| Some(edge.client_cpu)).unwrap_or(0),
-            client_run_delay: threads.map(delay),
+            client_cpu: difference(|edge| Some(edge.client_cpu)).filter(|_| resolved).unwrap_or(0),
+            client_run_delay: threads.filter(|_| resolved).map(delay),
             schedule: self
                 .schedule
-                .map(|schedule| schedule.window(close, sums(self.books)[Book::Unstarted as usize])),
+                .map(|schedule| schedule.window(close, sums(self.books)[Book::Unended as usize])),
         }
     }
 
@@ -99,11 +115,28 @@ impl Closing<'_> {
             .books
             .iter()
             .map(|book| {
-                let ended = sums(std::slice::from_ref(book))[Book::EndedAt as usize];
+                let ended = ended_at(book);
                 if ended == 0 { 0 } else { close.saturating_sub(ended.max(self.shared.open)) }
             })
             .sum();
         sums(self.books)[Book::Idle as usize] + ended_early
+    }
+
+    /// When the last user ended; 0 when none has written that down.
+    fn last_user(&self) -> Nanos {
+        self.books.iter().map(ended_at).max().unwrap_or(0)
+    }
+
+    /// Why the CPU times are not those of the window: they are read by a thread that may come late, which in a short window
+    /// is a large part of it.
+    fn unresolved(&self, elapsed: Nanos) -> Option<String> {
+        let Readings { open, close, .. } = self.readings?;
+        let between = close.as_ref()?.read_at.saturating_sub(open.as_ref()?.read_at);
+        let apart = between.abs_diff(elapsed) as f64;
+        (apart > MOST_APART * elapsed as f64).then(|| {
+            let ms = |nanos: Nanos| nanos as f64 / 1e6;
+            format!("its CPU time was read over {:.1} ms, the window took {:.1} ms", ms(between), ms(elapsed))
+        })
     }
 
     /// Checks what must hold. When not every user has ended, that is said, and what rests on it is not checked.
@@ -116,15 +149,13 @@ impl Closing<'_> {
         let at_work = self.users.saturating_sub(self.shared.ended.load(Ordering::Acquire));
         let broken = self.broken_loop.is_some();
         let panicked = self.shared.panicked.load(Ordering::Acquire);
-        let mut invariants = vec![Invariant {
-            name: "every user ended in order".into(),
-            holds: ended && !panicked && !broken,
-            evidence: match &self.broken_loop {
-                Some(error) => error.clone(),
-                None if panicked => "a user's thread panicked".into(),
-                None => format!("{at_work} of {} did not come back from the database", self.users),
-            },
-        }];
+        let evidence = match &self.broken_loop {
+            Some(error) => error.clone(),
+            None if panicked => "a user's thread panicked".into(),
+            None => format!("{at_work} of {} did not come back from the database", self.users),
+        };
+        let in_order = ended && !panicked && !broken;
+        let mut invariants = vec![Invariant::new("every user ended in order", in_order, evidence)];
         if !invariants[0].holds {
             return invariants;
         }
@@ -144,6 +175,7 @@ impl Closing<'_> {
         ));
         invariants.extend(self.littles_law(window));
         invariants.extend(self.every_arrival(window));
+        invariants.extend(self.generator_ran(window));
         invariants.extend(self.generator(window));
         invariants.extend(server.map(|(before, after)| self.whole_load(before, after)));
         invariants.extend(self.window_against_server(window));
@@ -155,7 +187,14 @@ impl Closing<'_> {
         let waits = self.shared.busy_waits.load(Ordering::Acquire);
         let busy =
             (waits > 0).then(|| format!("the users waited {waits} times because the database was busy"));
-        busy.into_iter().chain(self.tally.notes_left_out()).collect()
+        let cut_off = sums(self.books)[Book::CutOff as usize];
+        let cut_off = (cut_off > 0).then(|| {
+            format!(
+                "{cut_off} transaction{} cut off by the end while being repeated, and in no figure: neither done nor failed",
+                if cut_off == 1 { " was" } else { "s were" }
+            )
+        });
+        busy.into_iter().chain(cut_off).chain(self.tally.notes_left_out()).collect()
     }
 
     /// What this process's threads got within the window.
@@ -165,9 +204,19 @@ impl Closing<'_> {
         Edge::threads(open.as_ref(), close.as_ref(), &ended)
     }
 
+    fn generator_ran(&self, window: &Window) -> Option<Invariant> {
+        let (open, close) = (self.shared.open, self.shared.open + window.elapsed);
+        let gaps: Vec<Gap> = self.gaps.iter().filter_map(|gap| gap.within(open, close)).collect();
+        (window.elapsed > 0)
+            .then(|| ran(&gaps, open, Duration::from_nanos(window.elapsed), self.accept_noise))
+    }
+
     fn generator(&self, window: &Window) -> Option<Invariant> {
+        if let Some(why) = self.unresolved(window.elapsed).filter(|_| window.elapsed > 0) {
+            return Some(Invariant::not_judged(LOAD_GENERATOR, why));
+        }
         let lag = self.totals.measured_of(|role| role == Role::Lag).latency;
-        let response = self.totals.measured_of(|role| matches!(role, Role::Response { .. })).latency;
+        let service = self.totals.measured_of(|role| role == Role::Transaction).latency;
         let loops = self.shared.loops.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let threads = self.threads().unwrap_or_default();
         let known: Vec<Duration> =
@@ -177,7 +226,7 @@ impl Closing<'_> {
             cpu: Duration::from_nanos(window.client_cpu),
             embedded: self.shared.engine.capabilities().embedded,
             loops: (known.len() == loops.len()).then_some(&known),
-            lag: self.schedule.map(|_| (&lag, &response)),
+            lag: self.schedule.map(|_| (&lag, &service)),
         };
         (window.elapsed > 0 && window.client_cpu > 0).then(|| generator.judge())
     }
@@ -222,11 +271,11 @@ impl Closing<'_> {
                 ("counted by the server", after.saturating_sub(before)),
                 sums(self.books)[Book::Unknown as usize],
             ),
-            Err(error) => Invariant {
-                name: name.into(),
-                holds: false,
-                evidence: format!("{committed} committed by the users; the server's count failed: {error}"),
-            },
+            Err(error) => Invariant::new(
+                name,
+                false,
+                format!("{committed} committed by the users; the server's count failed: {error}"),
+            ),
         }
     }
 

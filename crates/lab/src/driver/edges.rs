@@ -21,8 +21,9 @@ pub(super) struct Edge {
     pub(super) headline: Option<u64>,
     /// Commits and rollbacks in the database, by the server's statistics; none where there are none.
     pub(super) transactions: Option<u64>,
-    /// CPU time of this process in nanoseconds.
+    /// CPU time of this process in nanoseconds, and when it was read; `threads` were read right after.
     pub(super) client_cpu: Nanos,
+    pub(super) read_at: Nanos,
     /// The times of this process's threads; none where the kernel keeps none.
     pub(super) threads: Option<Vec<ThreadTimes>>,
     /// How far from the edge the headline may have been read: from the edge to the query's end.
@@ -125,7 +126,7 @@ fn wait(shared: &Shared, deadline: impl Fn() -> Nanos) {
 }
 
 fn read(shared: &Shared, workload: &dyn Workload, monitor: &mut Box<dyn Session>, at: Nanos) -> Edge {
-    let client_cpu = kelvin_observe::cpu_time().as_nanos() as u64;
+    let (client_cpu, read_at) = (kelvin_observe::cpu_time().as_nanos() as u64, shared.clock.now());
     if monitor.is_broken()
         && let Ok(session) = shared.connect()
     {
@@ -136,5 +137,12 @@ fn read(shared: &Shared, workload: &dyn Workload, monitor: &mut Box<dyn Session>
     let headline = if counted { workload.headline_count(&mut **monitor).ok() } else { None };
     let late = shared.clock.now().saturating_sub(at);
     let counters = shared.engine.counters(&mut **monitor).ok().flatten();
-    Edge { headline, transactions: counters.map(|c| c.commits + c.rollbacks), client_cpu, threads, late }
+    Edge {
+        headline,
+        transactions: counters.map(|c| c.commits + c.rollbacks),
+        client_cpu,
+        read_at,
+        threads,
+        late,
+    }
 }

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use kelvin_measure::invariant::{Invariant, LOAD_GENERATOR};
+use kelvin_measure::invariant::{GENERATOR_RAN, Invariant, LOAD_GENERATOR};
 use kelvin_measure::{Histogram, Nanos};
+
+use super::heartbeat::{Gap, HeldUp};
 
 /// An event loop that was on a CPU for more of the window than this had no time to be punctual: users whose
 /// answers had come waited for it.
@@ -16,8 +18,13 @@ const MOST_OF_HOST: f64 = 0.9;
 /// Starts may be this late at the 99th percentile, however short the transactions are.
 const LATE: Duration = Duration::from_millis(10);
 
-/// Or, with long ones, this share of the 99th percentile of the response times: then lateness hides in them.
+/// Or, with long ones, this share of the 99th percentile of the service times: then lateness hides in them. Response times
+/// hold the lateness itself and would excuse it.
 const LATE_SHARE: f64 = 0.1;
+
+/// Held up for this share of the window, it reaches the 99th percentile of what was to start then, and moves a mean by
+/// half of what two runs may differ by.
+const HELD_UP: f64 = 0.01;
 
 /// What is known of the generator over the measured window.
 #[derive(Debug)]
@@ -29,7 +36,7 @@ pub(super) struct Generator<'a> {
     pub(super) embedded: bool,
     /// CPU time of each event loop; none when the kernel did not say.
     pub(super) loops: Option<&'a Vec<Duration>>,
-    /// In an open loop: lateness of the starts that a user stood ready for, and the response times.
+    /// In an open loop: lateness of the starts that a user stood ready for, and the service times.
     pub(super) lag: Option<(&'a Histogram, &'a Histogram)>,
 }
 
@@ -49,21 +56,43 @@ impl Generator<'_> {
             found.push(format!("its busiest event loop at work for {:.0} % of the window", share * 100.0));
             holds &= share < BUSIEST_LOOP;
         }
-        if let Some((lag, response)) = self.lag
+        if let Some((lag, service)) = self.lag
             && let Some((percent, late)) = highest(lag)
         {
-            let share = response.percentile(percent).map_or(0.0, |response| LATE_SHARE * response as f64);
+            let share = service.percentile(percent).map_or(0.0, |service| LATE_SHARE * service as f64);
             found.push(format!("{percent} % of the starts at most {:.2} ms late", late as f64 / 1e6));
             holds &= late as f64 <= share.max(LATE.as_nanos() as f64);
         }
         let verdict =
             if holds { "" } else { ": the figures tell of the load generator, not of the database" };
-        Invariant { name: LOAD_GENERATOR.into(), holds, evidence: format!("{}{verdict}", found.join(", ")) }
+        Invariant::new(LOAD_GENERATOR, holds, format!("{}{verdict}", found.join(", ")))
     }
 
     fn with_database(&self) -> &'static str {
         if self.embedded { " (with the database in it)" } else { "" }
     }
+}
+
+/// Whether the process ran all the time, from the gaps within a window that opened at `open`. Where noise is accepted, gaps in
+/// which others had the CPUs are told and speak against nothing: they have their price.
+pub(super) fn ran(gaps: &[Gap], open: Nanos, elapsed: Duration, accept_noise: bool) -> Invariant {
+    let elapsed = elapsed.as_secs_f64();
+    let held_up: f64 = gaps.iter().map(|gap| gap.seconds()).sum();
+    let counted = gaps.iter().filter(|gap| !(accept_noise && gap.why == HeldUp::Starved));
+    let against: f64 = counted.map(|gap| gap.seconds()).sum();
+    let evidence = match gaps.iter().max_by_key(|gap| gap.to - gap.from) {
+        None => "it woke up whenever it wanted to".into(),
+        Some(longest) => {
+            let at = (longest.from - open) as f64 / 1e9;
+            let times = if gaps.len() == 1 {
+                format!("at {at:.1} s")
+            } else {
+                format!("{} times, the longest at {at:.1} s", gaps.len())
+            };
+            format!("it did not run for {held_up:.2} of {elapsed:.1} s, {times}: it {}", longest.why.words())
+        }
+    };
+    Invariant::new(GENERATOR_RAN, against < HELD_UP * elapsed, evidence)
 }
 
 /// The 99th percentile, or the highest that so few starts have.
@@ -75,11 +104,11 @@ fn highest(lag: &Histogram) -> Option<(f64, Nanos)> {
 mod tests {
     use super::*;
 
-    fn judged(cpu: f64, loops: &[f64], late: u64, response: u64) -> Invariant {
-        let (mut lag, mut responses) = (Histogram::new(), Histogram::new());
+    fn judged(cpu: f64, loops: &[f64], late: u64, service: u64) -> Invariant {
+        let (mut lag, mut services) = (Histogram::new(), Histogram::new());
         for _ in 0..2000 {
             lag.record(late);
-            responses.record(response);
+            services.record(service);
         }
         let loops: Vec<Duration> = loops.iter().map(|&cpu| Duration::from_secs_f64(cpu)).collect();
         let cpus = std::thread::available_parallelism().unwrap().get() as f64;
@@ -88,7 +117,7 @@ mod tests {
             cpu: Duration::from_secs_f64(cpu * cpus * 10.0),
             embedded: false,
             loops: Some(&loops),
-            lag: Some((&lag, &responses)),
+            lag: Some((&lag, &services)),
         }
         .judge()
     }
@@ -101,5 +130,22 @@ mod tests {
         assert!(!judged(0.1, &[], 11_000_000, 5_000_000).holds, "late by more than the transactions take");
         assert!(judged(0.1, &[], 11_000_000, 500_000_000).holds, "late by a fiftieth of them");
         assert!(judged(0.95, &[], 0, 1).evidence.contains("not of the database"));
+    }
+
+    #[test]
+    fn trial_d3_a_generator_that_was_held_up_within_the_window_says_so() {
+        const SECOND: u64 = 1_000_000_000;
+        let gap = |from: u64, to: u64, why| Gap { from, to, why };
+        let window = Duration::from_secs(8);
+        let ran = |gap, accepted| ran(&[gap], SECOND, window, accepted);
+        let stopped = ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Stopped), false);
+        assert!(!stopped.holds && !ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Stopped), true).holds);
+        assert!(stopped.evidence.contains("2.00 of 8.0 s, at 3.0 s: it was stopped"), "{}", stopped.evidence);
+        let starved = ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Starved), false);
+        assert!(!starved.holds && starved.evidence.contains("ready and got no CPU"), "{}", starved.evidence);
+        assert!(ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Starved), true).holds, "noise that was accepted");
+        let short = gap(SECOND, SECOND + SECOND / 4, HeldUp::Stopped);
+        assert!(super::ran(&[short], SECOND, Duration::from_mins(1), false).holds, "0.4 % of a minute");
+        assert!(super::ran(&[], SECOND, window, false).holds);
     }
 }

@@ -8,6 +8,7 @@ mod books;
 mod crew;
 mod edges;
 mod generator;
+mod heartbeat;
 mod open_files;
 mod schedule;
 mod tally;
@@ -32,12 +33,16 @@ use crate::series::series;
 use crate::spec::{Ground, Load};
 use crew::Crew;
 use edges::Edges;
+use heartbeat::Heartbeat;
 use schedule::Schedule;
 use tally::{Report, Tally};
 use user::{Book, Ending, Shared, User};
 
 /// How often the samples are drained. Small against a second, large against the cost of a wake-up.
 const TICK: Duration = Duration::from_millis(50);
+
+/// Time between two looks at whether everything of the window has begun.
+const FOLLOW_TICK: Duration = Duration::from_millis(2);
 
 /// The users' first statement comes this long after the last connection, so that all are waiting by then.
 const HEAD_START: Duration = Duration::from_millis(50);
@@ -100,6 +105,8 @@ pub struct Point<'a> {
     pub rate: Option<f64>,
     /// Ramp-up, duration, seed and limits.
     pub load: &'a Load,
+    /// Whether other work on the machine is taken for good, also where it keeps this process from running.
+    pub accept_noise: bool,
     /// The run's clock.
     pub clock: &'a Clock,
     /// Asks for an early end.
@@ -123,6 +130,7 @@ struct Underway {
     counters: Vec<Counters>,
     books: Vec<Counters>,
     edges: Edges,
+    heartbeat: Heartbeat,
     /// Headline transactions of the busiest second so far.
     busiest: u64,
 }
@@ -148,6 +156,12 @@ impl Underway {
     }
 }
 
+/// How long, at most, an open loop goes on behind its window so that what waited for a user then can begin: a tenth of the
+/// window, from one second to thirty. A queue that takes longer to serve was growing, and what is left of it has no answer.
+pub fn follow(window: Duration) -> Duration {
+    (window / 10).clamp(Duration::from_secs(1), Duration::from_secs(30))
+}
+
 impl Point<'_> {
     /// Connects, loads, measures. An error means that the point could not start or its events could not be
     /// kept; what goes wrong with the database while it runs is part of the result.
@@ -167,8 +181,9 @@ impl Point<'_> {
         let driven = self.drive(&mut underway, sink);
         if driven.is_err() {
             // Nobody hears us any more: end the load in order, then say so.
-            underway.shared.close.store(self.clock.now(), Ordering::Release);
+            underway.shared.close(self.clock.now());
         }
+        self.follow(&mut underway);
         let ended = self.wait_for_users(&mut underway);
         driven?;
         self.close(underway, ended, &**workload, before, sink)
@@ -219,9 +234,15 @@ impl Point<'_> {
         let open = begin + if by_count { 0 } else { self.load.ramp_up.nanos() };
         let close = (!by_count).then(|| open + self.load.duration.nanos());
         let arrivals = self.rate.map(|rate| Arrivals::new(self.load.seed, self.load.arrivals, rate, begin));
-        let queue = arrivals.clone().map(|arrivals| {
-            Arc::new(Queue::new(arrivals, self.load.queue, close.unwrap_or(u64::MAX)).with_window(open))
-        });
+        let close_at = close.unwrap_or(u64::MAX);
+        let end = if self.rate.is_some() {
+            close_at.saturating_add(follow(self.load.duration.duration()).as_nanos() as u64)
+        } else {
+            close_at
+        };
+        let queue = arrivals
+            .clone()
+            .map(|arrivals| Arc::new(Queue::new(arrivals, self.load.queue, end).with_window(open, close_at)));
         let schedule =
             self.rate.zip(queue.clone()).zip(arrivals).map(|((rate, queue), arrivals)| {
                 Schedule::new(self.index, rate, (begin, open), queue, arrivals)
@@ -231,7 +252,8 @@ impl Point<'_> {
             clock: self.clock.clone(),
             begin,
             open,
-            close: AtomicU64::new(close.unwrap_or(u64::MAX)),
+            close: AtomicU64::new(close_at),
+            end: AtomicU64::new(end),
             transactions: self.load.transactions.map(std::num::NonZeroU64::get),
             users: self.users,
             queue,
@@ -258,6 +280,7 @@ impl Point<'_> {
         let roles: Vec<Role> =
             series(workload.kinds(), self.rate.is_some()).into_iter().map(|series| series.role).collect();
         let collector = Collector::new(self.index, roles, rings, begin, open, close);
+        let heartbeat = Heartbeat::start(self.clock.clone())?;
         let edges = Edges::start(Arc::clone(&shared), Arc::clone(workload), monitor)?;
         let counters: Vec<_> = (0..self.users).map(|_| Counters::new(workload.counters().len())).collect();
         let books: Vec<_> = (0..self.users).map(|_| Counters::new(Book::LENGTH)).collect();
@@ -286,7 +309,19 @@ impl Point<'_> {
         let planned = if open > begin { Some(open - begin) } else { close.map(|close| close - open) };
         self.phase(sink, first, begin, planned)?;
         let tally = Tally::new(self.index, open);
-        Ok(Underway { shared, crew, schedule, collector, tally, reports, counters, books, edges, busiest: 0 })
+        Ok(Underway {
+            shared,
+            crew,
+            schedule,
+            collector,
+            tally,
+            reports,
+            counters,
+            books,
+            edges,
+            heartbeat,
+            busiest: 0,
+        })
     }
 
     /// What tells the point from others of its run.
@@ -303,7 +338,7 @@ impl Point<'_> {
             Ground::Loops => true,
             Ground::Auto => self.most_users > MOST_THREADS,
         };
-        if loops && !engine.capabilities().embedded && !workload.blocks_threads() {
+        if loops && engine.capabilities().waits_in_fibers && !workload.blocks_threads() {
             crew::Ground::loops_for(self.users)
         } else {
             crew::Ground::Threads
@@ -327,11 +362,12 @@ impl Point<'_> {
             }
             let stopped = self.stop.requested() || shared.panicked.load(Ordering::Acquire);
             let closing = stopped || now >= planned || all_ended;
-            if closing && self.load.transactions.is_none() || stopped {
+            // A window that closes as planned has been closed from the start, and an open loop goes on behind it.
+            if closing && now < planned && self.load.transactions.is_none() || stopped {
                 let close = now.min(planned);
                 let close = shared.queue.as_ref().map_or(close, |queue| queue.close(close));
                 underway.collector.close_window(close);
-                shared.close.store(close, Ordering::Release);
+                shared.close(close);
             }
             underway.emit(now, sink)?;
             let second = underway.collector.second_of(now);
@@ -344,6 +380,26 @@ impl Point<'_> {
                 return self.phase(sink, Phase::Stop, now.min(planned), None);
             }
         }
+    }
+
+    /// In an open loop goes on with the load until every arrival of the window has begun, or [`follow`] has passed: those
+    /// that wait for a user when the window closes are among the longest, and percentiles without them would be too low.
+    fn follow(&self, underway: &mut Underway) {
+        let shared = Arc::clone(&underway.shared);
+        let Some(queue) = &shared.queue else { return };
+        let mut waited = true;
+        while waited && !shared.all_ended() && !self.stop.requested() {
+            let now = self.clock.now();
+            if now >= shared.end.load(Ordering::Acquire) {
+                break;
+            }
+            // One look more than it takes: what was taken a moment ago has begun by then.
+            waited = queue.window(now).waiting > 0;
+            underway.collector.take_samples();
+            std::thread::sleep(FOLLOW_TICK);
+        }
+        let end = queue.end(self.clock.now());
+        shared.end.fetch_min(end, Ordering::AcqRel);
     }
 
     /// Waits for every user to end the transaction it is in. Whoever takes too long, or everybody once
@@ -392,8 +448,10 @@ impl Point<'_> {
             counters,
             books,
             edges,
+            heartbeat,
             mut busiest,
         } = underway;
+        let gaps = heartbeat.finish();
         let broken_loop = if ended { crew.join() } else { None };
         let (rest, totals) = collector.finish();
         for second in rest {
@@ -428,6 +486,8 @@ impl Point<'_> {
             readings: readings.as_ref(),
             schedule: schedule.as_ref(),
             broken_loop,
+            gaps: &gaps,
+            accept_noise: self.accept_noise,
             busiest,
         };
         let window = closing.window();
@@ -435,6 +495,9 @@ impl Point<'_> {
         let invariants = closing.invariants(&window, ended, before.zip(after));
         for invariant in &invariants {
             sink.event(&Event::Invariant { point: self.index, invariant: invariant.clone() })?;
+        }
+        for gap in &gaps {
+            sink.event(&gap.note(self.index, shared.open))?;
         }
         for text in closing.notes() {
             sink.event(&Event::Note { point: self.index, second: 0, text })?;

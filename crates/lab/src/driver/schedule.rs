@@ -41,7 +41,7 @@ impl Schedule {
     /// The seconds that ended before `now`, of which the last ends with the window at `close`.
     pub(super) fn complete(&mut self, now: Nanos, close: Nanos) -> Vec<Event> {
         let mut events = Vec::new();
-        let waiting = self.queue.tally(now).waiting;
+        let tally = if now < close { self.queue.tally(now) } else { self.queue.window(now) };
         for refused in self.queue.take_refused() {
             *self.refused.entry(second_from(self.open, refused.first)).or_default() += refused.count;
         }
@@ -52,7 +52,7 @@ impl Schedule {
                 self.next = self.arrivals.advance();
                 due += 1;
             }
-            events.push(self.event(self.second, due, Some(waiting)));
+            events.push(self.event(self.second, due, Some(tally.waiting)));
             self.second += 1;
         }
         // Refused later than the second that they belong to.
@@ -63,15 +63,17 @@ impl Schedule {
         events
     }
 
-    /// What became of the arrivals of the window. `unstarted` were taken by users who found the window closed.
-    pub(super) fn window(&self, close: Nanos, unstarted: u64) -> event::Schedule {
+    /// What became of the arrivals of the window. `unended` were taken by users for whom the run was over before
+    /// they came to an end.
+    pub(super) fn window(&self, close: Nanos, unended: u64) -> event::Schedule {
         let books = self.queue.window(close);
         event::Schedule {
             rate: self.rate,
             due: books.due,
             refused: books.refused,
             waiting: books.waiting,
-            cut_off: unstarted,
+            waiting_at_close: self.queue.waiting_at_close(),
+            cut_off: unended,
             longest: books.longest,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kelvin_database::{Cancel, Engine, ErrorClass, Rows, Session, Statement};
+use kelvin_database::{Cancel, Control, Engine, ErrorClass, Session};
 use kelvin_measure::event::KindCounts;
 use kelvin_measure::{Clock, Counters, Nanos, Outcome, Random, Recorder, Sample};
 use kelvin_observe::ThreadTimes;
@@ -37,6 +37,9 @@ pub(super) struct Shared {
     pub(super) open: Nanos,
     /// When the window closes; moved forward when the run is stopped early. `u64::MAX` when it ends by count.
     pub(super) close: AtomicU64,
+    /// When users begin nothing more: with the window, or in an open loop later, so that what waits for a user then is
+    /// followed to its end.
+    pub(super) end: AtomicU64,
     /// Transactions of each user, when the run ends by count.
     pub(super) transactions: Option<u64>,
     pub(super) users: u32,
@@ -95,6 +98,12 @@ impl Shared {
         self.loops.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
+    /// Ends window and load at `close`.
+    pub(super) fn close(&self, close: Nanos) {
+        self.close.store(close, Ordering::Release);
+        self.end.fetch_min(close, Ordering::AcqRel);
+    }
+
     /// Whether no user is at work any more.
     pub(super) fn all_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire) == self.users
@@ -126,8 +135,8 @@ impl Shared {
     }
 }
 
-/// What a user writes down about its time, as indexes of a [`Counters`]. All in nanoseconds but `Unknown` and
-/// `Unstarted`.
+/// What a user writes down about its time, as indexes of a [`Counters`]. All in nanoseconds but `Unknown`,
+/// `Unended` and `CutOff`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Book {
     /// Time in the window spent keying, thinking, reconnecting, or on transactions that failed.
@@ -139,14 +148,16 @@ pub(super) enum Book {
     /// Headline transactions whose commit was lost with its connection, or whose answer could not be
     /// understood: they may have happened.
     Unknown,
-    /// Arrivals taken whose time came before the window closed, and which the user could not start any more.
-    Unstarted,
+    /// Arrivals of the window that were taken and came to no end: which the user could not start any more, or not repeat.
+    Unended,
+    /// Transactions, of closed loops too, that failed in a way that is repeated, when the run was over.
+    CutOff,
     /// When the user ended.
     EndedAt,
 }
 
 impl Book {
-    pub(super) const LENGTH: usize = 6;
+    pub(super) const LENGTH: usize = 7;
 }
 
 /// How a transaction started.
@@ -194,7 +205,7 @@ impl Drop for Ending {
 }
 
 impl User {
-    /// Runs until the window closes, the count is reached, or somebody asks to stop.
+    /// Runs until the load ends, the count is reached, or somebody asks to stop.
     /// `ending` is called before anybody hears of its end.
     pub(super) fn run(mut self, ending: impl FnOnce()) {
         self.register_cancel();
@@ -214,7 +225,7 @@ impl User {
                 Some(Claim::Serve { at }) => Some(at),
                 Some(Claim::End) => {
                     // Whoever hung up now would put the end of its session into others' figures.
-                    now = self.pause_until(now, shared.close.load(Ordering::Acquire));
+                    now = self.pause_until(now, shared.end.load(Ordering::Acquire));
                     break;
                 }
             };
@@ -225,7 +236,7 @@ impl User {
             now = self.pause_until(drawn, arrival.unwrap_or(drawn + next.keying.as_nanos() as u64));
             if self.done(now, transactions) {
                 if arrival.is_some_and(|at| at < shared.close.load(Ordering::Acquire)) {
-                    self.book.add(Book::Unstarted as usize, 1);
+                    self.book.add(Book::Unended as usize, 1);
                 }
                 break;
             }
@@ -240,6 +251,10 @@ impl User {
             failures_in_a_row = if good { 0 } else { failures_in_a_row + 1 };
             if failures_in_a_row >= MOST_FAILURES_IN_A_ROW {
                 self.give_up(&format!("after {failures_in_a_row} failures in a row"));
+                break;
+            }
+            if self.reached_count(transactions) {
+                // The window ends with the last transaction: what comes after it is in no figure.
                 break;
             }
             if self.session.is_broken() {
@@ -271,11 +286,20 @@ impl User {
         self.shared.think_time.map_or(Duration::ZERO, |think_time| think_time.draw(&mut self.random))
     }
 
-    /// A stop that somebody asked for arrives here as the closing of the window, so that users and collector
-    /// cut it at the same moment.
+    /// A stop that somebody asked for arrives here as the closing of the window and the end of the load, so that users and
+    /// collector cut it at the same moment.
     fn done(&self, now: Nanos, transactions: u64) -> bool {
-        now >= self.shared.close.load(Ordering::Acquire)
-            || self.shared.transactions.is_some_and(|limit| transactions >= limit)
+        now >= self.shared.end.load(Ordering::Acquire) || self.reached_count(transactions)
+    }
+
+    /// Whether a transaction that has to be repeated is too late for it.
+    fn ends(&self) -> bool {
+        self.shared.stop.requested() || self.done(self.shared.clock.now(), 0)
+    }
+
+    /// Whether the user has done all that it was to do, in a run that ends by count.
+    fn reached_count(&self, transactions: u64) -> bool {
+        self.shared.transactions.is_some_and(|limit| transactions >= limit)
     }
 
     /// Executes one transaction with its repetitions; returns when it ended and whether it was good.
@@ -286,12 +310,9 @@ impl User {
                 Ok(outcome) => return (self.good(kind, start, retries, outcome), true),
                 Err(error) => {
                     let lost = self.session.is_broken() || error.class() == ErrorClass::ConnectionLost;
-                    let again = !lost
-                        && error.class().is_retryable()
-                        && retries < self.shared.retries
-                        && !self.shared.stop.requested()
-                        && !self.done(self.shared.clock.now(), 0)
-                        && self.roll_back().is_ok();
+                    let retryable = !lost && error.class().is_retryable() && retries < self.shared.retries;
+                    let mut cut_off = retryable && self.ends();
+                    let again = retryable && !cut_off && self.roll_back().is_ok();
                     // Only the server's own word tells that nothing was committed: an answer that could not be
                     // understood may have been a good one.
                     let unknown = lost || error.code().0.is_empty();
@@ -303,23 +324,39 @@ impl User {
                     let _ = self.reports.send(Report::Failure {
                         at: end,
                         kind: Some(kind),
-                        retried: again,
+                        retried: again || cut_off,
                         error,
                     });
                     if again {
                         retries += 1;
                         self.step_aside(retries);
-                        continue;
-                    }
-                    if !lost {
+                        cut_off = self.ends();
+                        if !cut_off {
+                            continue;
+                        }
+                    } else if !lost {
                         // A roll-back that fails breaks the session, which is looked at next.
                         let _ = self.roll_back();
                     }
-                    self.recorder.record(start.sample(end, kind, Outcome::Failed, retries));
+                    if cut_off {
+                        self.cut_off(start);
+                    } else {
+                        self.recorder.record(start.sample(end, kind, Outcome::Failed, retries));
+                    }
                     self.book.add(Book::Idle as usize, self.shared.within_window(start.at, end));
                     return (end, false);
                 }
             }
+        }
+    }
+
+    /// A transaction that the end of the run keeps from being repeated came to no end: it is neither done nor failed.
+    fn cut_off(&self, start: Start) {
+        self.book.add(Book::CutOff as usize, 1);
+        let intended = start.at.saturating_sub(start.late);
+        let window = self.shared.open..self.shared.close.load(Ordering::Acquire);
+        if self.shared.queue.is_some() && window.contains(&intended) {
+            self.book.add(Book::Unended as usize, 1);
         }
     }
 
@@ -345,7 +382,7 @@ impl User {
 
     fn roll_back(&mut self) -> kelvin_database::Result<()> {
         if self.session.in_transaction() {
-            self.session.execute(Statement::ROLLBACK, &[], &mut Rows::new())?;
+            self.session.control(Control::Rollback)?;
         }
         Ok(())
     }
@@ -407,7 +444,7 @@ impl User {
         }
         let mut now = from;
         while now < until && !self.done(now, 0) {
-            let wait = until.min(self.shared.close.load(Ordering::Acquire)).saturating_sub(now);
+            let wait = until.min(self.shared.end.load(Ordering::Acquire)).saturating_sub(now);
             kelvin_fiber::park(Duration::from_nanos(wait.max(1000)));
             now = self.shared.clock.now();
         }

@@ -66,7 +66,7 @@ pub fn suits(factors: &[Factor], spec: &Spec) -> Result<(), FactorError> {
     for factor in factors.iter().filter(|factor| factor.is_of_server()) {
         for spec in &specs {
             let target = spec.target.target().map_err(|error| FactorError::Unusable(error.to_string()))?;
-            if target.engine() != kelvin_database::EngineKind::Postgres {
+            if !target.has_server_settings() {
                 return Err(FactorError::Unusable(format!(
                     "factor {:?} changes a PostgreSQL server, and the target is {target}",
                     factor.name

@@ -105,17 +105,17 @@ fn asked(job: &Job) -> PerDirection<Option<f64>> {
 /// I/Os a second that the jobs of a point ask for; none where one of them asks for nothing that can be counted.
 pub(crate) fn asked_of(jobs: &Jobs, point: u32) -> Option<f64> {
     let of_point = jobs.jobs.iter().zip(points(jobs)).filter(|(_, of)| *of == point);
-    let mut sum = 0.0;
-    for (job, _) in of_point {
-        if !job.rate.limits() {
-            return None;
-        }
-        let asked = asked(job);
-        for direction in Direction::ALL.into_iter().filter(|direction| job.pattern.has(*direction)) {
-            sum += asked[direction]?;
-        }
+    of_point.map(|(job, _)| asked_of_job(job)).sum()
+}
+
+/// The same of one job, all its clones together.
+pub(crate) fn asked_of_job(job: &Job) -> Option<f64> {
+    if !job.rate.limits() {
+        return None;
     }
-    Some(sum)
+    let asked = asked(job);
+    let directions = Direction::ALL.into_iter().filter(|direction| job.pattern.has(*direction));
+    directions.map(|direction| asked[direction]).sum()
 }
 
 /// Whether the gaps of a point's I/Os are random.

@@ -108,6 +108,12 @@ impl IoRun {
         path.ancestors().find(|path| path.exists()).map(Path::to_owned)
     }
 
+    /// Each worker's job, its number among the job's, and the seed of its random numbers.
+    pub fn seeds(&self) -> Vec<(String, u32, u64)> {
+        let name = |job: usize| self.jobs.jobs.get(job).map_or_else(String::new, |job| job.name.clone());
+        self.prepared.workers().iter().map(|worker| (name(worker.job), worker.clone, worker.seed)).collect()
+    }
+
     /// Sentences that belong to the result: what each job does, and how its file was read.
     pub fn notes(&self) -> Vec<String> {
         let how = self.jobs.jobs.iter().enumerate().map(|(index, job)| {
@@ -303,7 +309,7 @@ fn tell(
             server_transactions: None,
             client_cpu: cpu,
             client_run_delay: delay,
-            schedule: schedule(&outcome.jobs, point, &workers, ios),
+            schedule: schedule(&outcome.jobs, point, &workers, (ios, elapsed)),
         }))?;
         for invariant in invariants(&sums, &workers, ios, elapsed) {
             holds &= invariant.holds;
@@ -344,29 +350,47 @@ fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed:
         // began before the window is in it with its whole time.
         let found_depth = sums.in_system as f64 / elapsed as f64;
         let edge = f64::from(depth) * sums.longest as f64 / elapsed as f64;
-        found.push(Invariant {
-            name: "Little's law: throughput × time is no more than the depth".into(),
-            holds: found_depth <= f64::from(depth) * 1.02 + edge,
-            evidence: format!("{found_depth:.2} under way by throughput × time, {depth} allowed"),
-        });
+        found.push(Invariant::new(
+            "Little's law: throughput × time is no more than the depth",
+            found_depth <= f64::from(depth) * 1.02 + edge,
+            format!("{found_depth:.2} under way by throughput × time, {depth} allowed"),
+        ));
     }
     found
 }
 
 /// What became of the rate that was asked for.
-fn schedule(jobs: &Jobs, point: u32, workers: &[(&WorkerOutcome, u32)], ios: u64) -> Option<Schedule> {
-    let rate = plan::asked_of(jobs, point)?;
+fn schedule(
+    jobs: &Jobs,
+    point: u32,
+    workers: &[(&WorkerOutcome, u32)],
+    (ios, elapsed): (u64, Nanos),
+) -> Option<Schedule> {
+    let together = plan::asked_of(jobs, point)?;
     let clones: u32 = workers.len() as u32;
-    // Each worker was to keep its share for as long as it ran.
-    let seconds: f64 = workers.iter().map(|(worker, _)| worker.measured as f64 / 1e9).sum();
-    let due = rate * seconds / f64::from(clones.max(1));
+    // Each worker was to keep its rate for as long as it ran.
+    let of_worker = |worker: &WorkerOutcome| {
+        let job = jobs.jobs.get(worker.job)?;
+        Some(plan::asked_of_job(job)? / f64::from(job.clones.max(1)) * worker.measured as f64 / 1e9)
+    };
+    let due: f64 = workers.iter().map(|(worker, _)| of_worker(worker)).sum::<Option<f64>>()?;
+    // Where not all of them ran for all of the window, this is what they asked for over it.
+    let over_window = due * 1e9 / elapsed.max(1) as f64;
+    let rate = if over_window < 0.99 * together { over_window } else { together };
     let random = plan::is_random(jobs, point);
     // Random gaps leave the count as uncertain as its root; even ones at most what is under way.
     let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
     let uncertain = if random { 4.0 * due.sqrt() } else { f64::from(depth + clones) };
     let behind = (due - ios as f64 - uncertain).max(0.0);
     let due = if behind > 0.0 { due as u64 } else { ios };
-    Some(Schedule { rate, due, refused: 0, waiting: behind as u64, cut_off: 0, longest: behind as u64 })
+    Some(Schedule {
+        rate,
+        due,
+        refused: 0,
+        waiting: behind as u64,
+        longest: behind as u64,
+        ..Schedule::default()
+    })
 }
 
 /// Each job on each of its targets.

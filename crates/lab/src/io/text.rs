@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use kelvin_storage::job::Jobs;
+use kelvin_storage::jobfile;
 
 /// Files that include each other deeper than this do it in a circle.
 const DEEPEST: u32 = 16;
@@ -106,11 +107,17 @@ pub fn of(jobs: &Jobs) -> String {
         }
     };
     if !jobs.global.is_empty() {
-        section("global", &jobs.global);
+        section("global", &jobfile::without_order(&jobs.global));
     }
     for job in &jobs.jobs {
-        let mut options: Vec<(String, String)> =
-            job.given.iter().filter(|(name, _)| name != "name").cloned().collect();
+        // A name that a file could not hold as a value stands in the brackets alone.
+        let fits = |name: &str, value: &str| {
+            name != "name" || !value.contains([';', '#', '$']) && value.trim() == value
+        };
+        let mut options: Vec<(String, String)> = jobfile::without_order(&job.given)
+            .into_iter()
+            .filter(|(name, value)| fits(name, value))
+            .collect();
         // Between job files there is a wall that nobody wrote.
         if job.course.stonewall && !options.iter().any(|(name, _)| WALLS.contains(&name.as_str())) {
             options.push((WALLS[0].into(), String::new()));

@@ -101,13 +101,14 @@ fn wanted(plan: &Plan, rows: &[Row]) -> Option<u32> {
         return None;
     }
     let values = known(rows, plan.figure.as_deref());
-    let close = Spread::of(&values, plan.confidence()).and_then(|spread| spread.half_width);
+    let belief = plan.belief();
+    let close = Spread::of(&values, &belief, plan.confidence()).and_then(|spread| spread.half_width);
     if close.is_some_and(|half_width| half_width <= plan.precision) {
         return None;
     }
     // An estimate, which the next run corrects.
     Some(
-        needed(&values, plan.precision, plan.confidence())
+        needed(&values, &belief, plan.precision, plan.confidence())
             .map_or(plan.most, |n| n.clamp(have + 1, plan.most)),
     )
 }

@@ -1,7 +1,9 @@
 //! How often a run is repeated.
 
+use kelvin_stats::autoregression::Belief;
 use serde::{Deserialize, Serialize};
 
+use super::spread::logarithms;
 use crate::Spec;
 
 /// What is asked of repeated runs. It stands in their group, and says with the runs everything that the summary needs.
@@ -22,6 +24,10 @@ pub struct Plan {
     pub replace: u32,
     /// The figure that is judged; none for the first of the key figures.
     pub figure: Option<String>,
+    /// The figure in earlier groups of the same specification, each in the order of its runs: what so few runs as these
+    /// cannot show, whether runs depend on the ones before them, is taken from there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Vec<f64>>,
 }
 
 impl Plan {
@@ -43,7 +49,14 @@ impl Plan {
             until: false,
             replace: Self::replacements(runs),
             figure: judged(spec),
+            earlier: Vec::new(),
         }
+    }
+
+    /// What is held of the dependence of these runs before they are made: the prior, and what earlier groups showed.
+    pub(crate) fn belief(&self) -> Belief {
+        let known = self.earlier.iter().filter_map(|series| logarithms(series));
+        known.fold(Belief::default(), |belief, series| belief.after(&series))
     }
 
     /// As many runs as it takes, from `runs` to `most`.

@@ -1,9 +1,10 @@
 //! A run of a group with all that a summary needs of it.
 
-use kelvin_diagnose::{Evidence, KeyFigure, Severity};
-use kelvin_measure::event::Status;
-use kelvin_store::{GroupId, RunId, Slot, Store};
+use kelvin_diagnose::{Evidence, KeyFigure, NoisePrice, Severity, judge};
+use kelvin_measure::Bounded;
+use kelvin_store::{GroupId, GroupKind, RunId, Slot, Store};
 
+use super::Plan;
 use crate::Measured;
 
 /// A run of a group.
@@ -13,12 +14,14 @@ pub struct Row {
     pub run: RunId,
     /// Where it stands.
     pub slot: Slot,
-    /// Why it does not count; none when it does.
+    /// Its state and why it does not count ("void: …"); none when it counts.
     pub void: Option<String>,
     /// Its key figures, the headline first.
     pub figures: Vec<KeyFigure>,
     /// Whether its throughput kept its level.
     pub steady: Steady,
+    /// What foreign CPU explains of its figures; none where nobody has looked.
+    pub noise: Option<NoisePrice>,
     /// Transactions that failed for good within its window.
     pub failed: u64,
 }
@@ -40,9 +43,10 @@ impl Row {
         Self {
             run: measured.run,
             slot: slot.clone(),
-            void: (!measured.counts()).then(|| measured.void.join("; ")),
+            void: measured.judgement.why_not(),
             figures: measured.figures.clone(),
             steady: Steady::Unknown,
+            noise: None,
             failed: 0,
         }
     }
@@ -60,9 +64,14 @@ impl Row {
         }
     }
 
-    /// Its value.
+    /// Its value, where it is known and not from below only.
     pub fn value(&self, id: Option<&str>) -> Option<f64> {
-        self.figure(id)?.value
+        self.bounded(id).filter(|value| !value.at_least).map(|value| value.value)
+    }
+
+    /// Its value, with whether it is known from below only.
+    pub fn bounded(&self, id: Option<&str>) -> Option<Bounded> {
+        self.figure(id)?.bounded()
     }
 }
 
@@ -75,21 +84,46 @@ pub fn rows(store: &Store, group: GroupId) -> kelvin_store::Result<Vec<Row>> {
     for member in store.members(group)? {
         let stored = store.load(member.run)?;
         let evidence = Evidence::of(&stored)?;
-        // A kelvin that was killed could not say that its last run does not count.
-        let unfinished = (stored.status != Status::Complete).then(|| format!("it is {}", stored.state()));
         let steady = kelvin_diagnose::find(&evidence).into_iter().find(|one| one.id == "not-steady");
         rows.push(Row {
             run: member.run,
             slot: member.slot,
-            void: member.void.or(unfinished),
+            void: judge(&stored, &evidence)?.run.why_not(),
             figures: kelvin_diagnose::key_figures(&stored, &evidence, 0, &[])?,
             steady: match steady {
                 None => Steady::Yes,
                 Some(finding) if finding.severity == Severity::Note => Steady::Unknown,
                 Some(finding) => Steady::No(finding.title),
             },
+            noise: kelvin_diagnose::noise(&evidence, 0),
             failed: stored.figures(0)?.all.failed,
         });
     }
     Ok(rows)
+}
+
+/// Earlier groups that are looked at; each of their runs is read.
+const GROUPS: usize = 5;
+
+/// The figure in the newest groups of repeats with the plan's specification, each in the order of its runs: what
+/// [`Plan::earlier`] takes.
+///
+/// # Errors
+/// When the store cannot be read or a run in it is damaged.
+pub fn earlier(store: &Store, plan: &Plan) -> kelvin_store::Result<Vec<Vec<f64>>> {
+    let mut groups = store.groups()?;
+    groups.sort_by_key(|group| std::cmp::Reverse(group.id));
+    let alike = groups.into_iter().filter(|group| {
+        let of = || serde_json::from_value::<Plan>(group.info.body.clone()).ok();
+        group.info.kind == GroupKind::Repeat
+            && of().is_some_and(|other| other.spec == plan.spec && other.figure == plan.figure)
+    });
+    let mut found = Vec::new();
+    for group in alike.take(GROUPS) {
+        let series = super::summary::known(&rows(store, group.id)?, plan.figure.as_deref());
+        if series.len() > 2 {
+            found.push(series);
+        }
+    }
+    Ok(found)
 }

@@ -1,11 +1,13 @@
 //! What the values of one figure say together.
 
+use kelvin_stats::autoregression::{Belief, mean_interval};
 use kelvin_stats::power::runs_for_interval;
 use kelvin_stats::rank::{MedianInterval, median, median_interval};
-use kelvin_stats::student::{describe, mean_interval};
+use kelvin_stats::scatter::coefficient;
+use kelvin_stats::student::describe;
 use serde::Serialize;
 
-/// The confidence of the median's interval.
+/// The confidence of the intervals of median and CV.
 const CONFIDENCE: f64 = 0.95;
 
 /// How far ahead the runs that are still needed are counted.
@@ -21,26 +23,30 @@ pub struct Spread {
     pub median: f64,
     /// The order-statistic interval of the median and the confidence that it reaches; none with fewer than six runs.
     pub median_interval: Option<(f64, f64, f64)>,
-    /// Mean.
+    /// Geometric mean, which the interval is of; the arithmetic one where a value is not above 0.
     pub mean: f64,
-    /// The interval of the mean, by Student's t on logarithms; none for fewer than two runs or when a value is not above
-    /// 0.
+    /// The interval of the mean, by t on logarithms, allowing for runs that depend on the ones before them
+    /// ([`kelvin_stats::autoregression`]); none for fewer than two runs or when a value is not above 0.
     pub interval: Option<(f64, f64)>,
     /// Its confidence.
     pub confidence: f64,
     /// Half of its width, as a share of the mean.
     pub half_width: Option<f64>,
-    /// Standard deviation over mean.
+    /// Standard deviation over arithmetic mean.
     pub cv: Option<f64>,
+    /// Its 95 % interval, if runs are independent.
+    pub cv_interval: Option<(f64, f64)>,
 }
 
 impl Spread {
-    /// Of some values; none when there are none.
-    pub fn of(values: &[f64], confidence: f64) -> Option<Self> {
+    /// Of some values in the order of their runs, with what is held of their dependence; none when there are none.
+    pub fn of(values: &[f64], belief: &Belief, confidence: f64) -> Option<Self> {
         let sample = describe(values)?;
-        let interval = logarithms(values)
-            .and_then(|logs| mean_interval(&logs, confidence))
-            .map(|(low, high)| (low.exp(), high.exp()));
+        let logs = logarithms(values);
+        let interval = logs
+            .as_ref()
+            .and_then(|logs| mean_interval(logs, belief, confidence))
+            .map(|found| (found.low.exp(), found.high.exp()));
         let of_median = median_interval(values, CONFIDENCE);
         Some(Self {
             n: sample.n,
@@ -48,11 +54,12 @@ impl Spread {
             median_interval: of_median
                 .map(|MedianInterval { low, high, confidence }| (low, high, confidence))
                 .filter(|(_, _, confidence)| *confidence >= CONFIDENCE),
-            mean: sample.mean,
+            mean: logs.and_then(|logs| describe(&logs)).map_or(sample.mean, |logs| logs.mean.exp()),
             interval,
             confidence,
             half_width: interval.map(|(low, high)| half_width(low, high)),
             cv: sample.sd.map(|sd| sd / sample.mean).filter(|cv| cv.is_finite()),
+            cv_interval: coefficient(values, CONFIDENCE).map(|found| (found.low, found.high)),
         })
     }
 }
@@ -67,10 +74,13 @@ pub(crate) fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
     values.iter().all(|value| *value > 0.0).then(|| values.iter().map(|value| value.ln()).collect())
 }
 
-/// Runs, in all, with which the interval would be as narrow as `half_width` if the values went on to scatter as they do.
-/// None when that cannot be told, or takes more than a thousand.
-pub(crate) fn needed(values: &[f64], half_width: f64, confidence: f64) -> Option<u32> {
-    let sd = describe(&logarithms(values)?)?.sd?;
+/// Runs, in all, with which the interval would be as narrow as `half_width` if the values went on to scatter, and to depend
+/// on each other, as they do. None when that cannot be told, or takes more than a thousand.
+pub(crate) fn needed(values: &[f64], belief: &Belief, half_width: f64, confidence: f64) -> Option<u32> {
+    let logs = logarithms(values)?;
+    // Of many runs, a correlation φ between neighbours makes (1 + φ)/(1 − φ) of them worth one.
+    let phi = belief.clone().after(&logs).phi();
+    let sd = describe(&logs)?.sd? * ((1.0 + phi) / (1.0 - phi)).sqrt();
     runs_for_interval(sd, half_width.ln_1p(), confidence).filter(|n| *n <= FORESEEN)
 }
 
@@ -79,26 +89,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_spread_is_the_one_worked_by_hand() {
-        // Logarithms −0.02, 0, 0.02: sd 0.02, t(0.975, 2) = 4.3027: half 0.04968.
-        let values: Vec<f64> = [-0.02_f64, 0.0, 0.02].iter().map(|log| 100.0 * log.exp()).collect();
-        let found = Spread::of(&values, 0.95).unwrap();
-        assert_eq!((found.n, found.median, found.median_interval), (3, 100.0, None));
-        assert!((found.half_width.unwrap() - 0.04968_f64.exp_m1()).abs() < 1e-4, "{found:?}");
-        assert!((found.cv.unwrap() - 0.02).abs() < 1e-4);
-        let wide = Spread::of(&values, 0.97).unwrap();
+    fn trial_a9_the_mean_is_the_one_that_the_interval_is_of() {
+        let found = Spread::of(&[100.0, 400.0, 50.0, 200.0], &Belief::default(), 0.95).unwrap();
+        // The fourth root of 100·400·50·200; the arithmetic mean is 187.5.
+        assert!((found.mean - 141.421_356).abs() < 1e-6, "{found:?}");
+        assert_eq!(Spread::of(&[1.0, 0.0], &Belief::default(), 0.95).unwrap().mean, 0.5);
+    }
+
+    #[test]
+    fn the_spread_allows_for_dependence_and_the_cv_has_its_interval() {
+        let logs = [-0.02_f64, 0.0, 0.02, -0.01];
+        let values: Vec<f64> = logs.iter().map(|log| 100.0 * log.exp()).collect();
+        let found = Spread::of(&values, &Belief::default(), 0.95).unwrap();
+        let (low, high) = kelvin_stats::student::mean_interval(&logs, 0.95).unwrap();
+        let independent = ((high - low) / 2.0).exp_m1();
+        assert_eq!((found.n, found.median_interval), (4, None));
+        assert!(found.half_width.unwrap() > 1.1 * independent, "{found:?}");
+        let wide = Spread::of(&values, &Belief::default(), 0.97).unwrap();
         assert!(wide.half_width > found.half_width);
-        // t·0.02/√n ≤ 0.01 first at n = 18: 2.110·0.02/√18 = 0.00995.
-        assert_eq!(needed(&values, 0.01_f64.exp_m1(), 0.95), Some(18));
-        assert_eq!(needed(&values, 1e-9, 0.95), None);
+        let (low, high) = found.cv_interval.unwrap();
+        assert!((found.cv.unwrap() - 0.0171).abs() < 1e-3 && low < 0.011 && high > 0.05, "{found:?}");
+        // With as many runs as are said to be needed, of independent runs' scatter, the interval is as narrow.
+        let n = needed(&values, &Belief::default(), 0.01_f64.exp_m1(), 0.95).unwrap();
+        assert!((20..60).contains(&n), "{n}");
+        assert_eq!(needed(&values, &Belief::default(), 1e-9, 0.95), None);
     }
 
     #[test]
     fn six_values_have_a_median_with_an_interval() {
-        let found = Spread::of(&[3.0, 1.0, 2.0, 6.0, 5.0, 4.0], 0.95).unwrap();
+        let belief = Belief::default();
+        let found = Spread::of(&[3.0, 1.0, 2.0, 6.0, 5.0, 4.0], &belief, 0.95).unwrap();
         assert_eq!(found.median, 3.5);
         assert_eq!(found.median_interval, Some((1.0, 6.0, 1.0 - 2.0 * 0.5_f64.powi(6))));
-        assert_eq!(Spread::of(&[1.0, 0.0], 0.95).unwrap().interval, None);
-        assert_eq!(Spread::of(&[], 0.95), None);
+        assert_eq!(Spread::of(&[1.0, 0.0], &belief, 0.95).unwrap().interval, None);
+        assert_eq!(Spread::of(&[], &belief, 0.95), None);
     }
 }

@@ -1,11 +1,12 @@
 //! What repeated runs came to, and whether that is statistically correct.
 
 use kelvin_diagnose::{Better, KeyFigure};
+use kelvin_stats::dependence::independence;
 use kelvin_stats::trend::trend;
 use serde::Serialize;
 
-use super::spread::needed;
-use super::{Plan, Row, Spread, Steady};
+use super::spread::{logarithms, needed};
+use super::{Plan, Row, RunNoise, Spread, Steady};
 
 /// A trend of the runs is one when chance makes one as steep in fewer than one of twenty series.
 const CHANCE: f64 = 0.05;
@@ -32,8 +33,12 @@ pub struct Summary {
     pub beside: Vec<(Named, Spread)>,
     /// Whether the figure drifts over the runs; none for fewer than five.
     pub drift: Option<Drift>,
+    /// Whether runs depend on the ones before them; none for fewer than four, or equal ones.
+    pub dependence: Option<Dependence>,
     /// Whether the windows kept their level.
     pub steady: SteadyState,
+    /// What foreign CPU cost the runs that count; none where that is not known.
+    pub noise: Option<RunNoise>,
     /// Transactions that failed for good in runs that count.
     pub failed: u64,
     /// The answer.
@@ -71,6 +76,8 @@ pub struct RunLine {
     pub order: u32,
     /// The figure; none where it is not known.
     pub value: Option<f64>,
+    /// Whether it is this or more: a percentile that lies among arrivals without an answer.
+    pub at_least: bool,
     /// The figures beside it, in the order of [`Summary::beside`].
     pub beside: Vec<Option<f64>>,
     /// Why it does not count.
@@ -87,6 +94,22 @@ pub struct Drift {
     pub p: f64,
     /// Whether it is more than chance and larger than the precision asked for: less cannot move the mean by more.
     pub matters: bool,
+}
+
+/// Whether runs depend on the ones before them ([`kelvin_stats::dependence`], [`kelvin_stats::autoregression`]).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Dependence {
+    /// Lag-1 autocorrelation.
+    pub lag1: f64,
+    /// Von Neumann's ratio; 2 where neighbours are independent.
+    pub von_neumann: f64,
+    /// How often chance alone makes von Neumann's ratio as small: of all orders of these values.
+    pub p: f64,
+    /// The correlation of neighbours that the interval allows for, given the prior, earlier groups and these runs.
+    pub phi: f64,
+    /// Earlier groups of the same specification that it was learned from.
+    pub earlier: usize,
 }
 
 /// What the finding `not-steady` says of the runs that count.
@@ -129,6 +152,8 @@ pub enum Missing {
     Valid,
     /// Runs do not have the figure, or it is not above 0.
     Figure,
+    /// The figure of some runs is known from below only, and so is the mean.
+    Bounds,
 }
 
 impl Summary {
@@ -137,17 +162,22 @@ impl Summary {
         let id = plan.figure.as_deref();
         let counted: Vec<&Row> = rows.iter().filter(|row| row.counts()).collect();
         let values = known(rows, id);
-        let spread = Spread::of(&values, plan.confidence());
+        let belief = plan.belief();
+        let spread = Spread::of(&values, &belief, plan.confidence());
         let of_all = |id: &str| -> Option<(Named, Spread)> {
             let values: Vec<f64> = counted.iter().map(|row| row.value(Some(id))).collect::<Option<_>>()?;
-            Some((counted.first()?.figure(Some(id))?.into(), Spread::of(&values, plan.confidence())?))
+            Some((
+                counted.first()?.figure(Some(id))?.into(),
+                Spread::of(&values, &belief, plan.confidence())?,
+            ))
         };
         let beside: Vec<(Named, Spread)> =
             BESIDE.iter().filter_map(|ids| ids.iter().find_map(|id| of_all(id))).collect();
         let runs = rows.iter().map(|row| RunLine {
             run: row.run.0,
             order: row.slot.place + 1,
-            value: row.value(id),
+            value: row.bounded(id).map(|value| value.value),
+            at_least: row.bounded(id).is_some_and(|value| value.at_least),
             beside: beside.iter().map(|(named, _)| row.value(Some(&named.id))).collect(),
             void: row.void.clone(),
         });
@@ -155,6 +185,16 @@ impl Summary {
             change: found.change,
             p: found.p,
             matters: found.p < CHANCE && found.change.abs() > plan.precision,
+        });
+        let dependence = logarithms(&values).and_then(|logs| {
+            let found = independence(&logs)?;
+            Some(Dependence {
+                lag1: found.lag1,
+                von_neumann: found.von_neumann,
+                p: found.p_von_neumann,
+                phi: plan.belief().after(&logs).phi(),
+                earlier: plan.earlier.len(),
+            })
         });
         let void = rows.len() - counted.len();
         let mut summary = Self {
@@ -165,7 +205,9 @@ impl Summary {
             spread,
             beside,
             drift,
+            dependence,
             steady: SteadyState::of(&counted),
+            noise: RunNoise::of(rows),
             failed: counted.iter().map(|row| row.failed).sum(),
             answer: Answer { correct: false, more: None, missing: Vec::new(), precision: plan.precision },
         };
@@ -174,6 +216,7 @@ impl Summary {
     }
 
     fn judge(&mut self, plan: &Plan, values: &[f64]) {
+        let bounds = self.runs.iter().any(|run| run.void.is_none() && run.at_least);
         let missing = &mut self.answer.missing;
         let enough = Plan::FEWEST.max(plan.runs);
         let have = self.counted as u32;
@@ -182,6 +225,7 @@ impl Summary {
         for (lacks, what) in [
             (have < enough, Missing::Runs),
             (values.len() < self.counted || have >= 2 && half_width.is_none(), Missing::Figure),
+            (bounds, Missing::Bounds),
             (have >= 2 && half_width.is_some() && !close, Missing::Precision),
             (self.drift.is_some_and(|drift| drift.matters), Missing::NoDrift),
             (self.void as u32 > plan.replace, Missing::Valid),
@@ -193,8 +237,11 @@ impl Summary {
         self.answer.correct = missing.is_empty();
         let curable = missing.iter().all(|what| matches!(what, Missing::Runs | Missing::Precision));
         if !missing.is_empty() && curable {
-            let for_precision =
-                if close || have < 2 { Some(0) } else { needed(values, plan.precision, plan.confidence()) };
+            let for_precision = if close || have < 2 {
+                Some(0)
+            } else {
+                needed(values, &plan.belief(), plan.precision, plan.confidence())
+            };
             // What fewer than six runs say of the scatter is not enough to give up.
             let for_precision = for_precision.or((have < enough).then_some(0));
             self.answer.more = for_precision.map(|n| n.max(enough).max(have + 1) - have);
@@ -216,9 +263,10 @@ impl SteadyState {
     }
 }
 
-/// The values of the runs that count and have the figure, in their order.
+/// The values of the runs that count and have the figure, in their order; of one that is known from below only, its bound.
 pub(crate) fn known(rows: &[Row], id: Option<&str>) -> Vec<f64> {
-    rows.iter().filter(|row| row.counts()).filter_map(|row| row.value(id)).collect()
+    let counted = rows.iter().filter(|row| row.counts());
+    counted.filter_map(|row| row.bounded(id)).map(|value| value.value).collect()
 }
 
 /// The figure as the first run that knows it has it.

@@ -1,6 +1,5 @@
 //! Which way is the fastest that is possible here, and why.
 
-use kelvin_database::EngineKind;
 use kelvin_database::snapshot::{Facts, Way};
 
 use crate::spec::ResetHow;
@@ -113,7 +112,7 @@ impl Ground {
 
 fn template(ground: &Ground) -> Result<(), String> {
     let Some(server) = &ground.server else {
-        return Err(format!("{} has no templates; it is reset by files", EngineKind::Sqlite));
+        return Err("there are no templates without a server; the data are reset by files".into());
     };
     let refusals = [
         (
@@ -153,7 +152,7 @@ fn files(ground: &Ground) -> Result<(), String> {
 
 fn dump(ground: &Ground) -> Result<(), String> {
     let Some(server) = &ground.server else {
-        return Err(format!("{} needs no dump; it is reset by files", EngineKind::Sqlite));
+        return Err("a file needs no dump; it is reset by copies of itself (files)".into());
     };
     if ground.dump {
         return Ok(());
@@ -252,8 +251,8 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_in_words() {
         for (asked, ground, word) in [
-            (ResetHow::Template, Ground::default(), "SQLite has no templates"),
-            (ResetHow::Dump, Ground::default(), "SQLite needs no dump"),
+            (ResetHow::Template, Ground::default(), "no templates without a server"),
+            (ResetHow::Dump, Ground::default(), "a file needs no dump"),
             (ResetHow::Files, ground(server()), "kelvin's own"),
             (ResetHow::Template, ground(Facts { own_settings: 1, ..server() }), "settings or privileges"),
             (ResetHow::Reload, Ground { can_be_built: false, ..ground(server()) }, "did not build"),

@@ -97,7 +97,7 @@ pub fn reset(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<Vec<Strin
             needs
         }
     };
-    let done = steps::run(task.engine, task.place, task.reset, needs, &mut |name| {
+    let done = steps::run(task.engine, task.reset, needs, &mut |name| {
         if matches!(name, "vacuum" | "vacuum and analyze" | "prewarm") {
             around.tell(&format!("{name} before the run"));
         }
@@ -158,7 +158,7 @@ fn bring_back(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<(Needs, 
              written since the first; if that is right, keep them as they are to be (kelvin snapshot save NAME) and name \
              that: --snapshot NAME, or name the way: --reset {}",
             task.engine.describe(),
-            if task.engine.kind() == kelvin_database::EngineKind::Postgres { "template" } else { "files" }
+            if ground.server.is_some() { "template" } else { "files" }
         )));
     }
     let all = if named.is_some() { task.place.snapshots()? } else { Vec::new() };
@@ -224,7 +224,7 @@ pub fn contents(
     Ok(Contents {
         workload: workload.to_owned(),
         data: data.map_or_else(|| "the tables of the database".to_owned(), |data| data.words.clone()),
-        engine: place::version(engine)?,
+        engine: format!("{} {}", engine.kind(), place::home(engine)?.version()?),
         fresh,
     })
 }
@@ -282,7 +282,7 @@ fn save(
         new_name(wanted, keeper.way()),
         keeper.way()
     ));
-    steps::ready_for_a_snapshot(task.engine)?;
+    place::home(task.engine)?.ready_for_a_snapshot()?;
     let name = new_name(wanted, keeper.way());
     with_job(task, around, |job| keeper.save(&name, wanted, job))
 }

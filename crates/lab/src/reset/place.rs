@@ -7,7 +7,7 @@ use kelvin_database::postgres::Config;
 use kelvin_database::snapshot::{
     About, DataDirectories, Dumps, Facts, Keeper, SqliteFiles, Templates, Way, clones, programs,
 };
-use kelvin_database::{Engine, EngineKind, Result};
+use kelvin_database::{Engine, Error, Home, Result};
 use kelvin_workload::Data;
 
 use super::choose::Ground;
@@ -78,12 +78,7 @@ impl Place {
         let can_be_built = data.is_some_and(|data| data.can_be_built);
         let ours = |table: &String| data.is_none_or(|data| data.tables.contains(&table.as_str()));
         let Self::Postgres { config, managed, .. } = self else {
-            let rows = engine.connect()?.query(
-                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1",
-            )?;
-            let tables: Vec<String> =
-                (0..rows.len()).map(|row| rows.text(row, 0).map(str::to_owned)).collect::<Result<_>>()?;
-            let foreign = tables.into_iter().filter(|table| !ours(table)).collect();
+            let foreign = home(engine)?.tables()?.into_iter().filter(|table| !ours(table)).collect();
             return Ok(Ground { can_be_built, foreign, ..Ground::default() });
         };
         let mut facts = Facts::read(engine.connect()?.as_mut(), config)?;
@@ -100,15 +95,12 @@ impl Place {
     }
 }
 
-/// Product and version of the database, without the words of its build.
+/// The upkeep of a database.
 ///
 /// # Errors
-/// When the database does not answer.
-pub(super) fn version(engine: &dyn Engine) -> Result<String> {
-    let mut session = engine.connect()?;
-    let rows = session.query(match engine.kind() {
-        EngineKind::Postgres => "SELECT split_part(current_setting('server_version'), ' ', 1)",
-        EngineKind::Sqlite => "SELECT sqlite_version()",
-    })?;
-    Ok(format!("{} {}", engine.kind(), rows.text(0, 0)?))
+/// When its engine has none.
+pub(super) fn home(engine: &dyn Engine) -> Result<&dyn Home> {
+    engine
+        .home()
+        .ok_or_else(|| Error::usage(format!("{} cannot be reset or kept as a snapshot", engine.kind())))
 }

@@ -5,12 +5,41 @@ use std::cell::RefCell;
 
 use kelvin_stats::bootstrap::Resampler;
 use kelvin_stats::compare::Verdict;
+use kelvin_stats::dependence::autoregressive;
 use kelvin_store::GroupId;
 
-use super::{Noise, Simulated, Simulation};
+use super::{Simulated, Simulation};
 use crate::ab::{self, Plan, Summary};
 use crate::spec::WorkloadName;
 use crate::{BenchError, Planned, Spec};
+
+/// Runs' noise in their order: of so many runs, around 1.
+pub type Draw<'a> = &'a dyn Fn(&mut Resampler, usize) -> Vec<f64>;
+
+/// Independent noise with this deviation of the logarithms.
+pub fn white(sd: f64) -> impl Fn(&mut Resampler, usize) -> Vec<f64> {
+    move |random, n| (0..n).map(|_| (sd * random.normal()).exp()).collect()
+}
+
+/// Noise with this deviation of the logarithms whose neighbours have the correlation `phi` (autoregressive of first order).
+pub fn dependent(sd: f64, phi: f64) -> impl Fn(&mut Resampler, usize) -> Vec<f64> {
+    move |random, n| autoregressive(n, phi, random).into_iter().map(|log| (sd * log).exp()).collect()
+}
+
+/// What happens in studies.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// The noise.
+    pub noise: Draw<'a>,
+    /// How much longer B takes: 0.03 is 3 %; 0 is A against itself.
+    pub slower: f64,
+    /// How much faster a run is that follows one of its own specification: 0.02 is 2 %.
+    pub carry_over: f64,
+    /// How many there are.
+    pub studies: u32,
+    /// Decides the noise and the orders.
+    pub seed: u64,
+}
 
 /// What studies came to.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -19,6 +48,10 @@ pub struct Counted {
     pub studies: u32,
     /// Those that said "changed", in the direction of what was planted where something was.
     pub changed: u32,
+    /// Those whose interval held what was planted.
+    pub covered: u32,
+    /// Those whose sign flips have a p of at most 5 %.
+    pub flipped: u32,
     /// Those of which the control's two halves differ.
     pub control_differs: u32,
     /// Blocks of each.
@@ -36,30 +69,29 @@ pub fn plan() -> Plan {
     Plan::of(&[("a.toml".into(), spec.clone()), ("b.toml".into(), spec)])
 }
 
-/// Runs `studies` comparisons by this plan in which B takes `slower` longer (0.03 is 3 %; 0 is A against itself), each on
-/// noise and with an order of its own.
+/// Runs comparisons by this plan, each on noise and with an order of its own.
 ///
 /// # Errors
 /// When a comparison could not be made, which a simulated bench gives no reason for.
-pub fn count(
-    plan: &Plan,
-    noise: &Noise,
-    slower: f64,
-    studies: u32,
-    seed: u64,
-) -> Result<Counted, BenchError> {
+pub fn count(plan: &Plan, setting: &Setting<'_>) -> Result<Counted, BenchError> {
+    let Setting { noise, slower, carry_over, studies, seed } = *setting;
     let specs: Vec<Spec> = plan.sides.iter().map(|_| Spec::new(WorkloadName::TprocC)).collect();
     let longest = plan.treatments().len() * plan.blocks.max(plan.most) as usize;
     let mut counted = Counted { studies, ..Counted::default() };
     let mut random = Resampler::new(seed);
+    let truth = 1.0 / (1.0 + slower);
     for study in 0..studies {
-        let drawn = noise.draw(&mut random, longest + 6);
+        let drawn = noise(&mut random, longest + 6);
         let plan = Plan { seed: seed.wrapping_add(u64::from(study) << 20), ..plan.clone() };
         let places = RefCell::new(drawn.iter());
+        let before = RefCell::new(String::new());
         let mut bench = Simulated::new(|planned: &Planned<'_>| {
             let noise = places.borrow_mut().next().copied().unwrap_or(1.0);
-            let planted = if planned.slot.treatment == "B" { 1.0 / (1.0 + slower) } else { 1.0 };
-            Ok(Simulation::of(1000.0 * noise * planted))
+            let side = planned.slot.treatment.trim_end_matches('\'').to_owned();
+            let planted = if side == "B" { truth } else { 1.0 };
+            let carried = if side == *before.borrow() { 1.0 + carry_over } else { 1.0 };
+            before.replace(side);
+            Ok(Simulation::of(1000.0 * noise * planted * carried))
         });
         let ran = ab::run(&plan, &specs, GroupId(1), &mut bench, &|_| String::new())?;
         let summary = Summary::of(&plan, &ran.rows);
@@ -67,6 +99,8 @@ pub fn count(
         let right = |ratio: f64| slower == 0.0 || ratio < 1.0;
         counted.changed +=
             u32::from(found.is_some_and(|one| one.verdict == Verdict::Changed && right(one.ratio)));
+        counted.covered += u32::from(found.is_some_and(|one| one.low <= truth && truth <= one.high));
+        counted.flipped += u32::from(found.is_some_and(|one| one.p <= 0.05));
         let control = summary.control.is_some_and(|control| control.low > 1.0 || control.high < 1.0);
         counted.control_differs += u32::from(control);
         counted.blocks.push(summary.complete);
@@ -88,6 +122,8 @@ fn three_differ(drawn: &[f64], slower: f64, right: impl Fn(f64) -> bool) -> bool
 mod tests {
     use super::*;
 
+    use crate::simulated::Noise;
+
     const RECORD: &str = include_str!("../../../../bench/lab/noise.csv");
 
     /// 5 % of so many studies, and two standard errors.
@@ -96,14 +132,19 @@ mod tests {
         (0.05 * studies + 2.0 * (0.05 * 0.95 * studies).sqrt()) as u32
     }
 
+    fn setting(noise: Draw<'_>, studies: u32, seed: u64) -> Setting<'_> {
+        Setting { noise, slower: 0.0, carry_over: 0.0, studies, seed }
+    }
+
     #[test]
     fn nothing_changed_is_called_changed_in_five_of_a_hundred_studies_at_most() {
-        let noise = Noise::parse(RECORD).unwrap();
+        let record = Noise::parse(RECORD).unwrap();
+        let noise = |random: &mut Resampler, n| record.draw(random, n);
         let early = Plan { stop_early: true, blocks: 20, ..plan() };
         let planned = Plan { effect: Some(0.03), ..plan() };
         let simple = [(plan(), 200), (Plan { control: false, ..plan() }, 200)];
         for (plan, studies) in simple.into_iter().chain([(early, 60), (planned, 60)]) {
-            let counted = count(&plan, &noise, 0.0, studies, 11).unwrap();
+            let counted = count(&plan, &setting(&noise, studies, 11)).unwrap();
             assert!(counted.changed <= bound(studies), "{plan:?}: {} of {studies}", counted.changed);
             assert!(counted.means_of_three > studies / 2, "means of three are no worse");
         }
@@ -111,9 +152,38 @@ mod tests {
 
     #[test]
     fn three_per_cent_are_found_as_often_as_the_plan_says() {
-        let noise = Noise::parse(RECORD).unwrap();
+        let record = Noise::parse(RECORD).unwrap();
+        let noise = |random: &mut Resampler, n| record.draw(random, n);
         let plan = Plan { effect: Some(0.03), power: 0.9, most: 400, ..plan() };
-        let counted = count(&plan, &noise, 0.03, 60, 5).unwrap();
+        let counted = count(&plan, &Setting { slower: 0.03, ..setting(&noise, 60, 5) }).unwrap();
         assert!(counted.changed >= 54, "{} of 60 in {:?} blocks", counted.changed, counted.blocks);
+    }
+
+    #[test]
+    fn trial_a3_what_a_run_leaves_for_the_next_of_its_side_favours_none() {
+        // 93 % of 150 less two standard errors are 133; before, 82, 59 and 32 % covered.
+        let noise = white(0.01);
+        for blocks in [6, 12, 20] {
+            let plan = Plan { blocks, ..plan() };
+            let setting = Setting { carry_over: 0.02, ..setting(&noise, 150, 31) };
+            let counted = count(&plan, &setting).unwrap();
+            assert!(counted.covered >= 133, "{blocks} blocks: {} of 150", counted.covered);
+            assert!(counted.changed <= bound(150), "{blocks} blocks: {} of 150", counted.changed);
+        }
+        let found = count(&plan(), &Setting { slower: 0.03, ..setting(&noise, 100, 32) }).unwrap();
+        assert!(found.changed >= 90, "{} of 100", found.changed);
+    }
+
+    #[test]
+    fn trial_a9_what_comes_round_favours_no_side() {
+        for period in [2, 3, 4, 6] {
+            let noise = move |_: &mut Resampler, n: usize| -> Vec<f64> {
+                (0..n).map(|run| if run % period == 0 { 1.03 } else { 1.0 }).collect()
+            };
+            for control in [true, false] {
+                let counted = count(&Plan { control, ..plan() }, &setting(&noise, 100, 33)).unwrap();
+                assert!(counted.flipped <= bound(100), "{period} {control}: {} of 100", counted.flipped);
+            }
+        }
     }
 }

@@ -94,6 +94,11 @@ impl Load {
         }
     }
 
+    /// Arrivals a second at which a search begins.
+    pub(crate) fn first_rate(&self) -> f64 {
+        self.points().first().and_then(|&(_, rate)| rate).unwrap_or(Self::FIRST_RATE)
+    }
+
     /// Whether arrivals have their own schedule.
     pub fn is_open_loop(&self) -> bool {
         self.rate.is_some() || self.find_max
@@ -139,9 +144,47 @@ impl Load {
         if let Some((_, why)) = refusals.iter().find(|(refused, _)| *refused) {
             return Err((*why).into());
         }
+        if let (true, Some(slo)) = (self.find_max, &self.slo) {
+            let (first, window) = (self.first_rate(), self.duration.duration());
+            let needed = slo.shortest_window(first);
+            if window < needed {
+                return Err(format!(
+                    "trials of {} are too short: at the first rate, {first} arrivals a second, they have about {:.0}, and \
+                     {slo} takes {} response times for its percentiles; give a duration of at least {} s, or a higher \
+                     rate to begin with",
+                    self.duration,
+                    first * window.as_secs_f64(),
+                    slo.responses_needed(),
+                    needed.as_secs()
+                ));
+            }
+        }
         if most_users.is_some_and(|most| most > MOST_USERS) {
             return Err(format!("more than {MOST_USERS} users are not supported"));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trial_d1_a_search_whose_trials_are_too_short_is_refused_with_the_length_that_it_takes() {
+        let search = |duration, rate: Option<&str>| Load {
+            duration: Span::seconds(duration),
+            rate: rate.map(|rate| rate.parse().unwrap()),
+            slo: Some("p99<20ms,errors<0.1%".parse().unwrap()),
+            find_max: true,
+            ..Load::default()
+        };
+        let why = search(4, None).validate().unwrap_err();
+        assert!(
+            why.contains("about 400") && why.contains("takes 1000") && why.contains("at least 12 s"),
+            "{why}"
+        );
+        assert_eq!(search(12, None).validate(), Ok(()));
+        assert_eq!(search(4, Some("300")).validate(), Ok(()));
     }
 }

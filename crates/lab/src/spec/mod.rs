@@ -50,6 +50,10 @@ pub struct Spec {
     /// Whether the consistency conditions are checked after the run.
     #[serde(default)]
     pub check: bool,
+    /// Whether a run counts although other work on the machine may explain much of its figures: their price stands beside
+    /// them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub accept_noise: bool,
     /// How the load is put on.
     #[serde(default)]
     pub load: Load,
@@ -95,6 +99,8 @@ struct Shown<'a> {
     label: Option<&'a str>,
     build: Build,
     check: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    accept_noise: bool,
     load: &'a Load,
     observe: &'a Observe,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,13 +115,21 @@ struct Shown<'a> {
 
 /// A specification of I/O jobs as a file shows it: they have no database, and their own text says how the load is put on.
 #[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
 struct ShownIo<'a> {
     workload: WorkloadName,
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_false")]
+    accept_noise: bool,
     load: OnlySeed,
     observe: &'a Observe,
     io: &'a IoOptions,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 #[derive(Serialize)]
@@ -234,6 +248,7 @@ impl Spec {
             label: None,
             build: Build::default(),
             check: false,
+            accept_noise: false,
             load: Load::default(),
             observe: Observe::default(),
             reset: Reset::default(),
@@ -358,6 +373,7 @@ impl Spec {
             let shown = ShownIo {
                 workload: self.workload,
                 label: self.label.as_deref(),
+                accept_noise: self.accept_noise,
                 load: OnlySeed { seed: self.load.seed },
                 observe: &self.observe,
                 io: &self.io,
@@ -371,6 +387,7 @@ impl Spec {
             label: self.label.as_deref(),
             build: self.build,
             check: self.check,
+            accept_noise: self.accept_noise,
             load: &self.load,
             observe: &self.observe,
             reset: Some(&self.reset).filter(|reset| **reset != Reset::default()),
@@ -395,6 +412,8 @@ mod tests {
         spec.load.transactions = std::num::NonZeroU64::new(7);
         spec.tproc_c.warehouses = Some(10);
         spec.label = Some("a \"quoted\" label".into());
+        assert!(!spec.to_toml().contains("accept-noise"));
+        spec.accept_noise = true;
         assert_eq!(Spec::parse(&spec.to_toml(), "x").unwrap(), spec);
     }
 

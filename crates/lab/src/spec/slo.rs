@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use kelvin_measure::{Histogram, Nanos};
+use kelvin_measure::{Bounded, Histogram, Nanos, Times};
 use serde::{Deserialize, Serialize};
 
 /// A longer limit is a mistake.
@@ -58,8 +58,8 @@ pub struct Verdict {
     pub term: String,
     /// The measured value, or why there is none.
     pub value: String,
-    /// Whether it holds.
-    pub holds: bool,
+    /// Whether it holds; none where the response times are too few to say.
+    pub holds: Option<bool>,
 }
 
 impl Slo {
@@ -69,14 +69,47 @@ impl Slo {
         let unanswered = if tolerant { 0 } else { figures.errors };
         let verdict = |term: &Term| {
             let (value, holds) = match measure(term.figure, figures, unanswered) {
-                Ok(value) if term.figure == Figure::Errors => (percent(value), term.holds(value)),
-                Ok(value) => (time(value), term.holds(value)),
-                Err(why) => (why, false),
+                Ok(value) if term.figure == Figure::Errors => (percent(value), Some(term.holds(value))),
+                Ok(value) => (time(value), Some(term.holds(value))),
+                Err(Unmeasured::TooFew { count, needed }) => {
+                    (format!("insufficient samples ({count} of {needed})"), None)
+                }
+                Err(Unmeasured::Endless(why)) => (why, Some(false)),
             };
             Verdict { term: term.to_string(), value, holds }
         };
         self.0.iter().map(verdict).collect()
     }
+}
+
+impl Slo {
+    /// Response times that the percentiles of the terms take: ten beyond each. 0 where there is no percentile.
+    pub fn responses_needed(&self) -> u64 {
+        let each = self.0.iter().map(|term| match term.figure {
+            Figure::Percentile(percentile) => responses_for(percentile),
+            Figure::Mean | Figure::Max | Figure::Errors => 0,
+        });
+        each.max().unwrap_or(0)
+    }
+
+    /// Arrivals that a window has to expect so that they are enough for [`Self::responses_needed`]: four standard
+    /// deviations of a Poisson count more, so that chance leaves too few in one of 30,000 windows.
+    pub(crate) fn arrivals_to_expect(&self) -> f64 {
+        let needed = self.responses_needed() as f64;
+        // The mean m of which m − 4√m is what is needed.
+        (2.0 + (4.0 + needed).sqrt()).powi(2) * f64::from(u8::from(needed > 0.0))
+    }
+
+    /// The shortest window in which arrivals at `rate` a second are enough for the percentiles of the terms.
+    pub(crate) fn shortest_window(&self, rate: f64) -> Duration {
+        Duration::try_from_secs_f64((self.arrivals_to_expect() / rate).ceil()).unwrap_or(Duration::MAX)
+    }
+}
+
+/// Response times of which ten lie beyond a percentile.
+fn responses_for(percentile: f64) -> u64 {
+    // Forgives the rounding of 1 − 0.999.
+    (10.0 / (1.0 - percentile / 100.0) - 1e-6).ceil() as u64
 }
 
 impl Term {
@@ -85,33 +118,36 @@ impl Term {
     }
 }
 
+/// Why a figure has no value.
+enum Unmeasured {
+    /// So many response times, of so many that it takes.
+    TooFew { count: u64, needed: u64 },
+    /// It is longer than all that was measured, in words.
+    Endless(String),
+}
+
 /// The value of a figure, or why there is none.
-fn measure(figure: Figure, figures: &SloFigures, unanswered: u64) -> Result<f64, String> {
-    let answered = figures.responses.count();
-    let nothing = || "nothing was measured".to_string();
-    let endless = || format!("{unanswered} of {} had no answer", figures.arrivals);
+fn measure(figure: Figure, figures: &SloFigures, unanswered: u64) -> Result<f64, Unmeasured> {
+    let times = Times::with_unanswered(figures.responses, unanswered as f64);
+    let nothing = || Unmeasured::TooFew { count: 0, needed: 1 };
+    // What is known from below only holds no limit.
+    let known = |value: Option<Bounded>| match value {
+        Some(value) if !value.at_least => Ok(value.value),
+        _ if unanswered > 0 => {
+            Err(Unmeasured::Endless(format!("{unanswered} of {} had no answer", figures.arrivals)))
+        }
+        _ => Err(nothing()),
+    };
     match figure {
         Figure::Errors if figures.arrivals == 0 => Err(nothing()),
         Figure::Errors => Ok(figures.errors as f64 / figures.arrivals as f64 * 100.0),
-        Figure::Mean | Figure::Max if unanswered > 0 => Err(endless()),
-        Figure::Mean => figures.responses.mean().ok_or_else(nothing),
-        Figure::Max => figures.responses.max().map(|max| max as f64).ok_or_else(nothing),
-        Figure::Percentile(percentile) => {
-            let all = answered + unanswered;
-            let beyond = all as f64 * (1.0 - percentile / 100.0);
-            // Both 1e-9 forgive the rounding of 1 − 0.999.
-            if beyond + 1e-9 < 10.0 {
-                let needed = (10.0 / (1.0 - percentile / 100.0) - 1e-6).ceil();
-                return Err(format!("{all} response times are too few for p{percentile}; it takes {needed}"));
-            }
-            let rank = (all as f64 * percentile / 100.0 - 1e-9).ceil() as u64;
-            let mut counted = 0;
-            let reached = figures.responses.buckets().find(|(_, count)| {
-                counted += count;
-                counted >= rank
-            });
-            reached.map(|(value, _)| value as f64).ok_or_else(endless)
+        Figure::Mean => known(times.mean()),
+        Figure::Max => known(times.max()),
+        Figure::Percentile(percentile) if times.too_few(percentile) => {
+            let count = figures.responses.count() + unanswered;
+            Err(Unmeasured::TooFew { count, needed: responses_for(percentile) })
         }
+        Figure::Percentile(percentile) => known(times.percentile(percentile)),
     }
 }
 
@@ -286,7 +322,21 @@ mod tests {
     }
 
     fn holds(slo: &str, responses: &Histogram, errors: u64) -> bool {
-        judge(slo, responses, errors).iter().all(|v| v.holds)
+        judge(slo, responses, errors).iter().all(|v| v.holds == Some(true))
+    }
+
+    /// Of a search that took "too few to say" for "too slow", and went down to 0.1 arrivals a second.
+    #[test]
+    fn trial_d1_the_window_is_as_long_as_the_percentiles_take() {
+        let slo: Slo = "p99<20ms,errors<0.1%".parse().unwrap();
+        assert_eq!(slo.responses_needed(), 1000);
+        for rate in [0.5, 100.0, 30_000.0] {
+            let expected = slo.shortest_window(rate).as_secs_f64() * rate;
+            assert!(expected - 4.0 * expected.sqrt() >= 999.999, "{expected} at {rate}");
+        }
+        assert_eq!(slo.shortest_window(100.0), Duration::from_secs(12));
+        let slo: Slo = "mean<20ms,max<1s".parse().unwrap();
+        assert_eq!((slo.responses_needed(), slo.shortest_window(100.0)), (0, Duration::ZERO));
     }
 
     #[test]
@@ -311,15 +361,15 @@ mod tests {
         let verdicts = judge("p99<20ms,errors<1%", &responses, 2);
         assert_eq!(verdicts[0].term, "p99<20ms");
         assert!(verdicts[0].value.starts_with("99") && verdicts[0].value.ends_with(" ms"), "{verdicts:?}");
-        assert_eq!((verdicts[1].value.as_str(), verdicts[1].holds), ("0.20 %", true));
+        assert_eq!((verdicts[1].value.as_str(), verdicts[1].holds), ("0.20 %", Some(true)));
     }
 
     #[test]
     fn too_few_responses_hold_nothing() {
         assert!(holds("p99<10s", &rising(1000), 0));
         let verdict = judge("p99<10s", &rising(999), 0).remove(0);
-        assert!(!verdict.holds && verdict.value.contains("too few for p99; it takes 1000"), "{verdict:?}");
-        assert!(judge("p99.9<10s", &rising(9999), 0)[0].value.contains("it takes 10000"));
+        assert!(verdict.holds.is_none() && verdict.value.ends_with(" of 1000)"), "{verdict:?}");
+        assert_eq!(judge("p99.9<10s", &rising(9999), 0)[0].value, "insufficient samples (9999 of 10000)");
         for slo in ["mean<1s", "max<1s", "p50<1s", "errors<1%"] {
             assert!(!holds(slo, &Histogram::new(), 0), "{slo}");
         }
@@ -330,7 +380,7 @@ mod tests {
         let responses = rising(1000);
         // 12 of 1012 are more than one in a hundred: the 99th percentile is among them.
         let verdict = judge("p99<1000s", &responses, 12);
-        assert!(!verdict[0].holds, "{verdict:?}");
+        assert!(verdict[0].holds == Some(false), "{verdict:?}");
         assert_eq!(verdict[0].value, "12 of 1012 had no answer");
         // With 5, it moves from the 990th of 1000 to the 995th of 1005.
         assert!(!holds("p99<993ms", &responses, 5) && holds("p99<993ms", &responses, 0));

@@ -19,6 +19,11 @@ impl Span {
         Self(Duration::from_secs(seconds))
     }
 
+    /// Of a time that was computed; 30 days at most.
+    pub(crate) fn of(duration: Duration) -> Self {
+        Self(duration.min(LONGEST))
+    }
+
     /// As the standard library's type.
     pub fn duration(self) -> Duration {
         self.0

@@ -176,7 +176,7 @@ impl Execution<'_> {
                     seconds: began.elapsed().as_secs_f64().max(measured.seconds),
                     figures: measured.figures,
                 };
-                let mut why = measured.void;
+                let mut why = measured.judgement.reasons;
                 if results.value(&self.study.goal.metric).is_none() && why.is_empty() {
                     let reason = format!("it has no value of the goal's metric, {}", self.study.goal.metric);
                     let told = surroundings.set_void(results.run, &reason);

@@ -129,9 +129,14 @@ pub struct Results {
 }
 
 impl Results {
-    /// The value of a figure by its id; none where it is not known.
+    /// The value of a figure by its id; none where it is not known, or known from below only: cells are compared by means.
     pub fn value(&self, id: &str) -> Option<f64> {
-        self.figures.iter().find(|figure| figure.id == id)?.value
+        self.figures.iter().find(|figure| figure.id == id)?.value.filter(|_| !self.is_bound(id))
+    }
+
+    /// Whether a figure is known from below only.
+    pub fn is_bound(&self, id: &str) -> bool {
+        self.figures.iter().any(|figure| figure.id == id && figure.at_least)
     }
 }
 

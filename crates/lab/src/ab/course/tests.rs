@@ -4,7 +4,12 @@ use super::*;
 use crate::ab::blocks::complete;
 use crate::repeat::{Row, Steady};
 use crate::simulated::figure;
-use crate::simulated::studies::plan;
+use crate::simulated::studies;
+
+/// With a control of A alone.
+fn plan() -> Plan {
+    Plan { control_of_a: true, ..studies::plan() }
+}
 
 /// Complete blocks of A, A' and B with these values.
 fn rows(blocks: &[[f64; 3]]) -> Vec<Row> {
@@ -18,6 +23,7 @@ fn rows(blocks: &[[f64; 3]]) -> Vec<Row> {
         void: None,
         figures: vec![figure("tps", value)],
         steady: Steady::Unknown,
+        noise: None,
         failed: 0,
     };
     let of = |(block, values): (usize, &[f64; 3])| {
@@ -49,13 +55,17 @@ fn the_planned_number_grows_with_the_scatter_and_stays_within_its_bounds() {
     let plan = Plan { effect: Some(0.03), power: 0.8, ..plan() };
     // Scatter 3 %, effect 3 %, power 0.8: with 10 degrees of freedom of the pilot (2.228 + 0.879)²·(0.03/0.02956)² = 9.9,
     // with 5 (2.571 + 0.920)²·1.03 = 12.6; if the scatter were known, 7.85 pairs by the normal distribution and 11 by t.
-    assert_eq!(needed(&plan, 0.03, 10, 0.03), Some(11));
-    assert_eq!(needed(&plan, 0.03, 5, 0.03), Some(13));
-    assert!(needed(&plan, 0.06, 10, 0.03) > Some(38));
-    assert_eq!(needed(&plan, 0.0, 10, 0.03), Some(Plan::FEWEST));
+    let single = Plan { control: false, ..plan.clone() };
+    assert_eq!(needed(&single, 0.03, 10, 0.03), Some(11));
+    assert_eq!(needed(&single, 0.03, 5, 0.03), Some(13));
+    assert!(needed(&single, 0.06, 10, 0.03) > Some(38));
+    assert_eq!(needed(&single, 0.0, 10, 0.03), Some(Plan::FEWEST));
+    // Two runs of each side scatter by √½ of what one of each does; the floor of their control has to be passed, too.
+    let twice = needed(&Plan { control_of_a: false, ..plan.clone() }, 0.03, 10, 0.03);
+    assert!(twice > Some(5) && twice < Some(10), "{twice:?}");
     // Close to the noise of 1 % the estimate's way beyond it decides: power 0.95, 5 degrees of freedom:
     // (2.015·0.03/(0.011929 − 0.00995))² = 933 where (4.586·0.03/0.011929)² = 134.
-    let close = needed(&Plan { power: 0.95, ..plan.clone() }, 0.03, 5, 0.012).unwrap();
+    let close = needed(&Plan { power: 0.95, ..single }, 0.03, 5, 0.012).unwrap();
     assert!((930..=940).contains(&close), "{close}");
     let quiet = rows(&[[1.0, 1.0001, 0.97]; 6]);
     let course = Course::of(&plan, &complete(&plan, &quiet));

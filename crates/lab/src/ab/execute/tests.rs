@@ -29,7 +29,7 @@ fn words(progress: &Progress<'_>) -> String {
 }
 
 #[test]
-fn every_block_has_every_side_once_with_one_seed() {
+fn every_block_has_every_side_twice_with_one_seed() {
     let seen = RefCell::new(Vec::new());
     let mut bench = Simulated::new(|planned: &Planned<'_>| {
         seen.borrow_mut().push((planned.slot.block, planned.slot.treatment.clone(), planned.spec.load.seed));
@@ -37,19 +37,16 @@ fn every_block_has_every_side_once_with_one_seed() {
     });
     let ran = run(&plan(), &specs(), GroupId(1), &mut bench, &words).unwrap();
     assert!(matches!(ran.ended, Ended::Done));
-    assert_eq!(bench.told.first().map(String::as_str), Some("1 of 6, 170 s"));
+    assert_eq!(bench.told.first().map(String::as_str), Some("1 of 6, 230 s"));
     drop(bench);
     let seen = seen.into_inner();
-    assert_eq!(seen.len(), 18);
-    let mut first: Vec<String> = Vec::new();
-    for (number, block) in seen.chunks(3).enumerate() {
+    assert_eq!(seen.len(), 24);
+    for (number, block) in seen.chunks(4).enumerate() {
         let mut names: Vec<&str> = block.iter().map(|(_, name, _)| name.as_str()).collect();
-        first.push(names[0].to_owned());
         names.sort_unstable();
-        assert_eq!(names, ["A", "A'", "B"]);
+        assert_eq!(names, ["A", "A'", "B", "B'"]);
         assert!(block.iter().all(|(of, _, seed)| *of == number as u32 && *seed == 1 + number as u64));
     }
-    assert_eq!(first.iter().filter(|name| *name == "B").count(), 2, "{first:?}");
 }
 
 #[test]
@@ -70,7 +67,7 @@ fn a_void_run_is_replaced_within_its_block_until_the_budget_is_used_up() {
     let summary = Summary::of(&plan, &ran.rows);
     assert_eq!((summary.complete, summary.void.len(), summary.too_many_void), (6, 1, false));
 
-    let ran = of(&[4, 8]);
+    let ran = of(&[4, 10]);
     assert!(matches!(ran.ended, Ended::TooManyVoid));
     let summary = Summary::of(&plan, &ran.rows);
     assert!(summary.too_many_void && summary.complete == 2 && !summary.is_complete());
@@ -80,8 +77,8 @@ fn a_void_run_is_replaced_within_its_block_until_the_budget_is_used_up() {
 fn a_pilot_says_how_many_blocks_there_are() {
     let plan = Plan { effect: Some(0.03), ..plan() };
     let mut bench = Simulated::new(|planned: &Planned<'_>| {
-        // ± 3 % in no step with the sides.
-        let noise = if (planned.slot.place * planned.slot.place) % 5 < 2 { 1.03 } else { 0.97 };
+        // ± 5 % in no step with the sides.
+        let noise = if (planned.slot.place * planned.slot.place) % 5 < 2 { 1.05 } else { 0.95 };
         Ok(Simulation::of(100.0 * noise))
     });
     let ran = run(&plan, &specs(), GroupId(1), &mut bench, &words).unwrap();
@@ -89,10 +86,10 @@ fn a_pilot_says_how_many_blocks_there_are() {
     let planning = summary.course.planning.clone().unwrap();
     assert!(planning.blocks > 12 && summary.complete == planning.blocks, "{planning:?}");
     assert!(planning.pilot > 6, "planned again at the planned end: {planning:?}");
-    assert_eq!(ran.rows.len(), 3 * planning.blocks as usize);
+    assert_eq!(ran.rows.len(), 4 * planning.blocks as usize);
     let told = bench.told.iter().filter(|told| told.contains("blocks")).count();
     assert!(told >= 1, "{:?}", bench.told);
-    assert_eq!(bench.told[0], "1 of 6?, 170 s");
+    assert_eq!(bench.told[0], "1 of 6?, 230 s");
 }
 
 #[test]
@@ -101,7 +98,7 @@ fn a_clear_difference_ends_it_at_a_look_and_no_other_does() {
     let of = |slower: f64| {
         let mut bench = Simulated::new(move |planned: &Planned<'_>| {
             let noise = 1.0 + 0.01 * f64::from((planned.slot.place * 7) % 5) - 0.02;
-            let planted = if planned.slot.treatment == "B" { 1.0 - slower } else { 1.0 };
+            let planted = if planned.slot.treatment.starts_with('B') { 1.0 - slower } else { 1.0 };
             Ok(Simulation::of(100.0 * noise * planted))
         });
         let ran = run(&plan, &specs(), GroupId(1), &mut bench, &words).unwrap();

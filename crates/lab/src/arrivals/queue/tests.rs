@@ -116,7 +116,8 @@ fn a_limit_refuses_as_many_as_the_formulas_say() {
 #[test]
 fn a_stall_refuses_the_oldest_and_counts_them_in_their_seconds() {
     // 10 a second from 0 on; nobody comes before 3.05 s, when 31 are due.
-    let queue = Queue::new(Arrivals::new(1, Process::Uniform, 10.0, 0), 8, 10 * S).with_window(S / 2);
+    let queue =
+        Queue::new(Arrivals::new(1, Process::Uniform, 10.0, 0), 8, 10 * S).with_window(S / 2, Nanos::MAX);
     assert_eq!(queue.claim(3 * S + S / 20), Claim::Serve { at: 2_300_000_000 });
     let refused = queue.take_refused();
     let seconds: Vec<(u64, u64)> = refused.iter().map(|r| (r.first / 1_000_000, r.count)).collect();
@@ -223,7 +224,7 @@ proptest! {
     ) {
         let process = if uniform { Process::Uniform } else { Process::Poisson };
         let until = 2 * S;
-        let queue = Queue::new(Arrivals::new(seed, process, rate, 0), limit, until).with_window(open);
+        let queue = Queue::new(Arrivals::new(seed, process, rate, 0), limit, until).with_window(open, Nanos::MAX);
         let (mut now, mut until) = (0, until);
         let (mut claims, mut counted) = (Vec::new(), 0);
         for (step, what) in steps {
@@ -254,4 +255,29 @@ proptest! {
         counted += queue.take_refused().iter().map(|r| r.count).sum::<u64>();
         prop_assert_eq!(whole.refused, counted);
     }
+}
+
+#[test]
+fn the_arrivals_of_a_window_are_followed_while_the_load_goes_on() {
+    // Ten a second, one user who takes 0.15 s for each; the window is the second second.
+    let queue = Queue::new(Arrivals::new(1, Process::Uniform, 10.0, 0), 100, 10 * S).with_window(S, 2 * S);
+    let mut now = 0;
+    while now < 2 * S {
+        let Claim::Serve { at } = queue.claim(now) else { panic!("the load goes on") };
+        now = now.max(at) + 150_000_000;
+    }
+    let at_close = queue.window(2 * S);
+    let waited = queue.waiting_at_close().unwrap();
+    assert_eq!((at_close.due, at_close.waiting), (10, waited));
+    assert!((5..=8).contains(&waited), "{at_close:?}");
+    while queue.window(now).waiting > 0 {
+        let Claim::Serve { at } = queue.claim(now) else { panic!("the load goes on") };
+        now = now.max(at) + 150_000_000;
+    }
+    let end = queue.end(now);
+    assert!(end > 2 * S + S / 2, "{end}");
+    let books = queue.window(10 * S);
+    assert_eq!((books.due, books.claimed, books.refused, books.waiting), (10, 10, 0, 0));
+    assert_eq!(queue.waiting_at_close(), Some(waited), "what waited at the closing is kept");
+    assert!(queue.tally(10 * S).due > 20, "the load went on behind it");
 }

@@ -5,6 +5,7 @@ use kelvin_store::GroupId;
 
 use super::*;
 use crate::repeat::Summary;
+use crate::simulated::studies::dependent;
 use crate::simulated::{Simulated, Simulation};
 use crate::spec::WorkloadName;
 
@@ -36,7 +37,7 @@ fn a_void_run_is_kept_and_replaced_with_the_same_seed() {
     assert!(matches!(ran.ended, Ended::Done));
     assert_eq!(ran.rows.len(), 7);
     assert_eq!(seeds, [1, 2, 3, 3, 4, 5, 6]);
-    assert_eq!(ran.rows[2].void.as_deref(), Some("steal"));
+    assert_eq!(ran.rows[2].void.as_deref(), Some("void: steal"));
 }
 
 #[test]
@@ -104,22 +105,37 @@ fn a_run_that_cannot_be_made_counts_as_void_unless_it_is_the_first() {
 
 #[test]
 fn a_stopped_interval_covers_what_it_says() {
-    for (sd, seed) in [(0.008, 1), (0.015, 2), (0.02, 3)] {
+    trial_a4_stopped(0.0, [(0.008, 1), (0.015, 2)], 200, 150, 16);
+}
+
+#[test]
+fn trial_a4_a_stopped_interval_covers_what_it_says_where_runs_depend_on_each_other() {
+    // Before, 48 % covered at φ = 0.8, which is beyond the prior.
+    trial_a4_stopped(0.5, [(0.01, 4), (0.008, 5)], 100, 60, 12);
+    trial_a4_stopped(0.8, [(0.01, 6), (0.008, 7)], 60, 10, 35);
+}
+
+/// Of `studies` with the correlation `phi` between neighbours and each of the deviations, at least `least` say yes, and at
+/// most `most` of 100 of those are wrong.
+fn trial_a4_stopped(phi: f64, settings: [(f64, u64); 2], studies: u32, least: u32, most: u32) {
+    for (sd, seed) in settings {
         let plan = Plan::until(&spec(), 6, 30, 0.01);
         let mut random = Resampler::new(seed);
         let (mut said_yes, mut wrong) = (0_u32, 0_u32);
-        for _ in 0..400 {
-            let draws: Vec<f64> = (0..30).map(|_| (sd * random.normal()).exp()).collect();
+        for _ in 0..studies {
+            let draws = dependent(sd, phi)(&mut random, 30);
             let rows = made(&plan, |n| Simulation::of(draws[n as usize])).0.rows;
             let values = known(&rows, None);
-            let spread = Spread::of(&values, plan.confidence()).unwrap();
+            let spread = Spread::of(&values, &plan.belief(), plan.confidence()).unwrap();
             if spread.half_width.unwrap() <= plan.precision {
                 said_yes += 1;
                 let (low, high) = spread.interval.unwrap();
                 wrong += u32::from(low > 1.0 || high < 1.0);
             }
         }
-        // 5 % of 400 are 20; two standard errors more are 29.
-        assert!(said_yes > 350 && wrong <= 29, "sd {sd}: {wrong} of {said_yes} wrong");
+        assert!(
+            said_yes >= least && 100 * wrong <= most * said_yes,
+            "φ {phi}, sd {sd}: {wrong} of {said_yes} wrong"
+        );
     }
 }

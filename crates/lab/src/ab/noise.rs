@@ -1,0 +1,89 @@
+//! What noise costs a comparison: blocks. Both sides have it alike, so that it moves no ratio; it makes ratios scatter.
+
+use kelvin_diagnose::Better;
+use serde::Serialize;
+
+use super::Plan;
+use super::blocks::{Block, values};
+use crate::repeat::{Row, RunNoise};
+
+/// Degrees of freedom below which nothing can be said of what the scatter follows.
+const FEWEST: usize = 4;
+
+/// What noise cost the runs and the comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct AbNoise {
+    /// What it cost the runs.
+    #[serde(flatten)]
+    pub runs: RunNoise,
+    /// Share of the scatter's variance that goes with the runs' prices: none with fewer than four degrees of freedom, or
+    /// where no price differs from another.
+    pub explained: Option<f64>,
+    /// Blocks that make up for it: as many more tell as much as these would on a quiet machine.
+    pub more_blocks: Option<u32>,
+}
+
+impl AbNoise {
+    pub(crate) fn of(plan: &Plan, rows: &[Row], blocks: &[Block<'_>]) -> Option<Self> {
+        let runs = RunNoise::of(rows)?;
+        let explained = explained(plan, blocks);
+        let more = |share: f64| (blocks.len() as f64 * share / (1.0 - share)).ceil().min(1e6) as u32;
+        Some(Self { runs, explained, more_blocks: explained.map(more) })
+    }
+}
+
+/// The squared correlation, less what chance gives, of the logarithms of figures with those of 1 − price, both without the
+/// effects of treatment and block. A figure that is better where more was lost follows something else: 0.
+fn explained(plan: &Plan, blocks: &[Block<'_>]) -> Option<f64> {
+    let figures: Vec<Vec<f64>> = values(blocks, plan.figure.as_deref())?
+        .into_iter()
+        .map(|one| one.into_iter().map(f64::ln).collect())
+        .collect();
+    let prices: Vec<Vec<f64>> = (0..figures.len())
+        .map(|one| {
+            blocks.iter().map(|block| Some((1.0 - block.runs[one].noise?.estimate).max(0.01).ln())).collect()
+        })
+        .collect::<Option<_>>()?;
+    let (k, b) = (figures.len(), blocks.len());
+    let freedom = k.saturating_sub(1) * b.saturating_sub(1);
+    if freedom < FEWEST {
+        return None;
+    }
+    let (figures, prices) = (without_effects(&figures), without_effects(&prices));
+    let sum = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let (of_figures, of_prices, both) =
+        (sum(&figures, &figures), sum(&prices, &prices), sum(&figures, &prices));
+    if of_figures <= 0.0 || of_prices <= 1e-12 {
+        return None;
+    }
+    let better = blocks.first()?.runs.first()?.figure(plan.figure.as_deref())?.better;
+    // 1 − price falls with the noise: what is to be high falls with it, what is to be low rises.
+    let wrong = match better {
+        Some(Better::Higher) => both < 0.0,
+        Some(Better::Lower) => both > 0.0,
+        None => false,
+    };
+    let squared = if wrong { 0.0 } else { both.powi(2) / (of_figures * of_prices) };
+    // As an adjusted coefficient of determination has it (Wherry, Annals of Mathematical Statistics 2, 1931).
+    let adjusted = 1.0 - (1.0 - squared) * freedom as f64 / (freedom - 1) as f64;
+    Some(adjusted.clamp(0.0, 0.99))
+}
+
+/// What is left of values by treatment and block without the means of either.
+fn without_effects(values: &[Vec<f64>]) -> Vec<f64> {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let of_treatment: Vec<f64> = values.iter().map(|one| mean(one)).collect();
+    let all = mean(&of_treatment);
+    let blocks = values.first().map_or(0, Vec::len);
+    (0..blocks)
+        .flat_map(|block| {
+            let here: Vec<f64> = values.iter().map(|one| one[block]).collect();
+            let of_block = mean(&here);
+            here.into_iter()
+                .zip(&of_treatment)
+                .map(move |(value, own)| value - own - of_block + all)
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! A thread that does nothing but wake up, so that whenever it does not, the load generator itself was held up: stopped,
+//! starved of CPUs or throttled. A server that stands still does not hold it up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use kelvin_measure::event::Event;
+use kelvin_measure::{Clock, Nanos, second_from};
+
+use crate::run::RunError;
+
+/// How often it wakes: 50 wake-ups a second cost some tenths of a millisecond of CPU.
+const BEAT: Nanos = 20_000_000;
+
+/// Later than this is a hold-up of the process. Schedulers let a thread that sleeps most of the time wait for some tens of
+/// milliseconds at most, however many others are ready.
+const LATE: Nanos = 200_000_000;
+
+/// The time that the thread waited for a CPU is read again after so many beats, so that it is the gap's.
+const BEATS_A_READING: u32 = 50;
+
+/// A stretch of time in which the thread should have run and did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gap {
+    pub(super) from: Nanos,
+    pub(super) to: Nanos,
+    pub(super) why: HeldUp,
+}
+
+/// What held the process up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeldUp {
+    /// It was not ready to run: a signal, a debugger, a frozen control group; or the whole machine stood still.
+    Stopped,
+    /// It was ready, and got no CPU: others had them, or a limit was used up.
+    Starved,
+}
+
+impl HeldUp {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Stopped => {
+                "was stopped (SIGSTOP, a debugger, a frozen control group, or a machine that was suspended)"
+            }
+            Self::Starved => {
+                "was ready and got no CPU (other processes had them, or a limit of CPU time was used up)"
+            }
+        }
+    }
+}
+
+impl Gap {
+    /// `from` and `to` of the clock, of which the thread was ready to run for `delay`; where the kernel does not say that, it
+    /// is taken as stopped.
+    fn of(from: Nanos, to: Nanos, delay: Option<Duration>) -> Self {
+        let ready = delay.is_some_and(|delay| delay.as_nanos() as u64 > (to - from) / 2);
+        Self { from, to, why: if ready { HeldUp::Starved } else { HeldUp::Stopped } }
+    }
+
+    /// The part of it between two moments; none where there is none.
+    pub(super) fn within(self, open: Nanos, close: Nanos) -> Option<Self> {
+        let (from, to) = (self.from.max(open), self.to.min(close));
+        (from < to).then_some(Self { from, to, ..self })
+    }
+
+    pub(super) fn seconds(self) -> f64 {
+        (self.to - self.from) as f64 / 1e9
+    }
+
+    /// As a sentence on the timeline of a point whose window opened at `open`.
+    pub(super) fn note(self, point: u32, open: Nanos) -> Event {
+        let text =
+            format!("the load generator did not run for {:.2} s: it {}", self.seconds(), self.why.words());
+        Event::Note { point, second: second_from(open, self.from), text }
+    }
+}
+
+/// The thread.
+pub(super) struct Heartbeat {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Gap>>>,
+}
+
+impl Heartbeat {
+    pub(super) fn start(clock: Clock) -> Result<Self, RunError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("heartbeat".into())
+            .spawn(move || beat(&clock, &asked))
+            .map_err(|error| {
+                RunError::Start(format!("no thread for the load generator's heartbeat: {error}"))
+            })?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// Ends it: every gap since its start.
+    pub(super) fn finish(mut self) -> Vec<Gap> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Vec<Gap> {
+        self.stop.store(true, Ordering::Release);
+        let Some(thread) = self.thread.take() else { return Vec::new() };
+        thread.thread().unpark();
+        thread.join().unwrap_or_default()
+    }
+}
+
+/// A point that fails before its end must not leave the thread behind.
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn beat(clock: &Clock, stop: &AtomicBool) -> Vec<Gap> {
+    let delay = || kelvin_observe::thread_times().map(|times| times.delay);
+    let mut gaps = Vec::new();
+    let (mut waited, mut beats) = (delay(), 0);
+    while !stop.load(Ordering::Acquire) {
+        let due = clock.now() + BEAT;
+        std::thread::park_timeout(Duration::from_nanos(BEAT));
+        let now = clock.now();
+        let late = now > due + LATE;
+        beats += 1;
+        if late || beats == BEATS_A_READING {
+            let until_now = delay();
+            if late {
+                let grown = until_now.zip(waited).map(|(now, before)| now.saturating_sub(before));
+                gaps.push(Gap::of(due, now, grown));
+            }
+            (waited, beats) = (until_now, 0);
+        }
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn trial_d3_who_was_ready_was_starved_and_who_was_not_was_stopped() {
+        let why = |delay: Option<u64>| Gap::of(SECOND, 3 * SECOND, delay.map(Duration::from_millis)).why;
+        assert_eq!(why(Some(1900)), HeldUp::Starved);
+        assert_eq!(why(Some(20)), HeldUp::Stopped);
+        assert_eq!(why(None), HeldUp::Stopped);
+    }
+
+    #[test]
+    fn trial_d3_of_a_gap_only_the_windows_part_counts() {
+        let gap = Gap::of(SECOND, 3 * SECOND, None);
+        assert!((gap.within(2 * SECOND, 9 * SECOND).unwrap().seconds() - 1.0).abs() < 1e-9);
+        assert_eq!(gap.within(3 * SECOND, 9 * SECOND), None);
+        assert!(matches!(gap.note(0, 0), Event::Note { second: 1, text, .. } if text.contains("for 2.00 s")));
+    }
+}

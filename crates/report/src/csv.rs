@@ -109,14 +109,14 @@ pub fn observed(report: &Report) -> String {
 }
 
 /// One row per point, transaction type and sort of time (response, in an open loop, and service), and one for
-/// all types together.
+/// all types together. `at_least` names the times that are known from below only.
 pub fn summary(report: &Report) -> String {
     let mut out = String::new();
-    let fixed = "run,label,workload,target,started,status,valid,point,users,window_s,headline_per_minute,\
+    let fixed = "run,label,workload,target,started,status,state,point,users,window_s,headline_per_minute,\
                  transactions_per_minute,kind,committed,rolled_back,failed,retries,mean_us,p50_us,p95_us,p99_us,\
                  p99.9_us,max_us,time,headline_per_second,transactions_per_second,asked_per_second,due,refused,\
                  waiting,client_cpu_cores,client_run_delay_ms_per_s,lag_p99_us,lag_max_us,\
-                 unanswered_percent";
+                 unanswered_percent,at_least";
     line(&mut out, &fixed.split(',').map(Into::into).collect::<Vec<_>>());
     for point in &report.points {
         let response = point.response.iter().chain(&point.response_all).map(|row| ("response", row));
@@ -130,7 +130,7 @@ pub fn summary(report: &Report) -> String {
                 report.target.clone(),
                 text(report.started),
                 format!("{:?}", report.status).to_lowercase(),
-                report.valid.map_or_else(String::new, text),
+                report.judgement.state.word().to_owned(),
                 text(point.point),
                 text(point.users),
                 format!("{:.3}", point.window_s),
@@ -151,6 +151,7 @@ pub fn summary(report: &Report) -> String {
             fields.extend(rest.map(number));
             let of_responses = (time == "response").then_some(row.unanswered_percent);
             fields.push(of_responses.map_or_else(String::new, |percent| format!("{percent:.3}")));
+            fields.push(row.at_least.join(" "));
             line(&mut out, &fields);
         }
     }
@@ -226,7 +227,7 @@ fn latency(row: &LatencyRow) -> Vec<String> {
         text(row.failed),
         text(row.retries),
     ];
-    fields.extend([row.mean_us, row.p50_us, row.p95_us, row.p99_us, row.p999_us, row.max_us].map(fine));
+    fields.extend(row.times().map(|time| fine(time.map(|time| time.value))));
     fields
 }
 

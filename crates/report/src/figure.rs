@@ -1,9 +1,13 @@
 //! Numbers as people read them.
 
+use kelvin_measure::Bounded;
 use kelvin_measure::event::AuditLine;
 
 /// What stands where a figure cannot be given.
 pub const NONE: &str = "–";
+
+/// What stands before a figure that is known from below only.
+pub const AT_LEAST: &str = "≥ ";
 
 /// A whole number with its thousands apart: 1,234,567.
 pub(crate) fn whole(value: u64) -> String {
@@ -99,6 +103,22 @@ pub(crate) fn ms(us: Option<f64>) -> String {
         format!("{value:.1}")
     } else {
         whole(value.round() as u64)
+    }
+}
+
+/// A value as `text` writes it, with a sign before it where it is known from below only: "≥ 68.50".
+pub fn bounded(value: Option<Bounded>, text: impl Fn(Option<f64>) -> String) -> String {
+    let sign = if value.is_some_and(|value| value.at_least) { AT_LEAST } else { "" };
+    format!("{sign}{}", text(value.map(|value| value.value)))
+}
+
+/// An interval of a ratio, of which an end may not be known: 0 stands for no lower and infinity for no upper one.
+pub fn ends(low: f64, high: f64, text: impl Fn(f64) -> String) -> String {
+    match (low > 0.0, high.is_finite()) {
+        (true, true) => format!("{} to {}", text(low), text(high)),
+        (true, false) => format!("{} or more", text(low)),
+        (false, true) => format!("{} or less", text(high)),
+        (false, false) => "no end known".into(),
     }
 }
 

@@ -16,14 +16,15 @@ mod model;
 pub mod plot;
 pub mod study;
 pub mod text;
+pub mod wrap;
 
-pub use kelvin_diagnose::{Fact, Finding, Outcome, Severity, Share, Verdict, Witness};
+pub use kelvin_diagnose::{Effect, Fact, Finding, Of, Outcome, Severity, Share, Verdict, Witness};
 pub use model::SCHEMA;
 pub use model::{
     ClassRow, DeviceRow, Distribution, ErrorRow, Generator, JudgedCheck, Lag, LatencyRow, MetricRow,
-    Observed, OccurrenceRow, OpenSecond, PointReport, Precision, ProcessorRow, Report, RowWaits,
-    ScheduleReport, SecondReport, ServerStatement, SessionsReport, StatementRow, TransactionStatements,
-    WaitRow,
+    Observed, OccurrenceRow, OpenSecond, PercentileInterval, PointReport, Precision, ProcessorRow, Report,
+    RowWaits, ScheduleReport, SecondReport, ServerStatement, SessionsReport, StatementRow,
+    TransactionStatements, WaitRow,
 };
 
 /// Why a report cannot be made.

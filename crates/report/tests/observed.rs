@@ -40,8 +40,14 @@ fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing()
     assert_eq!(shown.matches("one more: figure").count(), 7, "{shown}");
     assert!(shown.contains("\n3 more lines of evidence: kelvin show --all\n"), "{shown}");
     report.findings = judged(seen(GOOD)).findings.split_off(2);
-    let shown = plain(&report);
-    assert!(shown.contains("in doubt; 1 note: kelvin show --all\n"), "{shown}");
+    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = flat(plain(&report));
+    let hidden = "1 note, 1 finding below the run's precision";
+    assert!(shown.contains(&format!("in doubt; {hidden}: kelvin show --all")), "{shown}");
+    assert!(!shown.contains("the hypervisor took 0.3 %"), "{shown}");
+    let all = flat(text::render(&report, text::Options { all: true, ..text::Options::default() }));
+    assert!(all.contains("effect: up to 0.3 % of the figure, less than the run knows"), "{all}");
+    assert!(html::render(&report).unwrap().contains(&format!("<summary>{}", hidden.replace('\'', "&#x27;"))));
     let unseen = stored(&tempfile::tempdir().unwrap().path().join("k.db"), GOOD, None);
     let (text, page, json) = (plain(&unseen), html::render(&unseen).unwrap(), parsed(&unseen));
     assert!(!text.contains("findings") && !text.contains("host and database"), "{text}");

@@ -6,12 +6,15 @@ mod common;
 
 use std::collections::BTreeMap;
 
+use common::open::{self, Arrivals};
 use common::{GOOD, Shape, stored};
 use kelvin_diagnose::{Better, KeyFigure};
 use kelvin_report::compare::{self, Comparison, Run, Side, Verdict};
 use kelvin_report::gate::{self, Limit, Outcome};
 use kelvin_report::text::Options;
 use kelvin_report::{Report, history};
+use kelvin_stats::bootstrap::Resampler;
+use kelvin_stats::dependence::autoregressive;
 use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Slot, Store};
 
 const SHORT: Shape = Shape { seconds: 5, ramp_up: 0, new_orders: 20, ..GOOD };
@@ -21,7 +24,8 @@ fn template() -> Report {
 }
 
 fn key(id: &str, better: Option<Better>, value: f64) -> KeyFigure {
-    KeyFigure { id: id.into(), name: format!("the <{id}>"), unit: "ms".into(), better, value: Some(value) }
+    let name = format!("the <{id}>");
+    KeyFigure { id: id.into(), name, unit: "ms".into(), better, value: Some(value), at_least: false }
 }
 
 /// A run with this NOPM and p99.
@@ -34,7 +38,7 @@ fn run(report: &Report, number: i64, nopm: f64, p99: f64, block: Option<(i64, u3
         key("p99", Some(Better::Lower), p99),
         key("host.run_queue", None, 1.0),
     ];
-    Run { report, key: BTreeMap::from([(0, figures)]), void: Vec::new(), block }
+    Run { report, key: BTreeMap::from([(0, figures)]), block }
 }
 
 /// Uniform noise of a standard deviation of `cv` around 1.
@@ -79,6 +83,7 @@ fn runs_of_one_block_are_paired_and_what_drifts_cancels_out() {
     let (c, d) = (side(&mut noise, 1, 1.0, false), side(&mut noise, 11, 1.02, false));
     let apart = compared(&c, &d);
     assert_eq!((apart.points[0].paired, apart.points[0].verdict), (false, Verdict::NoChange));
+    assert!(apart.points[0].consecutive && !paired.points[0].consecutive);
     // A block that lost one of its runs is left out and told.
     let fewer = compared(&a[..5], &b);
     assert_eq!((fewer.points[0].paired, fewer.points[0].runs), (true, (5, 5)));
@@ -133,7 +138,7 @@ fn a_regression_fails_what_is_good_passes_and_too_few_runs_are_neither() {
         let outcomes: Vec<Outcome> = judged.rows.iter().map(|row| row.outcome).collect();
         (outcomes, judged.fails(), judged.lacks_runs())
     };
-    use Outcome::{NotTestable, Passed, Regressed, Undecided};
+    use Outcome::{Blind, NotTestable, Passed, Regressed, Undecided};
     assert_eq!(outcome(6, (1.0, 1.0), 0.003, true), (vec![Passed, Passed], false, false));
     assert_eq!(outcome(6, (0.9, 1.0), 0.003, false), (vec![Regressed, Passed], true, false));
     assert_eq!(outcome(6, (1.1, 1.2), 0.003, false), (vec![Passed, Regressed], true, false));
@@ -142,8 +147,9 @@ fn a_regression_fails_what_is_good_passes_and_too_few_runs_are_neither() {
         (vec![Regressed, Passed], true, false),
         "less time is better"
     );
-    assert_eq!(outcome(4, (0.97, 1.05), 0.02, false), (vec![Undecided, Undecided], false, false));
-    assert_eq!(outcome(4, (0.97, 1.05), 0.02, true), (vec![Undecided, Undecided], true, false));
+    assert_eq!(outcome(12, (0.97, 1.05), 0.008, false), (vec![Undecided, Undecided], false, false));
+    assert_eq!(outcome(12, (0.97, 1.05), 0.008, true), (vec![Undecided, Undecided], true, false));
+    assert_eq!(outcome(4, (0.97, 1.05), 0.02, true), (vec![Blind, Blind], true, false));
     assert_eq!(outcome(3, (0.5, 2.0), 0.003, true), (vec![NotTestable, NotTestable], false, true));
 }
 
@@ -163,6 +169,129 @@ fn a_good_candidate_is_failed_by_chance_in_at_most_one_of_forty() {
     // 2.5 % of 400 are 10, and three standard errors more are 19. Two measures at the bound take it to both.
     assert!(false_alarms <= 19, "{false_alarms} of 400");
     assert!(found >= 380, "a regression of 10 % was found in {found} of 400");
+}
+
+#[test]
+fn trial_a6_a_gate_that_could_not_see_does_not_pass_silently() {
+    let report = template();
+    let found = gated(&report, &mut Noise(5), 6, (1.0, 1.0), 0.03);
+    let judged = gate::judge(&found, &[limit(Some("nopm"), 0.03)], false).unwrap();
+    let row = &judged.rows[0];
+    assert_eq!((row.outcome, judged.outcome), (Outcome::Blind, Outcome::Blind));
+    assert!(judged.is_blind() && !judged.fails() && !judged.lacks_runs());
+    assert!(row.detectable.unwrap() > 0.03, "{row:?}");
+    let text = gate::text(&judged, Options::default());
+    let sentence = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(sentence.contains("gate not judged") && sentence.contains("would not have been seen"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(gate::markdown(&judged).starts_with("### ⚠️"), "{}", gate::markdown(&judged));
+    assert!(gate::junit(&judged).contains("skipped=\"1\""));
+    // Strict, it fails; and what rules the regression out passes, however little a gate of its width sees.
+    assert!(gate::judge(&found, &[limit(Some("nopm"), 0.03)], true).unwrap().fails());
+    let wide = gate::judge(&found, &[limit(Some("nopm"), 0.2)], false).unwrap();
+    assert_eq!(wide.outcome, Outcome::Passed);
+}
+
+/// Runs whose neighbours correlate by `phi`, around this level.
+fn following(
+    report: &Report,
+    random: &mut Resampler,
+    phi: f64,
+    from: i64,
+    step: i64,
+    level: f64,
+) -> Vec<Run> {
+    let logs = autoregressive(6, phi, random);
+    let runs = logs.iter().zip(0_i64..).map(|(log, i)| {
+        let nopm = level * (0.01 * log).exp();
+        run(report, from + step * i, nopm, 5.0 * 1e4 / nopm, None)
+    });
+    runs.collect()
+}
+
+#[test]
+fn trial_a4_groups_measured_in_one_go_do_not_change_by_a_level_that_lasts() {
+    let report = template();
+    let mut random = Resampler::new(44);
+    let (mut changed, mut failed, mut undetermined) = (0, 0, None);
+    for _ in 0..150 {
+        let a = following(&report, &mut random, 0.5, 1, 1, 1e4);
+        let b = following(&report, &mut random, 0.5, 101, 1, 1e4);
+        let found = compared(&a, &b);
+        assert!(found.points[0].consecutive);
+        changed += u32::from(found.points[0].verdict == Verdict::Changed);
+        failed += u32::from(gate::judge(&found, &[limit(None, 0.03)], false).unwrap().fails());
+        if found.points[0].verdict == Verdict::Undetermined {
+            undetermined = Some(found);
+        }
+    }
+    // 5 % of 150 and two standard errors are 12; before they were 35 and 13.
+    assert!(changed <= 12 && failed <= 4, "{changed} and {failed} of 150");
+    let told = compare::text(&undetermined.unwrap());
+    assert!(told.contains("verdict: undetermined: NOPM of B") && told.contains("kelvin ab"), "{told}");
+    assert!(told.contains("the runs of a side follow each other"), "{told}");
+    assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+    // In turn, what lasts strikes both.
+    let a = following(&report, &mut random, 0.5, 1, 2, 1e4);
+    let b = following(&report, &mut random, 0.5, 2, 2, 1e4);
+    assert!(!compared(&a, &b).points[0].consecutive);
+}
+
+#[test]
+fn trial_a6_no_change_says_which_one_is_ruled_out_and_which_would_be_seen() {
+    let report = template();
+    let words = |cv: f64| {
+        let found = gated(&report, &mut Noise(9), 6, (1.0, 1.0), cv);
+        let point = &found.points[0];
+        assert_eq!(point.verdict, Verdict::NoChange, "{}", point.words);
+        assert!(point.ruled_out.unwrap() > 0.0 && point.detectable.unwrap() > 0.0);
+        point.words.clone()
+    };
+    let open = words(0.01);
+    assert!(open.contains("is ruled out") && open.contains("in nine of ten such comparisons"), "{open}");
+    assert!(open.starts_with("no change in NOPM shown"), "{open}");
+    let shut = words(0.001);
+    assert!(shut.starts_with("no change: one of 1 % or more in NOPM is ruled out"), "{shut}");
+}
+
+#[test]
+fn trial_a9_several_loads_share_the_error_between_them() {
+    // Two loads whose figures are of one template: the second is the first with other users.
+    let mut report = template();
+    let mut second = report.points[0].clone();
+    (second.point, second.users) = (1, 16);
+    report.points.push(second);
+    let mut noise = Noise(21);
+    let mut side = |from: i64, factor: f64| -> Vec<Run> {
+        (0..6)
+            .map(|i| {
+                let mut made = run(&report, from + 2 * i, 1e4 * noise.next(0.01), 5.0, None);
+                made.report.points[1].headline_per_minute = Some(1e4 * factor * noise.next(0.01));
+                made
+            })
+            .collect()
+    };
+    let (a, b) = (side(1, 1.0), side(2, 1.05));
+    let both = compared(&a, &b);
+    assert_eq!((both.points.len(), both.confidence), (2, 0.975));
+    let one = |runs: &[Run]| -> Vec<Run> {
+        let keep = |run: &Run| {
+            let mut run = run.clone();
+            run.report.points.truncate(1);
+            run
+        };
+        runs.iter().map(keep).collect()
+    };
+    let alone = compared(&one(&a), &one(&b));
+    let width = |found: &Comparison| {
+        let (low, high) = found.points[0].figures[0].interval.unwrap();
+        high / low
+    };
+    assert!(alone.confidence == 0.95 && width(&both) > width(&alone));
+    // Holm: the larger p of two stays what it was or grows, the smaller doubles.
+    let p = |found: &Comparison, point: usize| found.points[point].figures[0].p.unwrap();
+    assert!(p(&both, 0) >= p(&alone, 0) && p(&both, 1) <= 4.0 / 924.0, "{} {}", p(&both, 0), p(&both, 1));
+    assert!(compare::text(&both).contains("97.5 % interval"));
 }
 
 #[test]
@@ -273,7 +402,7 @@ fn stepped() -> Branch {
 }
 
 #[test]
-fn a_change_of_the_level_is_found_with_what_changed_at_it() {
+fn trial_a2_a_change_of_the_level_is_found_with_what_changed_at_it() {
     let branch = stepped();
     let found = branch.load(&history::Asked::default()).unwrap();
     assert_eq!((found.measure.as_str(), found.entries.len()), ("nopm", 20));
@@ -296,6 +425,10 @@ fn a_change_of_the_level_is_found_with_what_changed_at_it() {
     // p99 has another level of its own accord; the measure decides.
     let p99 = branch.load(&history::Asked { measure: Some("P95".into()), ..Default::default() }).unwrap();
     assert_eq!((p99.unit.as_str(), p99.better), ("ms", Some(Better::Lower)));
+    // What it takes for noise stands in both, and p is that of a searched place.
+    for said in [shown.split_whitespace().collect::<Vec<_>>().join(" "), page] {
+        assert!(said.contains("φ = 0.") && said.contains("at the place searched for"), "{said}");
+    }
     let newest = branch.load(&history::Asked { newest: 5, ..Default::default() }).unwrap();
     assert_eq!((newest.entries.len(), newest.changes.len()), (5, 0));
     assert!(newest.told[0].starts_with("15 older runs"), "{:?}", newest.told);
@@ -321,7 +454,7 @@ fn the_runs_of_a_group_are_one_entry_without_those_that_are_void() {
         branch.store.enter_group(group, run, &slot).unwrap();
         values.push(Report::load(&branch.store, run).unwrap().points[0].headline_per_minute.unwrap());
     }
-    branch.store.set_void(RunId(5), Some("steal of 12 %")).unwrap();
+    branch.store.set_void(RunId(5), "steal of 12 %").unwrap();
     // Killed in the middle.
     branch.run(Shape { finished: false, ..SHORT }, None);
     let found = branch.load(&history::Asked::default()).unwrap();
@@ -329,8 +462,8 @@ fn the_runs_of_a_group_are_one_entry_without_those_that_are_void() {
     assert_eq!(runs, [&[single.0][..], &[2, 3, 4]]);
     assert_eq!(found.entries[1].group, Some(1));
     assert_eq!((found.entries[1].value, found.entries[1].range), (values[1], (values[0], values[2])));
-    assert_eq!(found.told[0], "run 5 is left out: steal of 12 %");
-    assert!(found.told[1].starts_with("run 6 is left out: it is partial"), "{:?}", found.told);
+    assert_eq!(found.told[0], "run 5 is left out, void: steal of 12 %");
+    assert!(found.told[1].starts_with("run 6 is left out, partial: it was killed"), "{:?}", found.told);
 }
 
 #[test]
@@ -361,4 +494,74 @@ fn what_a_history_does_not_have_is_said() {
     assert!(branch.load(&asked(None, None, Some("server-cpu"))).unwrap_err().contains("is not known"));
     let workload = history::Asked { workload: Some("pgbench".into()), ..Default::default() };
     assert!(branch.load(&workload).unwrap_err().contains("it has some of tproc-c"));
+}
+
+/// A run of these arrivals.
+fn open_loop(store: &Store, arrivals: &Arrivals) -> Run {
+    Run::load(store, open::stored(store, arrivals), &[]).unwrap()
+}
+
+fn key_of<'a>(run: &'a Run, id: &str) -> &'a KeyFigure {
+    run.key[&0].iter().find(|figure| figure.id == id).unwrap()
+}
+
+#[test]
+fn trial_a1_the_report_and_the_key_figures_have_the_same_percentile_whatever_had_no_answer() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(place.path().join("k.db")).unwrap();
+    for (waiting, known) in [(0, true), (1, true), (9, true), (60, false)] {
+        let run = open_loop(&store, &Arrivals::rising(1_276, waiting));
+        let seen = run.report.points[0].seen();
+        for (id, in_report) in
+            [("mean", seen.mean_us), ("p50", seen.p50_us), ("p95", seen.p95_us), ("p99", seen.p99_us)]
+        {
+            let (key, us) = (key_of(&run, id).bounded().unwrap(), in_report.unwrap());
+            assert!((key.value - us.value / 1e3).abs() < 1e-9 && key.at_least == us.at_least, "{id}");
+        }
+        let p99 = seen.p99_us.unwrap();
+        // The 1,265th of 1,277 and so on: 99 % of all, the unanswered behind the last.
+        let rank = (0.99 * (1_276 + waiting) as f64).ceil().min(1_276.0);
+        assert!((p99.value / (100.0 * rank) - 1.0).abs() < 0.002, "{waiting} waiting: {p99:?}");
+        assert_eq!(!p99.at_least, known, "{waiting} waiting");
+        assert_eq!(seen.at_least.contains(&"max_us"), waiting > 0);
+    }
+}
+
+#[test]
+fn trial_a7_the_row_of_all_counts_the_arrivals_that_its_rows_count() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(place.path().join("k.db")).unwrap();
+    let times = |n: u64| (1..=n).map(|i| 500 + i).collect::<Vec<u64>>();
+    let ended = vec![("read", times(3_000), 0), ("write", times(1_657), 0)];
+    // As many again ended in the window and were to start before it.
+    let run = open_loop(&store, &Arrivals { ended, left_over: 998, ..Arrivals::rising(0, 0) });
+    let point = &run.report.points[0];
+    let sum: u64 = point.response.iter().map(kelvin_report::LatencyRow::count).sum();
+    assert_eq!((sum, point.response_all.as_ref().unwrap().count()), (4_657, 4_657));
+    assert_eq!(point.latency_all.count(), 4_657 + 2 * 998, "service times are of what ended in the window");
+}
+
+#[test]
+fn trial_a8_an_arrival_that_failed_counts_as_longest_in_its_type_and_in_all() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(place.path().join("k.db")).unwrap();
+    let times = |n: u64| (1..=n).map(|i| i * 100).collect::<Vec<u64>>();
+    // 2 % of the writes failed, which are 1 % of all.
+    let ended = vec![("read", times(2_000), 0), ("write", times(1_960), 40)];
+    let run = open_loop(&store, &Arrivals { ended, ..Arrivals::rising(0, 0) });
+    let point = &run.report.points[0];
+    let row = |kind: &str| point.response.iter().find(|row| row.kind == kind).unwrap();
+    assert!(row("read").at_least.is_empty() && row("read").unanswered_percent == 0.0);
+    let write = row("write");
+    let p99 = write.p99_us.unwrap();
+    assert!(p99.at_least && (p99.value / 196_000.0 - 1.0).abs() < 0.002, "{write:?}");
+    assert_eq!((write.failed, write.unanswered_percent), (40, 2.0));
+    let all = point.response_all.as_ref().unwrap();
+    assert_eq!((all.failed, all.unanswered_percent), (40, 1.0));
+    // Of 4,000 the 3,960th: the longest that was answered.
+    assert!(!all.p99_us.unwrap().at_least && all.max_us.unwrap().at_least, "{all:?}");
+    assert!(!key_of(&run, "p99").at_least);
+    let text = kelvin_report::text::render(&run.report, Options::default());
+    assert!(text.contains("≥ 196."), "{text}");
+    assert!(text.replace('\n', " ").contains("count as longer than all others"), "{text}");
 }

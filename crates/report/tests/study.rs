@@ -111,6 +111,7 @@ fn results(run: i64, nopm: f64) -> Results {
         unit: unit.into(),
         better,
         value,
+        at_least: false,
     };
     let figures = vec![
         figure("nopm", "NOPM", "per minute", Some(Better::Higher), Some(nopm)),

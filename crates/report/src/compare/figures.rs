@@ -3,16 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelvin_diagnose::{Better, KeyFigure};
+use kelvin_measure::Bounded;
 use kelvin_measure::event::Per;
-use kelvin_stats::compare::{Change, FEWEST, Sides, compare};
+use kelvin_stats::compare::{Change, FEWEST, Sides, compare_bounds, detectable, ruled_out};
 use kelvin_stats::holm;
+use kelvin_stats::power::POWER;
 use serde::Serialize;
 
 use super::{Verdict, share};
+use crate::figure::ends;
 use crate::{LatencyRow, PointReport, Report};
 
-/// Confidence of the intervals.
-const CONFIDENCE: f64 = 0.95;
+/// What a comparison of several loads may be wrong in, all together.
+pub(super) const ERROR: f64 = 0.05;
 
 /// Runs a side that are advised.
 pub(crate) const ADVISED: usize = 6;
@@ -38,7 +41,7 @@ pub struct ComparedFigure {
     pub b: Option<f64>,
     /// B/A; none where one of them is not known.
     pub ratio: Option<f64>,
-    /// The 95 % interval of the ratio; none with fewer than four runs on a side.
+    /// The interval of the ratio, at the comparison's confidence; none with fewer than four runs on a side.
     pub interval: Option<(f64, f64)>,
     /// How likely a difference as large is by chance; of a secondary figure adjusted by Holm for how many there are.
     /// None with fewer than four runs on a side.
@@ -49,16 +52,57 @@ pub struct ComparedFigure {
     pub a_values: Vec<f64>,
     /// Of B.
     pub b_values: Vec<f64>,
+    /// Which values of A are known from below only: percentiles that lie among arrivals without an answer.
+    pub a_at_least: Vec<bool>,
+    /// Of B.
+    pub b_at_least: Vec<bool>,
     /// Whether the values of A and B at one place are of one block.
     pub paired: bool,
+    /// Whether the runs of a side follow each other, so that the interval allows for their dependence.
+    pub consecutive: bool,
 }
 
 impl ComparedFigure {
     /// What the statistics say of it; none with a single run on a side, or where a run lacks the figure.
     pub fn change(&self, noise: f64, confidence: f64) -> Option<Change> {
+        compare_bounds(self.sides(), (&self.a_at_least, &self.b_at_least), noise, confidence)
+    }
+
+    fn sides(&self) -> Sides<'_> {
         let (a, b) = (&self.a_values[..], &self.b_values[..]);
-        let sides = if self.paired { Sides::Paired { a, b } } else { Sides::Independent { a, b } };
-        compare(sides, noise, confidence)
+        match (self.paired, self.consecutive) {
+            (true, _) => Sides::Paired { a, b },
+            (false, true) => Sides::Consecutive { a, b },
+            (false, false) => Sides::Independent { a, b },
+        }
+    }
+
+    /// A's value and B's, with whether they are bounds.
+    pub(crate) fn bounded(&self) -> [Option<Bounded>; 2] {
+        [(self.a, &self.a_at_least), (self.b, &self.b_at_least)]
+            .map(|(value, marks)| Some(Bounded { value: value?, at_least: marks.contains(&true) }))
+    }
+
+    /// Whether a value is known from below only.
+    fn has_bounds(&self) -> bool {
+        self.a_at_least.contains(&true) || self.b_at_least.contains(&true)
+    }
+
+    /// The ratio where no value is a bound.
+    pub(crate) fn exact_ratio(&self) -> Option<f64> {
+        self.ratio.filter(|_| !self.has_bounds())
+    }
+
+    /// The smallest relative change of which both directions are ruled out (two one-sided tests); none where a value is a
+    /// bound.
+    pub fn ruled_out(&self, confidence: f64) -> Option<f64> {
+        if self.has_bounds() { None } else { ruled_out(self.sides(), confidence) }
+    }
+
+    /// The smallest relative change that so many runs with this scatter show in nine of ten comparisons; none where a value
+    /// is a bound.
+    pub fn detectable(&self, noise: f64, confidence: f64) -> Option<f64> {
+        if self.has_bounds() { None } else { detectable(self.sides(), noise, confidence, POWER) }
     }
 
     /// Runs of the side that has fewer.
@@ -72,6 +116,8 @@ pub(super) struct Matched<'a> {
     pub(super) a: Vec<Point<'a>>,
     pub(super) b: Vec<Point<'a>>,
     pub(super) paired: bool,
+    /// Whether the runs of a side follow each other.
+    pub(super) consecutive: bool,
     /// What was left out for it.
     pub(super) told: Option<String>,
 }
@@ -93,7 +139,13 @@ pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
         // A block that has several runs of a side pairs none of them with one of the other.
         (all.len() == side.len()).then_some(all)
     };
-    let independent = |a, b| Matched { a, b, paired: false, told: None };
+    let independent = |mut a: Vec<Point<'a>>, mut b: Vec<Point<'a>>| {
+        // Numbers of runs go with time.
+        a.sort_by_key(|point| point.run);
+        b.sort_by_key(|point| point.run);
+        let consecutive = consecutive(&a, &b);
+        Matched { a, b, paired: false, consecutive, told: None }
+    };
     let (Some(of_a), Some(of_b)) = (blocks(&a), blocks(&b)) else { return independent(a, b) };
     let common: BTreeSet<(i64, u32)> =
         of_a.keys().filter(|block| of_b.contains_key(block)).copied().collect();
@@ -116,14 +168,24 @@ pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
         )),
     };
     let pick = |side: &BTreeMap<_, Point<'a>>| common.iter().filter_map(|b| side.get(b).copied()).collect();
-    Matched { a: pick(&of_a), b: pick(&of_b), paired: true, told }
+    Matched { a: pick(&of_a), b: pick(&of_b), paired: true, consecutive: false, told }
+}
+
+/// Whether sides were measured in one go each, or nearly: in time, there are fewer changes from one to the other than a
+/// drawn order has on average. Then what lasts from one run to the next is a side's own.
+fn consecutive(a: &[Point<'_>], b: &[Point<'_>]) -> bool {
+    let mut runs: Vec<(i64, bool)> = a.iter().map(|point| (point.run, false)).collect();
+    runs.extend(b.iter().map(|point| (point.run, true)));
+    runs.sort_unstable();
+    let changes = runs.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+    changes < 2 * a.len() * b.len() / runs.len().max(1)
 }
 
 /// The figure that is judged where the throughput was asked for.
 pub(super) const RESPONSE: &str = "response p99";
 
 type Rows = fn(&PointReport) -> &Vec<LatencyRow>;
-type Pick = fn(&LatencyRow) -> Option<f64>;
+type Pick = fn(&LatencyRow) -> Option<Bounded>;
 const PICKS: [(&str, Pick); 4] =
     [("mean", |r| r.mean_us), ("p50", |r| r.p50_us), ("p95", |r| r.p95_us), ("p99", |r| r.p99_us)];
 
@@ -132,6 +194,7 @@ pub(super) fn figures(
     report: &Report,
     open_loop: bool,
     points: &Matched<'_>,
+    confidence: f64,
 ) -> (Vec<ComparedFigure>, Vec<ComparedFigure>) {
     let per = report.headline_per;
     let unit = match per {
@@ -140,17 +203,20 @@ pub(super) fn figures(
     };
     let (higher, lower) = (Some(Better::Higher), Some(Better::Lower));
     let mut figures = Vec::new();
-    let mut add = |name: &str, unit: &str, better, value: &dyn Fn(&PointReport) -> Option<f64>| {
-        figures.push(figure(&name.to_lowercase(), name, unit, better, points, |p| value(p.figures)));
+    let mut add = |name: &str, unit: &str, better, value: &dyn Fn(&PointReport) -> Option<Bounded>| {
+        figures.push(figure((&name.to_lowercase(), name, unit), better, points, confidence, |p| {
+            value(p.figures)
+        }));
     };
     // A completion of a microsecond would be 0.001 ms.
     let time = if report.is_io() { "µs" } else { "us" };
     if open_loop {
         add(RESPONSE, time, lower, &|p| p.response_all.as_ref()?.p99_us);
     }
-    add(&report.headline, unit, higher, &|p| p.headline(per));
+    let exactly = |value: Option<f64>| value.map(Bounded::exactly);
+    add(&report.headline, unit, higher, &|p| exactly(p.headline(per)));
     if report.has_total() {
-        add(report.total_name(), unit, higher, &|p| p.transactions(per));
+        add(report.total_name(), unit, higher, &|p| exactly(p.transactions(per)));
     }
     let first = points.a.first().map(|p| p.figures);
     let kinds: &[LatencyRow] = first.map_or(&[], |p| if open_loop { &p.response } else { &p.latency });
@@ -167,8 +233,8 @@ pub(super) fn figures(
     }
     let mut key: Vec<ComparedFigure> = Vec::new();
     for known in points.a.first().map_or(&[][..], |p| p.key) {
-        let value = |p: &Point<'_>| p.key.iter().find(|k| k.id == known.id)?.value;
-        key.push(figure(&known.id, &known.name, &known.unit, known.better, points, value));
+        let value = |p: &Point<'_>| p.key.iter().find(|k| k.id == known.id)?.bounded();
+        key.push(figure((&known.id, &known.name, &known.unit), known.better, points, confidence, value));
     }
     let resources = key.iter().filter(|f| RESOURCES.contains(&f.id.as_str()) && f.ratio.is_some());
     figures.extend(resources.cloned());
@@ -177,16 +243,18 @@ pub(super) fn figures(
 }
 
 fn figure(
-    id: &str,
-    name: &str,
-    unit: &str,
+    (id, name, unit): (&str, &str, &str),
     better: Option<Better>,
     points: &Matched<'_>,
-    value: impl Fn(&Point<'_>) -> Option<f64>,
+    confidence: f64,
+    value: impl Fn(&Point<'_>) -> Option<Bounded>,
 ) -> ComparedFigure {
     // A side counts only when every run of it has the figure.
-    let all = |side: &[Point<'_>]| side.iter().map(&value).collect::<Option<Vec<f64>>>().unwrap_or_default();
-    let (a_values, b_values) = (all(&points.a), all(&points.b));
+    let all = |side: &[Point<'_>]| -> (Vec<f64>, Vec<bool>) {
+        let values: Vec<Bounded> = side.iter().map(&value).collect::<Option<_>>().unwrap_or_default();
+        values.iter().map(|value| (value.value, value.at_least)).unzip()
+    };
+    let ((a_values, a_at_least), (b_values, b_at_least)) = (all(&points.a), all(&points.b));
     let mean = |values: &[f64]| {
         (!values.is_empty() && values.iter().all(|v| *v > 0.0))
             .then(|| (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp())
@@ -204,16 +272,28 @@ fn figure(
         p: None,
         exploratory: false,
         paired: points.paired && a_values.len() == b_values.len(),
+        consecutive: points.consecutive,
         a_values,
         b_values,
+        a_at_least,
+        b_at_least,
     };
     if figure.fewest() >= FEWEST
-        && let Some(change) = figure.change(0.0, CONFIDENCE)
+        && let Some(change) = figure.change(0.0, confidence)
     {
         figure.interval = Some((change.ratio.low, change.ratio.high));
         figure.p = Some(change.p);
     }
     figure
+}
+
+/// Of many loads one differs by chance: the p of each one's judged figure is Holm's for how many they are.
+pub(super) fn over_loads<'a>(judged: impl Iterator<Item = &'a mut ComparedFigure>) {
+    let mut judged: Vec<&mut ComparedFigure> = judged.filter(|figure| figure.p.is_some()).collect();
+    let p: Vec<f64> = judged.iter().filter_map(|figure| figure.p).collect();
+    for (figure, p) in judged.iter_mut().zip(holm::adjust(&p)) {
+        figure.p = Some(p);
+    }
 }
 
 /// Of many figures some differ by chance: those beside the judged one get the p that allows for how many there are.
@@ -229,25 +309,44 @@ fn adjust(figures: &mut [ComparedFigure]) {
     }
 }
 
-/// What may be said of the judged figure, in a word and in words.
-pub(super) fn judge(figure: &ComparedFigure, noise: f64, sides: (usize, usize)) -> (Verdict, String) {
+/// What may be said of the judged figure, in a word and in words. Its p allows for how many loads there are.
+pub(super) fn judge(
+    figure: &ComparedFigure,
+    noise: f64,
+    confidence: f64,
+    sides: (usize, usize),
+) -> (Verdict, String) {
     let (a, b) = sides;
     let name = &figure.name;
     if a.min(b) < FEWEST {
         return (Verdict::NotTestable, too_few(a, b));
     }
-    let Some(change) = figure.change(noise, CONFIDENCE) else {
+    let Some(change) = figure.change(noise, confidence) else {
         return (Verdict::NotTestable, format!("not testable: {name} is missing in a run, or not above 0"));
     };
-    let range = format!("95 %: {} to {}", percent(change.ratio.low), percent(change.ratio.high));
-    let chance = chance(change.p);
+    let range = format!("{}: {}", share(confidence), ends(change.ratio.low, change.ratio.high, percent));
+    let chance = chance(figure.p.unwrap_or(change.p));
+    let ratio = percent(change.ratio.ratio);
     let verdict = Verdict::from(change.verdict);
     let words = match verdict {
         Verdict::NotTestable => too_few(a, b),
-        Verdict::NoChange => format!("no change in {name} shown ({range}; {chance})"),
+        Verdict::NoChange => match figure.ruled_out(confidence).filter(|most| *most <= noise) {
+            Some(_) => format!(
+                "no change: one of {} or more in {name} is ruled out ({range}; {chance})",
+                share(noise)
+            ),
+            None => {
+                format!("no change in {name} shown ({range}; {chance}){}", known(figure, noise, confidence))
+            }
+        },
+        Verdict::Undetermined => format!(
+            "undetermined: {name} of B differs by {ratio}, more than independent runs would by chance, and no more than \
+             runs do that resemble the ones before them ({range}, with a lag-1 correlation of about {:.1}): measure both \
+             sides in turn (kelvin ab)",
+            change.phi.unwrap_or_default()
+        ),
         Verdict::WithinNoise => format!(
-            "within noise: {name} of B differs by {} ({range}; {chance}), which is less than the {} that matters",
-            percent(change.ratio.ratio),
+            "within noise: {name} of B differs by {ratio} ({range}; {chance}), which is less than the {} that matters",
             share(noise)
         ),
         Verdict::Changed => {
@@ -258,12 +357,31 @@ pub(super) fn judge(figure: &ComparedFigure, noise: f64, sides: (usize, usize)) 
                 Some(_) => ", for the worse",
                 None => "",
             };
-            let by = percent(change.ratio.ratio);
-            let by = by.trim_start_matches(['+', '-']);
+            let by = ratio.trim_start_matches(['+', '-']);
+            let by = if figure.exact_ratio().is_some() { by.to_owned() } else { bound_words(&change, by) };
             format!("changed{good}: {name} of B is {by} {way} ({range}; {chance})")
         }
     };
     (verdict, words)
+}
+
+/// By how much, where percentiles lie among arrivals without an answer.
+fn bound_words(change: &Change, by: &str) -> String {
+    match (change.ratio.low > 0.0, change.ratio.high.is_finite()) {
+        (false, false) => "by an amount that is not known".into(),
+        _ => format!("{by} or more"),
+    }
+}
+
+/// What runs that show no change say all the same: which change there is not, and which would have been seen.
+fn known(figure: &ComparedFigure, noise: f64, confidence: f64) -> String {
+    let ruled_out = figure
+        .ruled_out(confidence)
+        .map_or_else(String::new, |most| format!("; one of more than {} is ruled out", share(most)));
+    let detectable = figure.detectable(noise, confidence).map_or_else(String::new, |least| {
+        format!("; one of {} would be found in nine of ten such comparisons", share(least))
+    });
+    format!("{ruled_out}{detectable}")
 }
 
 fn too_few(a: usize, b: usize) -> String {

@@ -5,6 +5,7 @@ use minijinja::{Environment, context};
 
 use super::text::{factor, shown, titled};
 use super::{ComparedPoint, Comparison, Difference, list, share};
+use crate::figure::{NONE, bounded, ends};
 use crate::html::{code, escaped};
 use crate::{Result, Severity};
 
@@ -26,14 +27,13 @@ pub fn render(comparison: &Comparison) -> Result<String> {
                 .figures
                 .iter()
                 .map(|f| {
-                    let interval = f
-                        .interval
-                        .map_or_else(String::new, |(l, h)| format!("{} to {}", factor(l), factor(h)));
+                    let interval = f.interval.map_or_else(String::new, |(l, h)| ends(l, h, factor));
                     let p = f.p.map_or_else(String::new, |p| {
                         if p < 0.001 { "<.001".into() } else { format!("{p:.3}") }
                     });
-                    let ratio = f.ratio.map_or_else(|| crate::figure::NONE.into(), factor);
-                    (titled(f), shown(f, f.a), shown(f, f.b), ratio, interval, p)
+                    let ratio = f.exact_ratio().map_or_else(|| NONE.into(), factor);
+                    let [a, b] = f.bounded().map(|value| bounded(value, |value| shown(f, value)));
+                    (titled(f), a, b, ratio, interval, p)
                 })
                 .collect();
             (point.name(), point.verdict, point.words.clone(), rows, point.paired, point.runs)
@@ -57,6 +57,7 @@ pub fn render(comparison: &Comparison) -> Result<String> {
         findings => Value::from(Serde(findings)),
         own,
         noise => share(comparison.noise),
+        confidence => share(comparison.confidence),
         version => env!("CARGO_PKG_VERSION"),
         style => Value::from_safe_string(crate::html::STYLE.to_owned()),
     })?)
@@ -72,7 +73,9 @@ const TOP: f64 = 12.0;
 /// interval.
 fn forest(point: &ComparedPoint, noise: f64) -> String {
     use std::fmt::Write;
-    let rows: Vec<_> = point.figures.iter().filter_map(|f| Some((f, f.ratio?, f.interval?))).collect();
+    // What has an end that is not known is in the table only.
+    let exact = point.figures.iter().filter(|f| f.exact_ratio().is_some());
+    let rows: Vec<_> = exact.filter_map(|f| Some((f, f.ratio?, f.interval?))).collect();
     let widest =
         rows.iter().flat_map(|(_, _, (l, h))| [l.ln().abs(), h.ln().abs()]).fold(noise, f64::max) * 1.1;
     if rows.is_empty() || !widest.is_finite() || widest <= 0.0 {
@@ -107,7 +110,7 @@ fn forest(point: &ComparedPoint, noise: f64) -> String {
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             LEFT - 10.0,
             TOP + ROW * (index as f64 + 0.5) + 4.0,
-            escaped(&figure.name)
+            escaped(&titled(figure))
         );
     }
     out.push_str("</g>");
@@ -126,7 +129,7 @@ fn forest(point: &ComparedPoint, noise: f64) -> String {
     }
     let _ = write!(
         out,
-        "<g class=\"axes\"><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">B/A, logarithmic</text></g></svg>",
+        "<g class=\"axes\"><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">B/A (1 = no difference), logarithmic</text></g></svg>",
         f64::midpoint(LEFT, WIDTH - RIGHT),
         height - 3.0
     );

@@ -2,9 +2,10 @@
 //!
 //! One run on each side gives a ratio and no conclusion: how much runs of the same thing differ from each other
 //! is then unknown, and the precision within a run does not tell it. From four runs a side the ratio gets its
-//! 95 % interval (t on logarithms: of pairs where both sides stand in the blocks of one group, Welch's otherwise) and the
-//! exact p of a permutation beside it; the verdict is one of three ([`kelvin_stats::compare`]). One figure is judged; the
-//! others are exploratory, and their p allows for how many they are (Holm).
+//! 95 % interval (t on logarithms: of pairs where both sides stand in the blocks of one group, Welch's otherwise; of groups
+//! that were each measured in one go, allowing for runs that resemble the ones before them) and a p beside it; what may be
+//! said is a [`Verdict`]. One figure is judged; the others are exploratory, and their p allows for how many they are
+//! (Holm). Of several loads all intervals hold together at 95 % (Bonferroni), and the judged figures' p are Holm's.
 
 mod differences;
 mod figures;
@@ -52,6 +53,8 @@ pub struct Comparison {
     pub headline: String,
     /// The smallest relative change that matters.
     pub noise: f64,
+    /// The confidence of the intervals of each load: of several, all hold together at 95 %.
+    pub confidence: f64,
     /// One entry per number of users and rate that both sides have.
     pub points: Vec<ComparedPoint>,
     /// What differs between the sides, over all their runs: what matters first.
@@ -84,6 +87,14 @@ pub struct ComparedPoint {
     pub runs: (usize, usize),
     /// Whether runs of one block are set against each other.
     pub paired: bool,
+    /// Whether the runs of a side follow each other, so that intervals allow for their dependence; they are narrower where
+    /// the sides were measured in turn.
+    pub consecutive: bool,
+    /// The smallest relative change of the judged figure of which both directions are ruled out; none with fewer than four
+    /// runs on a side.
+    pub ruled_out: Option<f64>,
+    /// The smallest relative change of it that is called changed in nine of ten such comparisons.
+    pub detectable: Option<f64>,
     /// The figures; the first is the one that is judged: the headline, or, where both sides are open loops whose
     /// throughput was asked for, p99 of the response time. The others are exploratory.
     pub figures: Vec<ComparedFigure>,
@@ -105,6 +116,8 @@ pub enum Verdict {
     NotTestable,
     /// The interval holds 1.
     NoChange,
+    /// The interval holds 1, and would not if runs that follow each other were independent.
+    Undetermined,
     /// There is a change, smaller than what matters.
     WithinNoise,
     /// There is a change that matters.
@@ -116,6 +129,7 @@ impl From<Answer> for Verdict {
         match answer {
             Answer::NotTestable => Self::NotTestable,
             Answer::NoChange => Self::NoChange,
+            Answer::Undetermined => Self::Undetermined,
             Answer::WithinNoise => Self::WithinNoise,
             Answer::Changed => Self::Changed,
         }
@@ -131,7 +145,6 @@ pub fn compare(a: &[&Report], b: &[&Report]) -> Result<Comparison> {
     let run = |report: &&Report| Run {
         report: (*report).clone(),
         key: std::collections::BTreeMap::new(),
-        void: Vec::new(),
         block: None,
     };
     let (a, b): (Vec<Run>, Vec<Run>) = (a.iter().map(run).collect(), b.iter().map(run).collect());
@@ -149,8 +162,9 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
     let pairs = loads::pairs(&reports_a, &reports_b);
     let mut warnings: Vec<String> = a.told.iter().chain(&b.told).cloned().collect();
     warnings.extend(reports_a.iter().chain(&reports_b).flat_map(|report| own::warnings(report)));
-    warnings.extend(a.runs.iter().chain(&b.runs).filter_map(|run| own::void(run)));
+    warnings.extend(own::noise("A", &reports_a).into_iter().chain(own::noise("B", &reports_b)));
     let mut points: Vec<ComparedPoint> = Vec::new();
+    let confidence = 1.0 - figures::ERROR / pairs.of.len().max(1) as f64;
     for pair in &pairs.of {
         if let Some(unlike) = unlike(&of(a, pairs.by_users, pair.0), &of(b, pairs.by_users, pair.1)) {
             // One phase of several may have a rate on one side.
@@ -160,7 +174,7 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
             warnings.push(format!("{} {} is left out: {unlike}", first.words().point.one, pair.0.nth));
             continue;
         }
-        let (point, told) = compared(first, a, b, &pairs, *pair, noise);
+        let (point, told) = compared(first, a, b, &pairs, *pair, confidence);
         points.push(point);
         warnings.extend(told.filter(|told| !warnings.contains(told)));
     }
@@ -181,6 +195,10 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
         };
         return Err(Error::Compare(format!("no {what} was measured on both sides")));
     }
+    figures::over_loads(points.iter_mut().filter_map(|point| point.figures.first_mut()));
+    for point in &mut points {
+        point.judge(noise, confidence);
+    }
     let facts = |side: &[&Report]| side.iter().map(|r| differences::of_report(r)).collect::<Vec<_>>();
     let (seen_a, seen_b) = (seen(&reports_a), seen(&reports_b));
     let findings = if seen_a.is_empty() || seen_b.is_empty() {
@@ -198,6 +216,7 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
         b: numbers(&reports_b),
         headline: first.headline.clone(),
         noise,
+        confidence,
         points,
         differences: between(&facts(&reports_a), &facts(&reports_b)),
         findings,
@@ -251,18 +270,14 @@ fn compared(
     b: &Side<'_>,
     pairs: &Pairs,
     pair: (Load, Load),
-    noise: f64,
+    confidence: f64,
 ) -> (ComparedPoint, Option<String>) {
     let points: Matched<'_> = figures::matched(of(a, pairs.by_users, pair.0), of(b, pairs.by_users, pair.1));
     let all = || a.runs.iter().chain(&b.runs).map(|run| &run.report);
     let repeated = all().flat_map(|r| loads(r, pairs.by_users)).any(|load| load.repeats(pair.0));
     let open_loop = points.a.first().is_some_and(|p| p.figures.open_loop);
-    let (figures, key) = figures::figures(first, open_loop, &points);
+    let (figures, key) = figures::figures(first, open_loop, &points, confidence);
     let runs = (points.a.len(), points.b.len());
-    let (verdict, words) = match figures.first() {
-        Some(judged) => figures::judge(judged, noise, runs),
-        None => (Verdict::NotTestable, String::new()),
-    };
     let within = match (&points.a[..], &points.b[..]) {
         ([x], [y]) => {
             let half = |p: &Point<'_>| Some(p.figures.within_run?.half_width_percent);
@@ -284,11 +299,14 @@ fn compared(
         occurrence: (repeated && !first.is_io()).then_some(pair.0.nth),
         runs,
         paired: points.paired,
+        consecutive: points.consecutive,
+        ruled_out: None,
+        detectable: None,
         figures,
         key,
         within_run_percent: within.filter(|_| !open_loop),
-        verdict,
-        words,
+        verdict: Verdict::NotTestable,
+        words: String::new(),
     };
     (compared, points.told)
 }
@@ -308,6 +326,14 @@ fn of<'a>(side: &Side<'a>, by_users: bool, wanted: Load) -> Vec<Point<'a>> {
 }
 
 impl ComparedPoint {
+    /// Says what may be said of the first figure.
+    fn judge(&mut self, noise: f64, confidence: f64) {
+        let Some(judged) = self.figures.first() else { return };
+        (self.verdict, self.words) = figures::judge(judged, noise, confidence, self.runs);
+        self.ruled_out = judged.ruled_out(confidence);
+        self.detectable = judged.detectable(noise, confidence);
+    }
+
     /// "8 users", "1,500/s asked, 2nd".
     pub(crate) fn name(&self) -> String {
         text::load(self)

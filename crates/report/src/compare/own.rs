@@ -2,9 +2,6 @@
 
 use serde::Serialize;
 
-use kelvin_measure::event::Status;
-
-use super::Run;
 use crate::{Report, Severity};
 
 /// A red finding of runs of one side.
@@ -62,27 +59,18 @@ pub(super) fn red(side: &'static str, runs: &[&Report]) -> Vec<OwnFinding> {
     found
 }
 
-/// That a run is among the figures although it must not be; what its state and its validity say stands in [`warnings`].
-pub(super) fn void(run: &Run) -> Option<String> {
-    let Report { run: number, status, valid, .. } = &run.report;
-    let said = *status != Status::Complete || *valid == Some(false);
-    (!said && !run.void.is_empty())
-        .then(|| format!("run {number} is void and is in the figures all the same: {}", run.void.join("; ")))
+/// What runs of a side lost to other work on the machine, where their specification takes that for good.
+pub(super) fn noise(side: &str, runs: &[&Report]) -> Option<String> {
+    let points = runs.iter().filter_map(|report| Some((report, report.evidence.as_deref()?)));
+    let each = points.flat_map(|(report, seen)| report.points.iter().map(move |point| (seen, point.point)));
+    kelvin_diagnose::accepted_noise(each).map(|words| format!("{side}: {words}"))
 }
 
 /// What a reader of a run's figures has to know of it.
 pub(super) fn warnings(report: &Report) -> Vec<String> {
     let mut found = Vec::new();
-    if report.status != Status::Complete {
-        found.push(format!("run {} is {}", report.run, report.state));
-    }
-    if report.valid == Some(false) {
-        found.push(format!(
-            "run {} is not a valid {} run: {}",
-            report.run,
-            report.workload_name(),
-            report.violations.join("; ")
-        ));
+    if let Some(why) = report.judgement.why_not() {
+        found.push(format!("run {} is in the figures although it is {why}", report.run));
     }
     for point in report.points.iter().filter(|p| p.schedule.as_ref().is_some_and(|s| s.overloaded)) {
         if let Some(shortfall) = point.schedule.as_ref().and_then(|s| s.shortfall.as_ref()) {

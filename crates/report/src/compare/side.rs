@@ -15,8 +15,6 @@ pub struct Run {
     pub report: Report,
     /// Its key figures by point.
     pub key: BTreeMap<u32, Vec<KeyFigure>>,
-    /// Why its first point must not be compared with others; empty when it may be.
-    pub void: Vec<String>,
     /// The group that it belongs to and its block there.
     pub block: Option<(i64, u32)>,
 }
@@ -40,9 +38,8 @@ impl Run {
             let figures = kelvin_diagnose::key_figures(&stored, &evidence, point.point, metrics)?;
             key.insert(point.point, figures);
         }
-        let void = kelvin_diagnose::void(&stored, &evidence, report.points.first().map_or(0, |p| p.point));
         let block = store.membership(id)?.map(|member| (member.group.0, member.slot.block));
-        Ok(Self { report, key, void, block })
+        Ok(Self { report, key, block })
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::own::list;
-use super::{ComparedFigure, ComparedPoint, Comparison, Difference, Verdict};
-use crate::figure::{NONE, ms, rate, significant};
+use super::{ComparedFigure, ComparedPoint, Comparison, Difference, Verdict, share};
+use crate::figure::{NONE, bounded, ends, ms, rate, significant};
 use crate::text::{AMBER, BOLD, Options, RED, broken, of_finding, painted, printable};
 use crate::{Finding, Severity};
 
@@ -30,7 +30,7 @@ pub fn render(comparison: &Comparison, options: Options) -> String {
         page.lines(RED, broken("red    ", &own.words()));
     }
     for point in &comparison.points {
-        page.point(point);
+        page.point(point, comparison.confidence);
     }
     page.line("");
     for finding in rest.iter().filter(|finding| finding.severity != Severity::Note) {
@@ -74,13 +74,12 @@ impl Page {
         self.lines(colour, of_finding(finding, "", usize::MAX));
     }
 
-    fn point(&mut self, point: &ComparedPoint) {
+    fn point(&mut self, point: &ComparedPoint, confidence: f64) {
         let name = load(point);
         self.line("");
-        self.line(&format!(
-            "{name:<29}{:>11}{:>11}{:>7}  {:<15}{:>5}",
-            "A", "B", "B/A", "95 % interval", "p"
-        ));
+        // To a tenth of a per cent, which is what the column has room for.
+        let interval = format!("{} interval", share((1e3 * confidence).round() / 1e3));
+        self.line(&format!("{name:<29}{:>11}{:>11}{:>7}  {interval:<15}{:>5}", "A", "B", "B/A", "p"));
         for figure in &point.figures {
             self.figure(figure);
         }
@@ -95,6 +94,11 @@ impl Page {
             let note = format!("{} pairs of runs, each of one block", point.runs.0);
             self.lines("", broken("", &note));
         }
+        if point.consecutive && point.verdict != Verdict::NotTestable {
+            let note = "the runs of a side follow each other: intervals and p allow for runs that resemble the ones \
+                        before them; measured in turn (kelvin ab) the same runs say more";
+            self.lines("", broken("", note));
+        }
         if let Some((a, b)) = point.within_run_percent {
             self.line(&format!(
                 "precision within each run only (95 %): A ± {a:.1} %, B ± {b:.1} %; no statement\nabout A against B"
@@ -105,13 +109,12 @@ impl Page {
     }
 
     fn figure(&mut self, figure: &ComparedFigure) {
-        let ratio = figure.ratio.map_or_else(|| NONE.into(), factor);
-        let interval =
-            figure.interval.map_or_else(String::new, |(l, h)| format!("{} to {}", factor(l), factor(h)));
+        let ratio = figure.exact_ratio().map_or_else(|| NONE.into(), factor);
+        let interval = figure.interval.map_or_else(String::new, |(l, h)| ends(l, h, factor));
         let p =
             figure.p.map_or_else(String::new, |p| if p < 0.001 { "<.001".into() } else { format!("{p:.3}") });
         let mut line = String::new();
-        let (a, b) = (shown(figure, figure.a), shown(figure, figure.b));
+        let [a, b] = figure.bounded().map(|value| bounded(value, |value| shown(figure, value)));
         let _ = write!(line, "{:<29}{a:>11}{b:>11}{ratio:>7}  {interval:<15}{p:>5}", titled(figure));
         self.line(&line);
     }
@@ -224,7 +227,7 @@ fn ordinal(n: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{chance, share};
+    use super::super::chance;
     use super::*;
 
     #[test]

@@ -5,16 +5,17 @@ use std::fmt::Write;
 use super::{Gate, Outcome};
 use crate::compare::list;
 
-/// A `testsuites` document. What is undecided without --strict, and what cannot be tested, is skipped: neither passed
-/// nor failed.
+/// A `testsuites` document. What is undecided or blind without --strict, and what cannot be tested, is skipped: neither
+/// passed nor failed. Where no run of a side counts, each is an error of the type `void`.
 pub fn render(gate: &Gate) -> String {
     let failures = gate.rows.iter().filter(|row| gate.row_fails(row)).count();
-    let skipped = |outcome| matches!(outcome, Outcome::NotTestable | Outcome::Undecided);
+    let skipped = |outcome| matches!(outcome, Outcome::NotTestable | Outcome::Undecided | Outcome::Blind);
     let skips = gate.rows.iter().filter(|row| skipped(row.outcome) && !gate.row_fails(row)).count();
+    let void = gate.rows.iter().filter(|row| row.outcome == Outcome::Void).count();
     let tests = gate.rows.len();
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let counts =
-        format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skips}\" time=\"0\"");
+        format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{void}\" skipped=\"{skips}\" time=\"0\"");
     let _ = writeln!(out, "<testsuites name=\"kelvin gate\" {counts}>");
     let _ = writeln!(
         out,
@@ -38,6 +39,8 @@ pub fn render(gate: &Gate) -> String {
         let words = escaped(&format!("{}: {}", row.name, row.words));
         if gate.row_fails(row) {
             let _ = write!(out, "<failure type=\"{}\" message=\"{words}\"/>", row.outcome.word());
+        } else if row.outcome == Outcome::Void {
+            let _ = write!(out, "<error type=\"void\" message=\"{words}\"/>");
         } else if skipped(row.outcome) {
             let _ = write!(out, "<skipped message=\"{words}\"/>");
         } else {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Gate, Outcome};
 use crate::compare::{list, percent, share};
-use crate::figure::significant;
+use crate::figure::{ends, significant};
 use crate::markdown::escaped;
 
 /// A heading, a table with a line for each measure, and what differs.
@@ -12,7 +12,7 @@ pub fn render(gate: &Gate) -> String {
     let mut out = String::new();
     let mark = if gate.fails() {
         "❌"
-    } else if gate.lacks_runs() {
+    } else if gate.lacks_runs() || gate.is_blind() {
         "⚠️"
     } else {
         "✅"
@@ -30,13 +30,13 @@ pub fn render(gate: &Gate) -> String {
     out.push_str("|---|---|--:|--:|--:|---|--:|---|\n");
     for row in &gate.rows {
         let (change, interval) = row.ratio.map_or(("–".into(), "–".into()), |(ratio, low, high)| {
-            (percent(ratio), format!("{} to {}", percent(low), percent(high)))
+            (percent(ratio), ends(low, high, percent))
         });
         let mark = match row.outcome {
             Outcome::Passed => "✅",
             Outcome::Regressed => "❌",
-            Outcome::Undecided if gate.strict => "❌",
-            Outcome::Undecided | Outcome::NotTestable => "⚠️",
+            Outcome::Undecided | Outcome::Blind if gate.strict => "❌",
+            Outcome::Undecided | Outcome::Blind | Outcome::NotTestable | Outcome::Void => "⚠️",
         };
         let _ = writeln!(
             out,
@@ -50,7 +50,8 @@ pub fn render(gate: &Gate) -> String {
             row.outcome.word()
         );
     }
-    for row in gate.rows.iter().filter(|row| row.outcome == Outcome::NotTestable) {
+    let explained = |outcome| matches!(outcome, Outcome::NotTestable | Outcome::Void | Outcome::Blind);
+    for row in gate.rows.iter().filter(|row| explained(row.outcome)) {
         let _ = writeln!(out, "\n{}: {}.", escaped(&row.name), escaped(&row.words));
     }
     let list = |out: &mut String, title: &str, items: &[String]| {

@@ -8,7 +8,9 @@
 //! | wholly beyond the bound | regressed: it is shown to be larger than allowed |
 //! | wholly within | passed: a larger one is ruled out |
 //! | around it | undecided: neither is shown; a failure only when asked to be strict |
+//! | around it, and too wide for a regression as large as allowed to be told from none | blind: no pass; a failure when strict |
 //! | none: fewer than four runs a side, or no such figure | not testable |
+//! | none: no run of a side counts | void |
 //!
 //! With one measure the interval is the 95 % one, so that a candidate that is exactly at the bound fails by chance in
 //! 2.5 % of the gates, and one that is as good as the base in far less. Of `k` measures each has an interval at
@@ -28,7 +30,8 @@ pub use junit::render as junit;
 pub use markdown::render as markdown;
 pub use text::render as text;
 
-use crate::compare::{ADVISED, ComparedFigure, ComparedPoint, Comparison, percent, share};
+use crate::compare::{ADVISED, ComparedFigure, ComparedPoint, Comparison, Side, percent, share};
+use crate::figure::ends;
 use crate::{Error, Result};
 
 /// How often, at most, a gate fails by chance a candidate that is exactly at the bound, times two.
@@ -54,8 +57,13 @@ pub enum Outcome {
     Passed,
     /// Neither shown nor ruled out.
     Undecided,
+    /// Neither shown nor ruled out, and so few runs that scatter so much could not have shown a regression as large as is
+    /// allowed to differ from nothing.
+    Blind,
     /// Too few runs, or no such figure.
     NotTestable,
+    /// No run of a side counts.
+    Void,
     /// A regression larger than allowed is shown.
     Regressed,
 }
@@ -66,7 +74,9 @@ impl Outcome {
         match self {
             Self::Passed => "passed",
             Self::Undecided => "undecided",
+            Self::Blind => "blind",
             Self::NotTestable => "not testable",
+            Self::Void => "void",
             Self::Regressed => "regressed",
         }
     }
@@ -93,6 +103,9 @@ pub struct Row {
     pub ratio: Option<(f64, f64, f64)>,
     /// Confidence of the interval.
     pub confidence: f64,
+    /// The smallest change for the worse, as a share, that is told from none in nine of ten such gates; none where it
+    /// cannot be tested.
+    pub detectable: Option<f64>,
     /// What came of it.
     pub outcome: Outcome,
     /// In words.
@@ -137,10 +150,11 @@ pub fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> Result<
     }
     let worst = rows.iter().map(|row| row.outcome).max_by_key(|outcome| match outcome {
         Outcome::Passed => 0,
-        Outcome::Undecided if strict => 3,
+        Outcome::Undecided | Outcome::Blind if strict => 4,
         Outcome::Undecided => 1,
-        Outcome::NotTestable => 2,
-        Outcome::Regressed => 4,
+        Outcome::Blind => 2,
+        Outcome::NotTestable | Outcome::Void => 3,
+        Outcome::Regressed => 5,
     });
     let differs = comparison.differences.iter().filter(|d| d.matters);
     let words = |values: &[(String, usize)]| crate::compare::Difference::words(values);
@@ -157,6 +171,45 @@ pub fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> Result<
     })
 }
 
+/// The gate of two sides of which one has no run that counts: nothing can be judged, and that is the result.
+pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: bool) -> Gate {
+    let empty =
+        [("base", base), ("candidate", candidate)].into_iter().filter(|(_, side)| side.runs.is_empty());
+    let why = |(which, side): (&str, &Side<'_>)| {
+        format!("no run of the {which} {} counts: {}", side.name, side.told.join("; "))
+    };
+    let words = empty.map(why).collect::<Vec<_>>().join("; ");
+    let row = |limit: &Limit| {
+        let measure = limit.measure.clone().unwrap_or_else(|| "headline".into());
+        Row {
+            name: measure.clone(),
+            measure,
+            unit: String::new(),
+            load: "every load".into(),
+            most: limit.most,
+            base: Vec::new(),
+            candidate: Vec::new(),
+            ratio: None,
+            confidence: 1.0 - ERROR,
+            detectable: None,
+            outcome: Outcome::Void,
+            words: words.clone(),
+        }
+    };
+    let numbers = |side: &Side<'_>| side.runs.iter().map(|run| run.report.run).collect();
+    Gate {
+        base: base.name.clone(),
+        candidate: candidate.name.clone(),
+        base_runs: numbers(base),
+        candidate_runs: numbers(candidate),
+        strict,
+        rows: limits.iter().map(row).collect(),
+        differences: Vec::new(),
+        warnings: base.told.iter().chain(&candidate.told).cloned().collect(),
+        outcome: Outcome::Void,
+    }
+}
+
 impl Gate {
     /// Whether it fails.
     pub fn fails(&self) -> bool {
@@ -165,22 +218,31 @@ impl Gate {
 
     /// Whether a measure fails it.
     pub fn row_fails(&self, row: &Row) -> bool {
-        row.outcome == Outcome::Regressed || (self.strict && row.outcome == Outcome::Undecided)
+        let open = matches!(row.outcome, Outcome::Undecided | Outcome::Blind);
+        row.outcome == Outcome::Regressed || (self.strict && open)
+    }
+
+    /// Whether it could not have seen what it is to catch.
+    pub fn is_blind(&self) -> bool {
+        self.rows.iter().any(|row| row.outcome == Outcome::Blind)
     }
 
     /// Whether something could not be judged.
     pub fn lacks_runs(&self) -> bool {
-        self.rows.iter().any(|row| row.outcome == Outcome::NotTestable)
+        self.rows.iter().any(|row| matches!(row.outcome, Outcome::NotTestable | Outcome::Void))
     }
 
     /// In one sentence.
     pub fn verdict(&self) -> String {
         let of = |outcome| self.rows.iter().filter(|row| row.outcome == outcome).count();
         let all = self.rows.len();
-        let (regressed, undecided, untestable) =
-            (of(Outcome::Regressed), of(Outcome::Undecided), of(Outcome::NotTestable));
+        let (regressed, blind, untestable) =
+            (of(Outcome::Regressed), of(Outcome::Blind), of(Outcome::NotTestable));
+        let undecided = of(Outcome::Undecided) + if self.strict { blind } else { 0 };
         let measures = |n: usize| if n == 1 { "1 measure".to_owned() } else { format!("{n} measures") };
-        if regressed > 0 {
+        if let Some(void) = self.rows.iter().find(|row| row.outcome == Outcome::Void) {
+            format!("void: {}", void.words)
+        } else if regressed > 0 {
             format!("failed: {} of {all} regressed by more than allowed", measures(regressed))
         } else if self.strict && undecided > 0 {
             format!(
@@ -189,6 +251,12 @@ impl Gate {
             )
         } else if untestable > 0 {
             format!("not judged: {} of {all} cannot be tested", measures(untestable))
+        } else if blind > 0 {
+            format!(
+                "not judged: in {} of {all} a regression as large as is allowed would not have been seen: more runs, or \
+                 both sides in turn (kelvin ab)",
+                measures(blind)
+            )
         } else if undecided > 0 {
             format!(
                 "passed: no regression beyond what is allowed is shown; of {} of {all} it is not ruled out either",
@@ -219,7 +287,8 @@ fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
             figure.id
         )));
     };
-    let (outcome, ratio, words) = outcome(figure, better, limit.most, confidence, point.runs);
+    let Judged { outcome, ratio, detectable, words } =
+        judged(figure, better, limit.most, confidence, point.runs);
     Ok(Row {
         measure: figure.id.clone(),
         name: figure.name.clone(),
@@ -230,39 +299,50 @@ fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
         candidate: figure.b_values.clone(),
         ratio,
         confidence,
+        detectable,
         outcome,
         words,
     })
 }
 
-type Judged = (Outcome, Option<(f64, f64, f64)>, String);
+struct Judged {
+    outcome: Outcome,
+    ratio: Option<(f64, f64, f64)>,
+    detectable: Option<f64>,
+    words: String,
+}
 
-fn outcome(
+fn judged(
     figure: &ComparedFigure,
     better: Better,
     most: f64,
     confidence: f64,
     runs: (usize, usize),
 ) -> Judged {
+    let untestable = |words| Judged { outcome: Outcome::NotTestable, ratio: None, detectable: None, words };
     let (a, b) = runs;
     if a.min(b) < FEWEST {
-        let words = format!(
+        return untestable(format!(
             "{a} runs of the base and {b} of the candidate: from {FEWEST} on it can be tested, {ADVISED} are advised"
-        );
-        return (Outcome::NotTestable, None, words);
+        ));
     }
     if figure.fewest() < a.min(b) {
-        return (Outcome::NotTestable, None, format!("{} is not known of every run", figure.name));
+        return untestable(format!("{} is not known of every run", figure.name));
     }
     let Some(change) = figure.change(0.0, confidence) else {
-        return (Outcome::NotTestable, None, format!("{} is not above 0 in every run", figure.name));
+        return untestable(format!("{} is not above 0 in every run", figure.name));
     };
     let (ratio, low, high) = (change.ratio.ratio, change.ratio.low, change.ratio.high);
     let (bound, beyond, within) = match better {
         Better::Higher => (1.0 - most, high < 1.0 - most, low >= 1.0 - most),
         Better::Lower => (1.0 + most, low > 1.0 + most, high <= 1.0 + most),
     };
-    let range = format!("{} ({} to {})", percent(ratio), percent(low), percent(high));
+    // An effect up by e and one down by 1 − 1/(1 + e) are the same logarithm.
+    let detectable = figure.detectable(0.0, confidence).map(|effect| match better {
+        Better::Higher => 1.0 - 1.0 / (1.0 + effect),
+        Better::Lower => effect,
+    });
+    let range = format!("{} ({})", percent(ratio), ends(low, high, percent));
     let allowed = format!("{} allowed", signed(better, most));
     let (outcome, words) = if beyond {
         (Outcome::Regressed, format!("{range}, {allowed}: more is shown"))
@@ -271,9 +351,22 @@ fn outcome(
     } else {
         let more = needed(figure, bound, confidence)
             .map_or_else(String::new, |runs| format!("; about {runs} runs a side would tell"));
-        (Outcome::Undecided, format!("{range}, {allowed}: more is neither shown nor ruled out{more}"))
+        let turn = if figure.consecutive {
+            "; consecutive runs may be dependent: both sides in turn (kelvin ab) take fewer"
+        } else {
+            ""
+        };
+        let open = format!("{range}, {allowed}: more is neither shown nor ruled out");
+        if detectable.is_some_and(|least| least <= most) {
+            (Outcome::Undecided, format!("{open}{more}{turn}"))
+        } else {
+            let least = detectable.map_or_else(String::new, |least| {
+                format!("; it takes one of {} to be told from none in nine of ten such gates", share(least))
+            });
+            (Outcome::Blind, format!("{open}{least}{more}{turn}"))
+        }
     };
-    (outcome, Some((ratio, low, high)), words)
+    Judged { outcome, ratio: Some((ratio, low, high)), detectable, words }
 }
 
 /// "-3 %" of what is to be high, "+3 %" of what is to be low.
@@ -298,6 +391,15 @@ fn needed(figure: &ComparedFigure, bound: f64, confidence: f64) -> Option<usize>
         let (a, b) = (student::describe(&a)?, student::describe(&b)?);
         (b.mean - a.mean, a.sd?.powi(2) + b.sd?.powi(2))
     };
+    // What dependence widens the interval by, more runs have to make up for.
+    let wider = if figure.consecutive {
+        let found = figure.change(0.0, confidence)?.ratio;
+        let independent = student::welch_ratio(&figure.a_values, &figure.b_values, confidence)?;
+        ((found.high / found.low).ln() / (independent.high / independent.low).ln()).max(1.0)
+    } else {
+        1.0
+    };
+    let spread = spread * wider.powi(2);
     let distance = (mean - bound.ln()).abs().exp_m1();
     let runs = if figure.paired {
         power::pairs(spread.sqrt(), distance, POWER, confidence)?

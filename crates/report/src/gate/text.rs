@@ -16,7 +16,13 @@ pub fn render(gate: &Gate, options: Options) -> String {
             out.push('\n');
         }
     };
-    let side = |name: &str, runs: &[i64]| format!("{name}: runs {}", list(runs));
+    let side = |name: &str, runs: &[i64]| {
+        if runs.is_empty() {
+            format!("{name}: no run that counts")
+        } else {
+            format!("{name}: runs {}", list(runs))
+        }
+    };
     lines("", broken("base:      ", &side(&gate.base, &gate.base_runs)));
     lines("", broken("candidate: ", &side(&gate.candidate, &gate.candidate_runs)));
     for warning in &gate.warnings {
@@ -27,12 +33,12 @@ pub fn render(gate: &Gate, options: Options) -> String {
         let colour = match row.outcome {
             Outcome::Passed => GREEN,
             Outcome::Regressed => RED,
-            Outcome::Undecided | Outcome::NotTestable => AMBER,
+            Outcome::Undecided | Outcome::Blind | Outcome::NotTestable | Outcome::Void => AMBER,
         };
         let lead = format!("{:<13}", row.outcome.word());
         lines(colour, broken(&lead, &format!("{} ({}), {}: {}", row.name, row.measure, row.load, row.words)));
     }
-    if let Some(row) = gate.rows.first() {
+    if let Some(row) = gate.rows.iter().find(|row| row.ratio.is_some()) {
         let confidence = share(row.confidence);
         lines("", broken("", &format!("in brackets: the {confidence} interval of candidate over base")));
     }

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelvin_diagnose::{Evidence, KeyFigure};
-use kelvin_measure::event::Status;
+use kelvin_diagnose::{Evidence, KeyFigure, NoisePrice, judge};
 use kelvin_store::{Member, RunId, Store, StoredRun};
 
 use super::{Entry, History};
@@ -71,24 +70,33 @@ pub fn load(store: &Store, asked: &Asked, progress: &mut dyn FnMut(usize, usize)
         better: None,
         entries: Vec::new(),
         changes: Vec::new(),
+        noise_phi: None,
         told,
     };
     let (mut read, total) = (0, runs.len());
     let mut no_such: Option<Vec<String>> = None;
+    let mut accepted: Vec<(RunId, NoisePrice)> = Vec::new();
     for bundle in bundles(store, &runs)? {
         let mut entry: Option<Entry> = None;
-        let mut values = Vec::new();
+        let (mut values, mut bounds) = (Vec::new(), Vec::new());
         for run in bundle.runs {
             let stored = store.load(run)?;
             let evidence = Evidence::of(&stored)?;
             read += 1;
             progress(read, total);
-            let void = void(store, &stored, &evidence)?;
-            if !void.is_empty() {
-                history.told.push(format!("run {run} is left out: {}", void.join("; ")));
+            let judged = judge(&stored, &evidence)?.run;
+            if !judged.counts() {
+                history.told.push(format!("run {run} is left out, {}", judged.words()));
                 continue;
             }
-            let figures = kelvin_diagnose::key_figures(&stored, &evidence, point(&stored), &metric(asked))?;
+            let failed = stored.failed();
+            if failed > 0 {
+                history.told.push(format!(
+                    "run {run} counts, and {failed} of its transactions failed for good: they are in no figure"
+                ));
+            }
+            let point = stored.best_point().unwrap_or(0);
+            let figures = kelvin_diagnose::key_figures(&stored, &evidence, point, &metric(asked))?;
             let Some(figure) = wanted(&figures, asked.measure.as_deref()) else {
                 no_such = Some(figures.into_iter().map(|figure| figure.id).collect());
                 continue;
@@ -100,12 +108,18 @@ pub fn load(store: &Store, asked: &Asked, progress: &mut dyn FnMut(usize, usize)
             (history.measure, history.name) = (figure.id.clone(), figure.name.clone());
             (history.unit, history.better) = (figure.unit.clone(), figure.better);
             values.push(value);
+            bounds.extend(figure.at_least.then_some(value));
+            if let Some(price) = kelvin_diagnose::noise(&evidence, point).filter(|price| price.accepted) {
+                accepted.push((run, price));
+            }
             let entry = entry.get_or_insert_with(|| new_entry(&stored, bundle.member.as_ref()));
             entry.runs.push(run.0);
             entry.facts.push(facts_of(&stored));
         }
         if let (Some(mut entry), Some(median)) = (entry, kelvin_stats::rank::median(&values)) {
             entry.value = median;
+            // A bound above the median may be anything above it, and the median stays where it is.
+            entry.at_least = bounds.iter().any(|bound| *bound <= median);
             let low = values.iter().copied().fold(median, f64::min);
             entry.range = (low, values.iter().copied().fold(median, f64::max));
             history.entries.push(entry);
@@ -121,9 +135,34 @@ pub fn load(store: &Store, asked: &Asked, progress: &mut dyn FnMut(usize, usize)
             None => format!("no run of branch {} counts: {}", history.branch, history.told.join("; ")),
         }));
     }
+    history.told.extend(accepted_noise(&accepted));
     history.told.extend(unlike(&history.entries));
+    history.told.extend(bounds_words(&history));
     history.find_changes();
     Ok(history)
+}
+
+/// What is to be known where percentiles lie among arrivals without an answer.
+fn bounds_words(history: &History) -> Option<String> {
+    let bounds = history.entries.iter().filter(|entry| entry.at_least).count();
+    (bounds > 0).then(|| {
+        format!(
+            "{} of {bounds} of the entries is known from below only (≥): so many arrivals had no answer; levels count it as \
+             its bound, so that a rise may be larger than they say",
+            history.name
+        )
+    })
+}
+
+/// Runs that count whatever they lost to other work on the machine, and the most that one of them did.
+fn accepted_noise(runs: &[(RunId, NoisePrice)]) -> Option<String> {
+    let (dearest, price) = runs.iter().max_by(|a, b| a.1.high.total_cmp(&b.1.high))?;
+    let number = runs.len();
+    let are = if number == 1 { "run counts" } else { "runs count" };
+    Some(format!(
+        "{number} {are} with noise (--accept-noise): foreign CPU explains {} of the figure of run {dearest}",
+        price.share()
+    ))
 }
 
 /// What is to be known where entries stand for very different numbers of runs: the median of six scatters by half of what
@@ -197,33 +236,6 @@ fn bundles(store: &Store, runs: &[RunId]) -> Result<Vec<Bundle>> {
     Ok(bundles)
 }
 
-/// Why a run does not count: as its group has it, else as the gate of validity says. A kelvin that was killed could not
-/// say that its group's last run does not count.
-fn void(store: &Store, run: &StoredRun, evidence: &Evidence) -> Result<Vec<String>> {
-    Ok(match store.membership(run.id)? {
-        Some(member) if member.void.is_some() || run.status == Status::Complete => {
-            member.void.into_iter().collect()
-        }
-        _ => kelvin_diagnose::void(run, evidence, point(run)),
-    })
-}
-
-/// The point that a run is known by: of several the one with the highest headline figure.
-fn point(run: &StoredRun) -> u32 {
-    let rate = |point: u32| run.figures(point).ok().and_then(|f| f.headline_per(run.info.headline_per));
-    let points = run.points();
-    let all: Vec<u32> = points.iter().map(|point| point.point).collect();
-    match all.as_slice() {
-        [] => 0,
-        [one] => *one,
-        several => several
-            .iter()
-            .copied()
-            .max_by(|a, b| rate(*a).unwrap_or(0.0).total_cmp(&rate(*b).unwrap_or(0.0)))
-            .unwrap_or(0),
-    }
-}
-
 /// A measure that is no key figure is asked for as a metric.
 fn metric(asked: &Asked) -> Vec<String> {
     asked.measure.iter().filter(|measure| measure.contains('.')).cloned().collect()
@@ -244,6 +256,7 @@ fn new_entry(run: &StoredRun, member: Option<&Member>) -> Entry {
         started: run.info.started,
         label: run.info.label.clone(),
         value: 0.0,
+        at_least: false,
         range: (0.0, 0.0),
         facts: Vec::new(),
     }

@@ -34,6 +34,8 @@ pub struct Entry {
     pub label: Option<String>,
     /// The measure: the median of the runs.
     pub value: f64,
+    /// Whether it is this or more: the percentile of a run lies among arrivals without an answer.
+    pub at_least: bool,
     /// The lowest and the highest of the runs.
     pub range: (f64, f64),
     /// Facts of specification and surroundings, of each run.
@@ -86,6 +88,9 @@ pub struct History {
     pub entries: Vec<Entry>,
     /// Where the level changed, in the order of time.
     pub changes: Vec<Change>,
+    /// How much entries resemble their neighbours around the levels: φ of an autoregressive process of first order, on the
+    /// safe side ([`change_points::noise_phi`]). None where no change was looked for.
+    pub noise_phi: Option<f64>,
     /// What was left out, and what else is there.
     pub told: Vec<String>,
 }
@@ -97,6 +102,7 @@ impl History {
             return;
         }
         let values: Vec<f64> = self.entries.iter().map(|entry| entry.value).collect();
+        self.noise_phi = Some(change_points::noise_phi(&values));
         let found = change_points::find(&values, &Options::default());
         self.changes = found
             .iter()

@@ -53,6 +53,7 @@ pub fn render(history: &History, link: &dyn Fn(i64) -> Option<String>) -> Result
         entries => Value::from(Serde(entries)),
         changes => Value::from(Serde(changes)),
         verdict => text::verdict(history),
+        assumption => text::assumption(history),
         version => env!("CARGO_PKG_VERSION"),
         plot => Value::from_safe_string(plot::svg(history)),
         style => Value::from_safe_string(crate::html::STYLE.to_owned()),

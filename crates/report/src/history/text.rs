@@ -1,7 +1,7 @@
 //! The history for a terminal, 80 columns wide.
 
 use super::{Entry, History};
-use crate::figure::significant;
+use crate::figure::{AT_LEAST, significant};
 use crate::text::{AMBER, BOLD, GREEN, Options, RED, broken, painted, printable};
 
 /// Columns that the bars have.
@@ -37,7 +37,7 @@ pub fn render(history: &History, options: Options) -> String {
             };
             let lead = "── changed: ";
             let words = format!(
-                "{} ({} → {}, {}); {}",
+                "{} ({} → {}, {} at the place searched for); {}",
                 change.words(),
                 significant(change.before),
                 significant(change.after),
@@ -52,7 +52,30 @@ pub fn render(history: &History, options: Options) -> String {
     let scale = format!("the bars go from {} to {}, not from 0", significant(low), significant(high));
     lines("", broken("", &scale));
     lines(BOLD, broken("", &verdict(history)));
+    if let Some(assumed) = assumption(history) {
+        lines("", broken("", &assumed));
+    }
     out
+}
+
+/// φ from which on nobody knows a level from a walk; up to 0.8 false alarms are simulated, and the estimate is on the safe
+/// side.
+const WALK: f64 = 0.9;
+
+/// What the change points take for noise, in one sentence.
+pub(super) fn assumption(history: &History) -> Option<String> {
+    let phi = history.noise_phi?;
+    Some(if phi > WALK {
+        format!(
+            "the entries resemble their neighbours so much (φ = {phi:.2}) that a change of the level cannot be told from a \
+             drift"
+        )
+    } else {
+        format!(
+            "each entry may resemble the one before (allowed for: φ = {phi:.2}); where nothing changed, such noise shows a \
+             change in at most 5 % of the histories of 100 entries; a drift counts as a change"
+        )
+    })
 }
 
 /// What the change points say, in one sentence.
@@ -77,7 +100,7 @@ fn line(entry: &Entry, low: f64, high: f64) -> String {
         "{:<14}{:<18}{:>12}  {:<BAR$}  {label}",
         runs(entry),
         entry.started.strftime("%Y-%m-%d %H:%M").to_string(),
-        significant(entry.value),
+        format!("{}{}", if entry.at_least { AT_LEAST } else { "" }, significant(entry.value)),
         bar((entry.value - low) / (high - low)),
     )
 }

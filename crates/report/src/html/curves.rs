@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::plot::{Frame, Line, Mark, svg};
-use crate::figure::{ms, rate, users};
+use crate::figure::{bounded, ms, rate, users};
 use crate::{PointReport, Report};
 
 /// Throughput over users, or, for rates, achieved over asked.
@@ -32,9 +32,9 @@ pub(super) fn response(report: &Report) -> String {
         return String::new();
     }
     let lines = lines(report, "response p99", &|p| {
-        let (x, us) = (p.transactions_per_second?, p.seen().p99_us?);
-        let text = format!("{}: {}/s achieved, p99 {} ms", p.name(), rate(Some(x)), ms(Some(us)));
-        Some((x, us / 1e3, text))
+        let (x, p99) = (p.transactions_per_second?, p.seen().p99_us?);
+        let text = format!("{}: {}/s achieved, p99 {} ms", p.name(), rate(Some(x)), bounded(Some(p99), ms));
+        Some((x, p99.value / 1e3, text))
     });
     let frame = Frame {
         title: "p99 of the response time over the achieved rate; the table below has the figures",

@@ -8,19 +8,21 @@ pub(crate) use plot::{decades, escaped, number, ticks};
 
 use std::collections::BTreeMap;
 
+use kelvin_measure::Bounded;
 use kelvin_measure::event::{Part, Phase};
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 use serde::Serialize;
 
-use crate::figure::{NONE, bounds, coefficient, ms, percent, rate, seconds, significant, whole};
+use crate::figure::{NONE, bounded, bounds, coefficient, ms, percent, rate, seconds, significant, whole};
 use observed::SeenCharts;
 
 use crate::text::{
-    SERVER_STATISTICS, TOO_SHORT, change, elasticity_interval, explained, footnotes, generator, grouped,
-    highest, how, interval, loop_words, peak, squeezed, times_of, two_times, unanswered, when,
+    SERVER_STATISTICS, TOO_SHORT, change, counted, effect, elasticity_interval, explained, footnotes,
+    generator, grouped, highest, how, interval, is_minor, loop_words, of_p99, peak, squeezed, times_of,
+    two_times, unanswered, when,
 };
-use crate::{OpenSecond, Outcome, PointReport, Report, Result, SecondReport, Severity};
+use crate::{OpenSecond, PointReport, Report, Result, SecondReport};
 
 const TEMPLATE: &str = include_str!("page.html");
 /// What the page of I/O jobs has instead of the table of users or rates, and beside each point.
@@ -91,7 +93,7 @@ pub fn render(report: &Report) -> Result<String> {
     environment.add_filter("whole", |v: u64| whole(v));
     environment.add_filter("cores", |v: Option<f64>| crate::figure::decimal(v));
     let io = report.is_io();
-    environment.add_filter("time", move |v: Option<f64>| if io { figure(v) } else { ms(v) });
+    environment.add_filter("time_of", move |row: Value, name: &str| time_of(&row, name, io));
     environment.add_filter("figure", figure);
     environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.add_filter("seconds", |v: f64| seconds(v));
@@ -137,12 +139,9 @@ pub fn render(report: &Report) -> Result<String> {
         .map(|kind| charts.iter().any(|c| c.seen.as_ref().is_some_and(|seen| seen.has(kind))));
     let (minor, serious): (Vec<_>, Vec<_>) = grouped(report)
         .into_iter()
-        .map(|one| (one.finding, one.about))
-        .partition(|(finding, _)| finding.severity == Severity::Note);
-    let void = report
-        .best()
-        .and_then(|p| p.verdict.as_ref())
-        .is_some_and(|v| matches!(v.outcome, Outcome::Void { .. }));
+        .map(|one| (one.finding, one.about, effect(one.finding)))
+        .partition(|(finding, ..)| is_minor(finding));
+    let notes = counted(minor.iter().map(|(finding, ..)| *finding));
     let squeeze = report.squeeze.as_ref().map(|found| {
         let rows = found.resources.iter().map(|one| {
             let elasticity = crate::figure::decimal(Some(one.elasticity));
@@ -202,13 +201,15 @@ pub fn render(report: &Report) -> Result<String> {
         looked => report.evidence.is_some() || !report.findings.is_empty(),
         serious => Value::from(Serde(serious)),
         minor => Value::from(Serde(minor)),
+        notes,
         occurrences,
         generators,
         footnotes,
         too_short => report.points.iter().map(PointReport::too_short).collect::<Vec<_>>(),
         too_short_words => TOO_SHORT,
+        p99_words => report.points.iter().map(p99_words).collect::<Vec<_>>(),
         server_statistics => SERVER_STATISTICS,
-        unanswered => report.points.iter().any(|p| p.seen().missing.unanswered).then(|| unanswered(words)),
+        unanswered => report.points.iter().any(|p| !p.seen().at_least.is_empty()).then(|| unanswered(words)),
         two_times => two_times(words),
         throughput => svg(if io { String::new() } else { curves::throughput(report) }),
         response => svg(if io { String::new() } else { curves::response(report) }),
@@ -222,7 +223,6 @@ pub fn render(report: &Report) -> Result<String> {
             ]
         }),
         law_words => report.scalability.as_ref().map(|fit| [explained(fit), peak(fit)]),
-        void,
         squeeze => Value::from(Serde(squeeze)),
         highest => report.maximum_rate.as_ref().map(highest),
         checks => Value::from(Serde([("before the run", before), ("after the run", after)])),
@@ -233,6 +233,20 @@ pub fn render(report: &Report) -> Result<String> {
         script => Value::from_safe_string(SCRIPT.to_owned()),
     })?;
     Ok(page)
+}
+
+/// The interval of a point's p99, where the text has it.
+fn p99_words(point: &PointReport) -> Option<String> {
+    let interval = point.p99_within_run.filter(|_| point.open_loop)?;
+    Some(of_p99(&interval, point.words))
+}
+
+/// A time of a row of the latency table, by its name.
+fn time_of(row: &Value, name: &str, io: bool) -> std::result::Result<String, minijinja::Error> {
+    let value = row.get_attr(name)?;
+    let at_least = row.get_attr("at_least")?.try_iter()?.any(|bound| bound.as_str() == Some(name));
+    let value = f64::try_from(value).ok().map(|value| Bounded { value, at_least });
+    Ok(if io { bounded(value, figure) } else { bounded(value, ms) })
 }
 
 /// What the page of I/O jobs has of its own, one of `points` for each point.

@@ -13,12 +13,12 @@ mod statements;
 
 use std::sync::Arc;
 
-use kelvin_diagnose::{Evidence, Finding};
+use kelvin_diagnose::{Evidence, Finding, judge};
 use kelvin_measure::event::{MaximumRate, Per, Phase, Scalability, Series, Squeeze, Status};
 use kelvin_measure::observation::Absent;
 use kelvin_measure::storage::JobLine;
 use kelvin_measure::words::{self, Words};
-use kelvin_store::{Liveness, RunId, Store, StoredRun, verdict};
+use kelvin_store::{Judgement, Liveness, RunId, Store, StoredRun};
 use serde::Serialize;
 
 use crate::Result;
@@ -32,12 +32,12 @@ pub use observed::{
     SessionsReport, WaitRow,
 };
 pub use open_loop::ScheduleReport;
-pub use point::{PointReport, Precision};
+pub use point::{PercentileInterval, PointReport, Precision};
 pub use second::{OpenSecond, SecondReport};
 pub use statements::{StatementRow, TransactionStatements};
 
 /// Version of the JSON schema. Raised when a field changes its meaning or goes; new fields do not raise it.
-pub const SCHEMA: &str = "kelvin-report/1";
+pub const SCHEMA: &str = "kelvin-report/2";
 
 /// A whole run.
 #[derive(Debug, Clone, Serialize)]
@@ -58,14 +58,15 @@ pub struct Report {
     pub status: Status,
     /// Whether it is still being written.
     pub liveness: Liveness,
-    /// How it stands, in words.
-    pub state: String,
+    /// Whether it counts (`state`), and why not (`reasons`).
+    #[serde(flatten)]
+    pub judgement: Judgement,
+    /// Whether it counts: `state` is "counted".
+    pub valid: bool,
+    /// Transactions that failed for good, over everything the users did.
+    pub failed: u64,
     /// The error that ended it.
     pub error: Option<String>,
-    /// Whether every audit line, invariant and condition held; none when a point has not had its audit.
-    pub valid: Option<bool>,
-    /// What did not hold, in words with the figure.
-    pub violations: Vec<String>,
     /// Name of the headline figure.
     pub headline: String,
     /// The time that the headline figure counts over.
@@ -111,6 +112,9 @@ pub struct Report {
     /// What was observed; none where nothing was.
     #[serde(skip)]
     pub(crate) evidence: Option<Arc<Evidence>>,
+    /// The point by which it is known; none while no window has closed.
+    #[serde(skip)]
+    known_by: Option<u32>,
 }
 
 /// One consistency condition.
@@ -126,6 +130,16 @@ pub struct JudgedCheck {
     pub holds: bool,
     /// What was found.
     pub detail: String,
+    /// Why a violation is nothing that went wrong; see [`kelvin_measure::event::CheckLine::exempt`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exempt: Option<String>,
+}
+
+impl JudgedCheck {
+    /// Whether it counts against the run.
+    pub fn fails(&self) -> bool {
+        !self.holds && self.exempt.is_none()
+    }
 }
 
 impl Report {
@@ -154,17 +168,25 @@ impl Report {
     /// # Errors
     /// When a stored histogram or an observation of either is damaged.
     pub fn after(run: &StoredRun, earlier: Option<&StoredRun>) -> Result<Self> {
-        // Taking the evidence costs a pass over all events, which nothing is gained from where nobody looked.
-        let evidence = if run.has_evidence() {
-            let mut evidence = Evidence::of(run)?;
-            evidence.earlier = earlier.map(Evidence::of).transpose()?.map(Box::new);
-            Some(Arc::new(evidence))
-        } else {
-            None
+        let mut evidence = Evidence::of(run)?;
+        // What an earlier run says of this one is told, and does not decide whether it counts.
+        let judged = judge(run, &evidence)?;
+        evidence.earlier = earlier.map(Evidence::of).transpose()?.map(Box::new);
+        let evidence = Arc::new(evidence);
+        let accepted = |points: &[PointReport]| {
+            kelvin_diagnose::accepted_noise(points.iter().map(|point| (&*evidence, point.point)))
         };
-        let seen = evidence.as_deref();
-        let points =
-            run.points().into_iter().map(|p| PointReport::of(run, p, seen)).collect::<Result<Vec<_>>>()?;
+        // Where nobody looked there is nothing to tell but the counts.
+        let looked = run.has_evidence().then(|| Arc::clone(&evidence));
+        let seen = looked.as_deref();
+        let points = run
+            .points()
+            .into_iter()
+            .map(|point| {
+                let judgement = judged.points.get(&point.point).cloned();
+                PointReport::of(run, point, seen, judgement.unwrap_or_else(|| judged.run.clone()))
+            })
+            .collect::<Result<Vec<_>>>()?;
         // What a newer Kelvin wrote otherwise is not shown.
         let jobs: Vec<JobLine> = run
             .storage("jobs")
@@ -179,11 +201,12 @@ impl Report {
                 name: c.name,
                 holds: c.holds,
                 detail: c.detail,
+                exempt: c.exempt,
             })
             .collect();
-        let violations = violations(&points, &checks);
-        let valid = verdict(points.iter().map(|p| p.audited), violations.is_empty());
         let info = &run.info;
+        let notes = notes(&info.notes, &jobs).into_iter();
+        let accepted = accepted(&points);
         Ok(Self {
             schema: SCHEMA,
             run: run.id.0,
@@ -193,10 +216,11 @@ impl Report {
             started: info.started,
             status: run.status,
             liveness: run.liveness,
-            state: run.state().into(),
+            valid: judged.run.counts(),
+            judgement: judged.run,
+            failed: run.failed(),
             error: run.error.clone(),
-            valid,
-            violations,
+            known_by: run.best_point(),
             headline: info.headline.clone(),
             headline_per: info.headline_per,
             open_loop: point::are_open(&points, &info.kinds),
@@ -208,7 +232,7 @@ impl Report {
             findings: seen.map(kelvin_diagnose::find).unwrap_or_default(),
             absent: seen.map(|e| once(e.absent())).unwrap_or_default(),
             lost: seen.map(|e| once(e.lost())).unwrap_or_default(),
-            notes: notes(&info.notes, &jobs),
+            notes: notes.chain(accepted).collect(),
             jobs,
             checks,
             command: info.command.clone(),
@@ -217,22 +241,16 @@ impl Report {
             random_algorithm: info.random_algorithm.clone(),
             kelvin_version: info.kelvin_version.clone(),
             environment: info.environment.clone(),
-            evidence,
+            evidence: looked,
         })
     }
 
-    /// The point with the highest headline figure; of the rates of an open loop the highest that was kept up with;
-    /// of a search the highest rate that held.
+    /// The point by which the run is known ([`StoredRun::best_point`]); while no window has closed the one with the highest
+    /// headline figure so far.
     pub fn best(&self) -> Option<&PointReport> {
-        let held = self.maximum_rate.as_ref().and_then(MaximumRate::highest_held);
-        if let Some(point) = held.and_then(|held| self.points.iter().find(|p| p.point == held)) {
-            return Some(point);
-        }
-        let kept_up = |p: &PointReport| p.schedule.as_ref().is_none_or(|s| !s.overloaded);
         let value = |p: &PointReport| p.headline_per_minute.unwrap_or(f64::NEG_INFINITY);
-        let holds = |p: &PointReport| p.invariants.iter().all(|invariant| invariant.holds);
-        let rank = |p: &PointReport| (holds(p), kept_up(p));
-        self.points.iter().max_by(|a, b| rank(a).cmp(&rank(b)).then(value(a).total_cmp(&value(b))))
+        let known_by = self.known_by.and_then(|known| self.points.iter().find(|p| p.point == known));
+        known_by.or_else(|| self.points.iter().max_by(|a, b| value(a).total_cmp(&value(b))))
     }
 
     /// What the jobs of a point did.
@@ -248,10 +266,12 @@ impl Report {
         kinds.filter(move |(_, kind)| of(&kind.name) == direction).map(|(at, _)| at)
     }
 
-    /// MiB a second of the jobs of a point; none without jobs.
+    /// MiB a second of the jobs of a point over its window, as its IOPS are: jobs that ran for a part of it were not at
+    /// their pace for all of it. None without jobs.
     pub(crate) fn mebibytes_of(&self, point: &PointReport) -> Option<f64> {
-        let each = self.jobs_of(point).flat_map(|job| &job.targets).map(|target| target.bandwidth);
-        each.reduce(|sum, one| sum + one).map(|sum| sum / f64::from(1 << 20))
+        let each = self.jobs_of(point).flat_map(|job| &job.targets).map(|target| target.bytes);
+        let bytes = each.reduce(u64::saturating_add).filter(|_| point.window_s > 0.0)?;
+        Some(bytes as f64 / point.window_s / f64::from(1 << 20))
     }
 
     /// Name of the figure that counts all transactions in the headline's unit.
@@ -298,31 +318,4 @@ fn once(absent: &[Absent]) -> Vec<Absent> {
         }
     }
     found
-}
-
-fn violations(points: &[PointReport], checks: &[JudgedCheck]) -> Vec<String> {
-    let several = points.len() > 1;
-    let mut found = Vec::new();
-    for point in points {
-        let with = if several { with(point) } else { String::new() };
-        for line in point.audit.iter().filter(|l| !l.valid) {
-            found.push(format!("{}{with}: {}", line.name, crate::figure::bounds(line)));
-        }
-        for invariant in point.invariants.iter().filter(|i| !i.holds) {
-            found.push(format!("{}{with}: {}", invariant.name, invariant.evidence));
-        }
-    }
-    for check in checks.iter().filter(|c| !c.holds) {
-        found.push(format!("condition {}, {}: {}", check.number, check.name, check.detail));
-    }
-    found
-}
-
-/// Which of several points, after the name of what did not hold.
-fn with(point: &PointReport) -> String {
-    match point.asked_per_second() {
-        _ if point.phase().is_some() => format!(" ({})", point.name()),
-        Some(asked) => format!(" (at {}/s)", crate::figure::rate(Some(asked))),
-        None => format!(" (with {} users)", point.users),
-    }
 }

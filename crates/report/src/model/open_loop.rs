@@ -16,9 +16,11 @@ pub struct ScheduleReport {
     pub due: u64,
     /// Those of them that were never started, because the queue was full.
     pub refused: u64,
-    /// Transactions that waited for a free user when the window closed.
+    /// Transactions of the window that still waited for a free user when the load ended.
     pub waiting: u64,
-    /// Transactions that were to start at the very moment of the closing, and were not; at most one a user.
+    /// Transactions that waited for a free user when the window closed: what could begin soon after it did.
+    pub waiting_at_close: u64,
+    /// Transactions that were to start at the very moment of the load's end, and were not; at most one a user.
     pub cut_off: u64,
     /// The longest queue that a user found; none when the window did not close.
     pub longest_queue: Option<u64>,
@@ -42,8 +44,7 @@ impl ScheduleReport {
             due: seen.due,
             refused: seen.refused,
             waiting: seen.waiting.unwrap_or(0),
-            cut_off: 0,
-            longest: 0,
+            ..Schedule::default()
         });
         let Schedule { due, refused, waiting, .. } = schedule;
         let overloaded = schedule.overloaded();
@@ -54,6 +55,7 @@ impl ScheduleReport {
             due,
             refused,
             waiting,
+            waiting_at_close: schedule.waited(),
             cut_off: schedule.cut_off,
             longest_queue: window.map(|s| s.longest),
             achieved_per_second: achieved,
@@ -62,7 +64,7 @@ impl ScheduleReport {
                 .filter(|(asked, _)| *asked > 0.0)
                 .map(|(asked, got)| got / asked),
             overloaded,
-            shortfall: shortfall(due, refused, waiting, overloaded, point.users, words),
+            shortfall: shortfall(&schedule, point.users, words),
         }
     }
 
@@ -77,15 +79,10 @@ impl ScheduleReport {
     }
 }
 
-fn shortfall(
-    due: u64,
-    refused: u64,
-    waiting: u64,
-    overloaded: bool,
-    count: u32,
-    words: &Words,
-) -> Option<String> {
-    if refused == 0 && waiting == 0 {
+fn shortfall(schedule: &Schedule, count: u32, words: &Words) -> Option<String> {
+    let Schedule { due, refused, waiting, .. } = *schedule;
+    let overloaded = schedule.overloaded();
+    if refused == 0 && waiting == 0 && !overloaded {
         return None;
     }
     let units = |n: u64| words.unit.of(n);
@@ -93,7 +90,7 @@ fn shortfall(
     let waited = if words.unit == Words::of(words::IO).unit {
         "had not begun when the window closed".to_owned()
     } else {
-        format!("still waited for a free {} when the window closed", words.who.one)
+        format!("still waited for a free {} when the load ended", words.who.one)
     };
     if !overloaded {
         return Some(format!(
@@ -110,8 +107,21 @@ fn shortfall(
     if waiting > 0 {
         parts.push(format!("{} {waited}", whole(waiting)));
     }
+    let soon = schedule.waited().saturating_sub(waiting);
+    if soon > 0 {
+        let who = words.who.one;
+        parts.push(format!(
+            "{} waited for a free {who} when the window closed and began after it",
+            whole(soon)
+        ));
+    }
+    let without = if refused + waiting > 0 {
+        "; the response times count what never began as longer than all others"
+    } else {
+        ""
+    };
     Some(format!(
-        "{} did not keep up with {}: of {} {} due, {}; the response times count these as longer than all others",
+        "{} did not keep up with {}: of {} {} due, {}{without}",
         words.system,
         words.users(count, &whole(count.into())),
         whole(due),
@@ -122,22 +132,32 @@ fn shortfall(
 
 #[cfg(test)]
 mod tests {
-    use super::{Words, shortfall, words};
+    use super::{Schedule, Words, words};
+
+    fn shortfall(due: u64, refused: u64, waiting: u64, count: u32, words: &Words) -> Option<String> {
+        super::shortfall(&Schedule { due, refused, waiting, ..Schedule::default() }, count, words)
+    }
 
     #[test]
     fn what_was_not_served_is_told_and_told_apart() {
         let tproc = Words::of("tproc-c");
-        assert_eq!(shortfall(1000, 0, 0, false, 8, tproc), None);
-        let mild = shortfall(1000, 0, 1, false, 8, tproc).unwrap();
+        assert_eq!(shortfall(1000, 0, 0, 8, tproc), None);
+        let mild = shortfall(1000, 0, 1, 8, tproc).unwrap();
         assert!(mild.starts_with("1 transaction still waited for a free user"), "{mild}");
-        let hard = shortfall(1000, 200, 30, true, 8, tproc).unwrap();
+        let hard = shortfall(1000, 200, 30, 8, tproc).unwrap();
         assert!(hard.starts_with("the database did not keep up with 8 virtual users: of 1,000"), "{hard}");
         assert!(hard.contains("200 were refused") && hard.contains("30 still waited"), "{hard}");
-        let late = shortfall(1000, 0, 30, true, 2, Words::of(words::IO)).unwrap();
+        let late = shortfall(1000, 0, 30, 2, Words::of(words::IO)).unwrap();
         assert_eq!(
             late,
             "the storage did not keep up with 2 workers: of 1,000 I/Os due, 30 had not begun when the window closed; the \
-             response times count these as longer than all others"
+             response times count what never began as longer than all others"
+        );
+        let drained = Schedule { due: 1000, waiting_at_close: Some(90), ..Schedule::default() };
+        let drained = super::shortfall(&drained, 8, tproc).unwrap();
+        assert!(
+            drained.ends_with("90 waited for a free user when the window closed and began after it"),
+            "{drained}"
         );
     }
 }

@@ -1,26 +1,23 @@
 //! The figures of one point: a number of users, or a rate.
 
 use kelvin_diagnose::{Evidence, Verdict};
+use kelvin_measure::Times;
 use kelvin_measure::event::{AuditLine, KindCounts, Part, Per, Role, Series};
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::words::{self, Words};
 use kelvin_stats::ess;
-use kelvin_store::{Figures, Point, StoredRun};
+use kelvin_store::{Figures, Judgement, Point, StoredRun};
 use serde::Serialize;
 
 use super::errors::{ErrorRow, error_row};
 use super::generator::{Generator, host_threads};
-use super::latency::{Answers, Distribution, LatencyRow, curve, row};
+use super::latency::{Distribution, LatencyRow, curve, row};
 use super::observed::Observed;
 use super::open_loop::ScheduleReport;
 use super::second::SecondReport;
 use super::statements::{TransactionStatements, statements};
 use crate::Result;
 use crate::figure::{rate, whole};
-
-/// Whole seconds below which nothing is said of how steady a figure was: an interval of two or three paces is
-/// wider than the figure itself.
-const STEADY: usize = 5;
 
 /// One number of users, or one rate.
 #[derive(Debug, Clone, Serialize)]
@@ -35,6 +32,9 @@ pub struct PointReport {
     /// What its users and their work are called.
     #[serde(skip)]
     pub(crate) words: &'static Words,
+    /// Whether the point counts (`state`), and why not (`reasons`).
+    #[serde(flatten)]
+    pub judgement: Judgement,
     /// Whether the window closed; if not, the figures are of a part.
     pub closed: bool,
     /// Length of the window in seconds, as elapsed.
@@ -64,6 +64,8 @@ pub struct PointReport {
     pub schedule: Option<ScheduleReport>,
     /// Precision of the headline figure within this run; none with fewer than five whole seconds.
     pub within_run: Option<Precision>,
+    /// The interval of the p99 of [`PointReport::seen`] within this run; none where too little was measured for one.
+    pub p99_within_run: Option<PercentileInterval>,
     /// Response times, one row per transaction type: from when the transaction was to start to its end. Empty
     /// in a closed loop, where they are not known.
     pub response: Vec<LatencyRow>,
@@ -110,6 +112,36 @@ pub struct Precision {
     pub effective_seconds: f64,
     /// Half the 95 % interval of the mean, in per cent of it.
     pub half_width_percent: f64,
+}
+
+/// The interval of a percentile within one run ([`kelvin_stats::percentile::interval`]). It says where the percentile of a
+/// much longer run would lie, not how much the next run will differ.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct PercentileInterval {
+    /// Its confidence, in per cent.
+    pub confidence_percent: f64,
+    /// Lower end in microseconds.
+    pub low_us: f64,
+    /// Upper end; none where the run is too short to have one.
+    pub high_us: Option<f64>,
+    /// What the times beyond the percentile are worth in independent ones.
+    pub effective_beyond: f64,
+    /// Stretches of the window that it rests on.
+    pub stretches: usize,
+}
+
+impl PercentileInterval {
+    /// Of the times that stand for a point.
+    fn of(figures: &Figures, percent: f64) -> Option<Self> {
+        let found = figures.interval(percent)?;
+        Some(Self {
+            confidence_percent: 95.0,
+            low_us: found.low / 1e3,
+            high_us: found.high.map(|high| high / 1e3),
+            effective_beyond: found.effective,
+            stretches: found.batches,
+        })
+    }
 }
 
 impl PointReport {
@@ -172,10 +204,9 @@ impl PointReport {
         self.words.users(self.users, &whole(self.users.into()))
     }
 
-    /// Whether the window has too few whole seconds to tell how steady the figures were.
+    /// Whether the window has too few whole seconds, or too dependent ones, to tell how precise the figures are.
     pub(crate) fn too_short(&self) -> bool {
-        let whole = self.seconds.iter().filter(|s| s.part == Part::Measured && is_whole(s.width));
-        self.window_s > 0.0 && whole.count() < STEADY
+        self.window_s > 0.0 && self.within_run.is_none()
     }
 
     /// Whether the point ended before its window opened.
@@ -183,7 +214,12 @@ impl PointReport {
         !self.closed && self.seconds.iter().all(|s| s.part == Part::RampUp)
     }
 
-    pub(super) fn of(run: &StoredRun, point: Point, evidence: Option<&Evidence>) -> Result<Self> {
+    pub(super) fn of(
+        run: &StoredRun,
+        point: Point,
+        evidence: Option<&Evidence>,
+        judgement: Judgement,
+    ) -> Result<Self> {
         let figures = run.figures(point.point)?;
         let series = &run.info.kinds;
         let open_loop = figures.open_loop;
@@ -198,16 +234,8 @@ impl PointReport {
         // Jobs with a rate have nobody but themselves who could be late.
         let lag = series.iter().any(|s| s.role == Role::Lag).then_some(&figures.lag);
         let generator = Generator::of(window, figures.all.good(), threads, lag);
-        // Nobody knows of what type the arrivals without an answer would have been: every type gets its share.
-        let unanswered = schedule.as_ref().map_or(0, |s| s.refused.saturating_add(s.waiting));
-        let answers = Answers::of(figures.response.count(), unanswered);
-        let response = responses(series, &figures.kinds, answers);
-        let answered = open_loop || !figures.response.is_empty();
-        let of_response = if open_loop {
-            figures.all.clone()
-        } else {
-            KindCounts { committed: figures.response.count(), ..KindCounts::default() }
-        };
+        let response = responses(series, &figures);
+        let answered = open_loop || !figures.response.latency.is_empty();
         // The series of I/O jobs are those of all phases.
         let one_load = run.info.workload != words::IO;
         let did = |row: &LatencyRow| one_load || row.count() + row.failed > 0;
@@ -216,6 +244,7 @@ impl PointReport {
             users: point.users,
             open_loop,
             words,
+            judgement,
             closed: figures.closed,
             window_s: figures.seconds,
             ramp_up_s: point.ramp_up,
@@ -233,14 +262,15 @@ impl PointReport {
             generator,
             schedule,
             within_run: within_run(&figures),
-            response_all: answered.then(|| row("all", &of_response, &figures.response, answers)),
+            p99_within_run: PercentileInterval::of(&figures, 99.0),
+            response_all: answered.then(|| row("all", &figures.response, figures.response_times())),
             latency: transactions(series, &figures.kinds)
-                .map(|(name, k)| row(&name.name, k, &k.latency, Answers::ALL))
+                .map(|(name, k)| row(&name.name, k, Times::of(&k.latency)))
                 .filter(did)
                 .collect(),
-            latency_all: row("all", &figures.all, &figures.all.latency, Answers::ALL),
+            latency_all: row("all", &figures.all, Times::of(&figures.all.latency)),
             statements: statements(series, &figures.kinds),
-            distributions: distributions(series, &figures.kinds, open_loop, answers),
+            distributions: distributions(series, &figures),
             response: if answered { response.into_iter().filter(did).collect() } else { Vec::new() },
             verdict: evidence.and_then(|e| kelvin_diagnose::verdict(e, point.point)),
             observed: evidence.and_then(|e| Observed::of(e, point.point)),
@@ -278,32 +308,27 @@ fn transactions<'a>(
 
 /// The rows of response times under the names of their transactions. Their counts are their own: of the arrivals
 /// that were to start within the window.
-fn responses(series: &[Series], kinds: &[KindCounts], answers: Answers) -> Vec<LatencyRow> {
-    let found = series.iter().zip(kinds).filter_map(|(s, k)| match s.role {
+fn responses(series: &[Series], figures: &Figures) -> Vec<LatencyRow> {
+    let found = series.iter().zip(&figures.kinds).filter_map(|(s, k)| match s.role {
         Role::Response { of } => Some((usize::from(of), k)),
         _ => None,
     });
-    found.filter_map(|(of, k)| Some(row(&series.get(of)?.name, k, &k.latency, answers))).collect()
+    found.filter_map(|(of, k)| Some(row(&series.get(of)?.name, k, figures.response_times_of(k)))).collect()
 }
 
-fn distributions(
-    series: &[Series],
-    kinds: &[KindCounts],
-    open_loop: bool,
-    answers: Answers,
-) -> Vec<Distribution> {
+fn distributions(series: &[Series], figures: &Figures) -> Vec<Distribution> {
     let name = |of: u16| series.get(usize::from(of)).map(|s| s.name.clone());
     series
         .iter()
-        .zip(kinds)
+        .zip(&figures.kinds)
         .filter(|(_, k)| !k.latency.is_empty())
         .filter_map(|(s, k)| {
-            let kind = match s.role {
-                Role::Transaction if !open_loop => s.name.clone(),
-                Role::Response { of } => name(of)?,
+            let (kind, times) = match s.role {
+                Role::Transaction if !figures.open_loop => (s.name.clone(), Times::of(&k.latency)),
+                Role::Response { of } => (name(of)?, figures.response_times_of(k)),
                 _ => return None,
             };
-            Some(Distribution { kind, points: curve(&k.latency, answers) })
+            Some(Distribution { kind, points: curve(times) })
         })
         .collect()
 }
@@ -323,11 +348,9 @@ fn is_whole(width: f64) -> bool {
 fn within_run(figures: &Figures) -> Option<Precision> {
     let paces: Vec<f64> =
         figures.measured().filter(|r| is_whole(r.width)).map(|r| r.headline_per(Per::Minute)).collect();
-    if paces.len() < STEADY {
-        return None;
-    }
-    let found = ess::precision(&paces)?;
-    let half = found.half_width(0.95)?;
+    let found = ess::of_mean(&paces)?;
+    // Wider than the mean itself, it says that so few dependent seconds do not tell.
+    let half = found.half_width(0.95).filter(|half| *half < found.mean)?;
     (found.mean > 0.0).then(|| Precision {
         seconds: found.n,
         effective_seconds: found.ess,

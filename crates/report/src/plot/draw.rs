@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::html::{decades, escaped, number, ticks};
+use crate::wrap::wrap;
 
 /// Width of every picture.
 pub(super) const WIDTH: f64 = 960.0;
@@ -12,6 +13,8 @@ const RIGHT: f64 = 28.0;
 const PANEL: f64 = 290.0;
 const SMALL: f64 = 116.0;
 const A_ROW: usize = 4;
+/// Characters that fit beside each other below a title.
+const A_LINE: usize = 141;
 /// Between small panels.
 const BETWEEN: f64 = 14.0;
 pub(super) const INK: &str = "#1c1f23";
@@ -208,21 +211,7 @@ pub(super) fn header_height(about: &[String]) -> f64 {
 }
 
 fn wrapped(about: &[String]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for words in about {
-        let mut line = String::new();
-        for word in words.split(' ') {
-            if !line.is_empty() && line.chars().count() + word.chars().count() > 140 {
-                lines.push(std::mem::take(&mut line));
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        lines.push(line);
-    }
-    lines
+    about.iter().flat_map(|words| wrap(words, A_LINE)).collect()
 }
 
 /// The picture around a body that ends at `bottom`.

@@ -105,16 +105,15 @@ pub(super) fn histograms(direction: Direction, all: &[Times]) -> Vec<Chart> {
     all.chunks(TOGETHER).filter_map(|some| histogram(direction, some, "")).collect()
 }
 
+/// Those that have points; none where nobody has.
+fn drawn(all: &[Times], points: impl Fn(&Times) -> Vec<(f64, f64)>) -> Option<Vec<Drawn<'_>>> {
+    let each = all.iter().enumerate().map(|(at, times)| (at, times, points(times)));
+    let found: Vec<_> = each.filter(|(_, _, points)| !points.is_empty()).collect();
+    (!found.is_empty()).then_some(found)
+}
+
 fn histogram(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart> {
-    let bars: Vec<Drawn<'_>> = all
-        .iter()
-        .enumerate()
-        .map(|(at, times)| (at, times, times.bars()))
-        .filter(|(_, _, bars)| !bars.is_empty())
-        .collect();
-    if bars.is_empty() {
-        return None;
-    }
+    let bars = drawn(all, Times::bars)?;
     let line = |(at, times, bars): &Drawn<'_>| {
         Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, bars.clone())
     };
@@ -136,15 +135,7 @@ fn named(times: &Times) -> String {
 }
 
 fn percentiles(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart> {
-    let curves: Vec<Drawn<'_>> = all
-        .iter()
-        .enumerate()
-        .map(|(at, times)| (at, times, times.curve()))
-        .filter(|(_, _, curve)| !curve.is_empty())
-        .collect();
-    if curves.is_empty() {
-        return None;
-    }
+    let curves = drawn(all, Times::curve)?;
     // Each step to the right is a tenth of what lies beyond.
     let place = |percent: f64| -(1.0 - percent / 100.0).log10();
     let line = |(at, times, curve): &Drawn<'_>| {

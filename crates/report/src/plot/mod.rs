@@ -18,13 +18,14 @@ use std::collections::BTreeMap;
 
 use kelvin_measure::event::Part;
 use kelvin_storage::Direction;
+use kelvin_storage::log::LogKind;
 
 pub use latency::Times;
 pub use log::{HistogramRow, LONGEST, Log, Row, Rows, is_log, read};
 pub use measured::{Did, Measured};
 pub use page::page;
 pub use png::Painter;
-pub use series::{Point, Quantity, Series};
+pub use series::{Point, Series};
 
 use crate::{PointReport, Report};
 
@@ -198,7 +199,7 @@ impl PointCharts {
             return Self::default();
         }
         let series = seconds_of(report, point);
-        let iops: Vec<Series> = series.iter().filter(|one| one.quantity == Quantity::Iops).cloned().collect();
+        let iops: Vec<Series> = series.iter().filter(|one| one.quantity == LogKind::Iops).cloned().collect();
         let mut times: BTreeMap<Direction, Vec<Times>> = BTreeMap::new();
         for (direction, one) in times_of(report, point) {
             times.entry(direction).or_default().push(one);
@@ -223,6 +224,9 @@ fn mean_size(report: &Report, point: &PointReport, direction: Direction) -> Opti
     (ios > 0 && bytes > 0).then(|| bytes as f64 / ios as f64)
 }
 
+/// A part of a second, at the end of a window, that has no pace of its own.
+const SLIVER: f64 = 0.2;
+
 /// I/Os and bytes a second of each direction of a point, all its devices together.
 fn seconds_of(report: &Report, point: &PointReport) -> Vec<Series> {
     let several = report.points.len() > 1;
@@ -231,20 +235,28 @@ fn seconds_of(report: &Report, point: &PointReport) -> Vec<Series> {
     let mut found = Vec::new();
     for direction in Direction::ALL {
         let kinds: Vec<usize> = report.kinds_of_direction(direction.word()).collect();
-        let series = |quantity: Quantity, each: f64, how: String| {
-            // The pace of a sliver of a second is noise.
-            let measured =
-                point.seconds.iter().filter(|second| second.part == Part::Measured && second.width > 0.2);
-            let points = measured.map(|second| {
+        let series = |quantity: LogKind, each: f64, how: String| {
+            let mut points: Vec<Point> = Vec::new();
+            for second in
+                point.seconds.iter().filter(|second| second.part == Part::Measured && second.width > 0.0)
+            {
                 let ended: u64 = kinds.iter().filter_map(|at| second.good.get(*at)).sum();
-                let value = ended as f64 * each / second.width;
-                let time = second.second as f64 + second.width;
-                Point { time, width: second.width, value, low: value, high: value }
-            });
+                let (amount, end) = (ended as f64 * each, second.second as f64 + second.width);
+                let alone = Point { time: end, width: second.width, value: 0.0, low: 0.0, high: 0.0 };
+                // The pace of a sliver of a second is noise: it belongs to the second before it, so that the points' mean
+                // is that of the whole window, as the tables have it.
+                let (before, amount) = match points.pop_if(|_| second.width <= SLIVER) {
+                    Some(last) => (last.width, last.value * last.width + amount),
+                    None => (0.0, amount),
+                };
+                let width = before + second.width;
+                let value = amount / width;
+                points.push(Point { width, value, low: value, high: value, ..alone });
+            }
             let prefix = report.jobs.first().map_or_else(String::new, |job| job.job.clone());
-            Series { name: name.clone(), prefix, quantity, direction, how, points: points.collect() }
+            Series { name: name.clone(), prefix, quantity, direction, how, points }
         };
-        let iops = series(Quantity::Iops, 1.0, "seconds of the measured window".into());
+        let iops = series(LogKind::Iops, 1.0, "seconds of the measured window".into());
         if iops.points.iter().all(|point| point.value <= 0.0) {
             continue;
         }
@@ -254,7 +266,7 @@ fn seconds_of(report: &Report, point: &PointReport) -> Vec<Series> {
                 "seconds of the measured window, I/Os × their mean size of {} KiB",
                 crate::figure::significant(size / 1024.0)
             );
-            found.push(series(Quantity::Bandwidth, size, how));
+            found.push(series(LogKind::Bandwidth, size, how));
         }
     }
     found

@@ -11,78 +11,41 @@ const MOST: usize = 600;
 /// A window of single I/Os has about so many of them, where there are enough.
 const A_WINDOW: usize = 20;
 
-/// What is over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Quantity {
-    /// Bytes a second.
-    Bandwidth,
-    /// I/Os a second.
-    Iops,
-    /// Nanoseconds of handing over.
-    Submission,
-    /// Nanoseconds from the end of handing over to the completion.
-    Completion,
-    /// Nanoseconds of both.
-    Total,
+/// Whether it is an amount by the time, of which nothing is 0, and not a time of I/Os.
+fn is_rate(quantity: LogKind) -> bool {
+    matches!(quantity, LogKind::Bandwidth | LogKind::Iops)
 }
 
-impl Quantity {
-    fn of(kind: LogKind) -> Self {
-        match kind {
-            LogKind::Bandwidth => Self::Bandwidth,
-            LogKind::Iops => Self::Iops,
-            LogKind::Submission => Self::Submission,
-            LogKind::Completion => Self::Completion,
-            LogKind::Total => Self::Total,
-        }
+/// What is over time, in words.
+pub(super) fn words(quantity: LogKind) -> &'static str {
+    match quantity {
+        LogKind::Bandwidth => "bandwidth",
+        LogKind::Iops => "I/Os a second",
+        LogKind::Submission => "submission time",
+        LogKind::Completion => "completion time",
+        LogKind::Total => "total time",
     }
+}
 
-    /// Whether it is an amount by the time, of which nothing is 0, and not a time of I/Os.
-    fn is_rate(self) -> bool {
-        matches!(self, Self::Bandwidth | Self::Iops)
-    }
-
-    /// In words.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Bandwidth => "bandwidth",
-            Self::Iops => "I/Os a second",
-            Self::Submission => "submission time",
-            Self::Completion => "completion time",
-            Self::Total => "total time",
+/// The unit in which the greatest value (bytes a second, I/Os a second, nanoseconds) reads well: its name, and how much of
+/// the base unit it is.
+pub(super) fn unit(quantity: LogKind, greatest: f64) -> (&'static str, f64) {
+    let units: &[(&str, f64)] = match quantity {
+        LogKind::Bandwidth => {
+            &[("GiB/s", 10_737_418_240.0), ("MiB/s", 1_048_576.0), ("KiB/s", 1024.0), ("B/s", 1.0)]
         }
-    }
-
-    /// As part of a file's name.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Bandwidth => "bw",
-            Self::Iops => "iops",
-            Self::Submission => "slat",
-            Self::Completion => "clat",
-            Self::Total => "lat",
+        LogKind::Iops => &[("IOPS", 1.0)],
+        LogKind::Submission | LogKind::Completion | LogKind::Total => {
+            &[("s", 1e10), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)]
         }
-    }
-
-    /// The unit in which the greatest value reads well: its name, and how much of the base unit it is.
-    pub(super) fn unit(self, greatest: f64) -> (&'static str, f64) {
-        let units: &[(&str, f64)] = match self {
-            Self::Bandwidth => {
-                &[("GiB/s", 10_737_418_240.0), ("MiB/s", 1_048_576.0), ("KiB/s", 1024.0), ("B/s", 1.0)]
-            }
-            Self::Iops => &[("IOPS", 1.0)],
-            Self::Submission | Self::Completion | Self::Total => {
-                &[("s", 1e10), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)]
-            }
-        };
-        // The largest unit begins at ten of it: 2,400 MiB/s says more than 2.3 GiB/s.
-        let found = units.iter().find(|unit| greatest >= unit.1).or(units.last());
-        match found {
-            Some(("GiB/s", _)) => ("GiB/s", 1_073_741_824.0),
-            Some(("s", _)) => ("s", 1e9),
-            Some((name, size)) => (name, *size),
-            None => ("", 1.0),
-        }
+    };
+    // The largest unit begins at ten of it: 2,400 MiB/s says more than 2.3 GiB/s.
+    let found = units.iter().find(|unit| greatest >= unit.1).or(units.last());
+    match found {
+        Some(("GiB/s", _)) => ("GiB/s", 1_073_741_824.0),
+        Some(("s", _)) => ("s", 1e9),
+        Some((name, size)) => (name, *size),
+        None => ("", 1.0),
     }
 }
 
@@ -109,7 +72,7 @@ pub struct Series {
     /// The name of its log without kind and number: the job's, as a rule.
     pub prefix: String,
     /// What it is of.
-    pub quantity: Quantity,
+    pub quantity: LogKind,
     /// Direction.
     pub direction: Direction,
     /// What the points are, in words.
@@ -157,7 +120,7 @@ impl Series {
 /// The series of a log: each direction and, where several workers are in it, each of them apart.
 pub(super) fn of(log: &Log) -> Vec<Series> {
     let Rows::Values { kind, single, parts } = &log.rows else { return Vec::new() };
-    let quantity = Quantity::of(*kind);
+    let quantity = *kind;
     let mut found = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         // With log_unix_epoch the times are not since the beginning.
@@ -192,8 +155,8 @@ pub(super) fn of(log: &Log) -> Vec<Series> {
     found
 }
 
-fn in_base(value: f64, quantity: Quantity) -> f64 {
-    if quantity == Quantity::Bandwidth { value * 1024.0 } else { value }
+fn in_base(value: f64, quantity: LogKind) -> f64 {
+    if quantity == LogKind::Bandwidth { value * 1024.0 } else { value }
 }
 
 /// The length of the windows of a log: what lies between most of its rows. fio leaves a window without I/O out, so that longer
@@ -212,7 +175,7 @@ fn window(rows: &[Row], zero: u64) -> u64 {
 }
 
 /// Rows that are means already, of a window each.
-fn averaged(rows: &[Row], zero: u64, quantity: Quantity, window: u64) -> (Vec<Point>, String) {
+fn averaged(rows: &[Row], zero: u64, quantity: LogKind, window: u64) -> (Vec<Point>, String) {
     let mut points: Vec<Point> = Vec::with_capacity(rows.len());
     let (mut last, mut left_out) = (None, false);
     for row in rows {
@@ -220,7 +183,7 @@ fn averaged(rows: &[Row], zero: u64, quantity: Quantity, window: u64) -> (Vec<Po
         last = Some(row.time);
         // On a busy machine fio's sample of a window comes late, and its rate is of the whole time since the one before; what
         // is later than two windows and a half is a window without I/O, which fio leaves out.
-        let covered = if quantity.is_rate() && since * 2 >= window * 5 { window } else { since };
+        let covered = if is_rate(quantity) && since * 2 >= window * 5 { window } else { since };
         let time = (row.time - zero) as f64 / 1e3;
         if covered < since && !points.is_empty() {
             left_out = true;
@@ -248,11 +211,11 @@ fn nothing(points: &mut Vec<Point>, until: f64, width: f64) {
 
 /// Single I/Os: rates are counted in windows, since the rate of one I/O says nothing of the device; times are means. `span` is
 /// from the first to the last row of the log, of whatever direction: one that pauses is 0 meanwhile.
-fn windows(rows: &[Row], zero: u64, quantity: Quantity, (first, last): (u64, u64)) -> (Vec<Point>, String) {
+fn windows(rows: &[Row], zero: u64, quantity: LogKind, (first, last): (u64, u64)) -> (Vec<Point>, String) {
     let wanted = (rows.len() / A_WINDOW).clamp(1, MOST) as u64;
     let width = round_up((last - first).max(1).div_ceil(wanted));
     let start = if zero > 0 { zero } else { first / width * width };
-    let is_rate = quantity.is_rate();
+    let is_rate = is_rate(quantity);
     let count = ((last - start) / width + 1) as usize;
     let mut points = Vec::with_capacity(count);
     let mut left = rows;
@@ -264,7 +227,7 @@ fn windows(rows: &[Row], zero: u64, quantity: Quantity, (first, last): (u64, u64
         let values = || here.iter().map(|row| row.value);
         if is_rate {
             let amount = match quantity {
-                Quantity::Bandwidth => here.iter().map(|row| row.length as f64).sum::<f64>(),
+                LogKind::Bandwidth => here.iter().map(|row| row.length as f64).sum::<f64>(),
                 _ => here.len() as f64,
             };
             points.push(Point { time, width: width as f64 / 1e3, value: amount, low: 0.0, high: 0.0 });

@@ -2,7 +2,7 @@ use kelvin_storage::log::LogKind;
 use kelvin_storage::output::read::parse_json;
 use proptest::prelude::*;
 
-use super::series::{self, Quantity};
+use super::series;
 use super::*;
 
 fn log(name: &str, text: &str) -> Log {
@@ -242,6 +242,36 @@ fn read_and_write_have_lines_of_their_own() {
     insta::assert_snapshot!("written", charts[1].svg);
 }
 
+/// Falling, broken down, halved again and again: a share of what it began with cannot fall by more than all of it.
+#[test]
+fn trial_c10_no_trend_falls_by_more_than_there_was() {
+    let of = |value: &dyn Fn(u64) -> u64| {
+        lines(1..=20, |at| format!("{}, {}, 0, 0, 0", at * 100, value(at) * 1024))
+    };
+    let shapes = [
+        averaged(),
+        of(&|at| 1000 - 40 * at),
+        of(&|at| if at < 12 { 900 } else { 1 }),
+        of(&|at| 1_000_000 >> at),
+        of(&|at| (21 - at) * (21 - at)),
+        of(&|at| if at < 7 { 5000 } else { 21 - at }),
+    ];
+    let mut shares = 0;
+    for text in shapes {
+        let mut inputs = Inputs::default();
+        inputs.log(&log("a_bw.1.log", &text));
+        for chart in inputs.charts() {
+            for part in chart.svg.split(" % over the whole").filter(|part| part.contains("trend: ")) {
+                let Some((_, share)) = part.rsplit_once('(') else { continue };
+                let Ok(share) = share.replace('\u{2212}', "-").parse::<f64>() else { continue };
+                assert!(share >= -100.0, "{share} %\n{text}");
+                shares += 1;
+            }
+        }
+    }
+    assert!(shares >= 4, "{shares}");
+}
+
 #[test]
 fn many_are_small_and_few_are_together() {
     for (count, panels) in [(3, 1), (9, 9)] {
@@ -370,9 +400,12 @@ fn a_page_holds_all_charts_and_nothing_from_outside() {
 
 #[test]
 fn the_unit_is_one_that_reads_well() {
-    assert_eq!(Quantity::Bandwidth.unit(3e9).0, "MiB/s");
-    assert_eq!(Quantity::Bandwidth.unit(3e10), ("GiB/s", 1_073_741_824.0));
-    assert_eq!([5e2, 5e3, 5e7, 5e10].map(|nanos| Quantity::Total.unit(nanos).0), ["ns", "µs", "ms", "s"]);
+    assert_eq!(series::unit(LogKind::Bandwidth, 3e9).0, "MiB/s");
+    assert_eq!(series::unit(LogKind::Bandwidth, 3e10), ("GiB/s", 1_073_741_824.0));
+    assert_eq!(
+        [5e2, 5e3, 5e7, 5e10].map(|nanos| series::unit(LogKind::Total, nanos).0),
+        ["ns", "µs", "ms", "s"]
+    );
 }
 
 proptest! {

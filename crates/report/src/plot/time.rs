@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use kelvin_storage::Direction;
+use kelvin_storage::log::LogKind;
 
 use super::Chart;
 use super::draw::{Axis, COLOURS, INK, Line, Lines, Stroke};
-use super::series::{Quantity, Series};
+use super::series::{Series, unit, words};
 use crate::figure::{coefficient, significant};
 
 /// More than these in one panel cannot be told apart.
@@ -34,15 +35,15 @@ fn end(series: &[&Series]) -> f64 {
 
 /// A chart for each file, a colour for each direction.
 pub(super) fn each(series: &[Series], about: &dyn Fn(&str) -> Option<String>) -> Vec<Chart> {
-    let mut files: BTreeMap<(&str, Quantity), Vec<&Series>> = BTreeMap::new();
+    let mut files: BTreeMap<(&str, LogKind), Vec<&Series>> = BTreeMap::new();
     for one in series {
         files.entry((&one.name, one.quantity)).or_default().push(one);
     }
     files.into_iter().map(|((name, quantity), series)| one(name, quantity, &series, about)).collect()
 }
 
-fn one(name: &str, quantity: Quantity, series: &[&Series], about: &dyn Fn(&str) -> Option<String>) -> Chart {
-    let (unit, size) = quantity.unit(series.iter().map(|one| one.greatest()).fold(0.0, f64::max));
+fn one(name: &str, quantity: LogKind, series: &[&Series], about: &dyn Fn(&str) -> Option<String>) -> Chart {
+    let (unit, size) = unit(quantity, series.iter().map(|one| one.greatest()).fold(0.0, f64::max));
     let (seconds, clock) = clock(end(series));
     let mut explained: Vec<String> = series.first().and_then(|one| about(&one.prefix)).into_iter().collect();
     let mut lines = Vec::new();
@@ -82,12 +83,18 @@ fn one(name: &str, quantity: Quantity, series: &[&Series], about: &dyn Fn(&str) 
         if let Some(trend) = one.trend() {
             let ends: Vec<f64> =
                 [one.points.first(), one.points.last()].into_iter().flatten().map(|p| p.time).collect();
+            let at_ends: Vec<f64> = ends.iter().map(|time| trend.start + trend.slope * time).collect();
+            // What falls below nothing, or comes from there, does not follow a line.
+            if at_ends.iter().any(|value| *value < 0.0) {
+                explained.push(format!("{direction}: no trend is drawn: it does not follow a line"));
+                continue;
+            }
             let line: Vec<(f64, f64)> =
                 ends.iter().map(|time| (time / clock, (trend.start + trend.slope * time) / size)).collect();
             let span = ends.last().unwrap_or(&0.0) - ends.first().unwrap_or(&0.0);
             let per = if span < 120.0 { ("s", 1.0) } else { ("min", 60.0) };
-            // Where all are 0 there is no share of them.
-            let share = Some(trend.slope * span / one.mean() * 100.0).filter(|share| share.is_finite());
+            // Of what it began with; where that is 0 there is no share of it.
+            let share = Some(trend.slope * span / at_ends[0] * 100.0).filter(|share| share.is_finite());
             let share = share.map_or_else(String::new, |share| {
                 format!(" ({} % over the whole)", signed(&format!("{share:.1}")))
             });
@@ -98,10 +105,10 @@ fn one(name: &str, quantity: Quantity, series: &[&Series], about: &dyn Fn(&str) 
     }
     let directions: Vec<&str> = series.iter().map(|one| one.direction.word()).collect();
     let picture = Lines {
-        title: format!("{name}: {}, {}", quantity.words(), directions.join(" and ")),
+        title: format!("{name}: {}, {}", words(quantity), directions.join(" and ")),
         about: explained,
         x: Axis::linear(format!("time, {seconds}")).ending_with_data(),
-        y: Axis::linear(format!("{}, {unit}", quantity.words())),
+        y: Axis::linear(format!("{}, {unit}", words(quantity))),
         panels: vec![(String::new(), lines)],
     };
     // A log's name says what is in it, a run's does not.
@@ -121,7 +128,7 @@ fn signed(words: &str) -> String {
 
 /// All that are of one quantity and one direction on one chart, with their mean; small ones on one scale when there are many.
 pub(super) fn compared(series: &[Series]) -> Vec<Chart> {
-    let mut groups: BTreeMap<(Quantity, Direction), Vec<&Series>> = BTreeMap::new();
+    let mut groups: BTreeMap<(LogKind, Direction), Vec<&Series>> = BTreeMap::new();
     for one in series {
         groups.entry((one.quantity, one.direction)).or_default().push(one);
     }
@@ -132,8 +139,8 @@ pub(super) fn compared(series: &[Series]) -> Vec<Chart> {
         .collect()
 }
 
-fn comparison((quantity, direction): (Quantity, Direction), series: &[&Series]) -> Chart {
-    let (unit, size) = quantity.unit(series.iter().map(|one| one.greatest()).fold(0.0, f64::max));
+fn comparison((quantity, direction): (LogKind, Direction), series: &[&Series]) -> Chart {
+    let (unit, size) = unit(quantity, series.iter().map(|one| one.greatest()).fold(0.0, f64::max));
     let end = end(series);
     let (seconds, clock) = clock(end);
     let mean = series.iter().map(|one| one.mean()).sum::<f64>() / series.len() as f64;
@@ -143,7 +150,7 @@ fn comparison((quantity, direction): (Quantity, Direction), series: &[&Series]) 
     };
     let line = |at: usize, one: &Series| {
         let points = one.points.iter().map(|point| (point.time / clock, point.value / size)).collect();
-        let name = format!("{} (mean {})", one.name, significant(one.mean() / size));
+        let name = format!("{} (mean {} {unit})", one.name, significant(one.mean() / size));
         Line::new(name, COLOURS[at % COLOURS.len()], Stroke::Full, points)
     };
     let panels: Vec<(String, Vec<Line>)> = if series.len() <= TOGETHER {
@@ -153,10 +160,10 @@ fn comparison((quantity, direction): (Quantity, Direction), series: &[&Series]) 
         series.iter().map(|one| (one.name.clone(), vec![line(0, one), level()])).collect()
     };
     let picture = Lines {
-        title: format!("{} compared: {direction}, {} logs or runs", quantity.words(), series.len()),
+        title: format!("{} compared: {direction}, {} logs or runs", words(quantity), series.len()),
         about: Vec::new(),
         x: Axis::linear(format!("time, {seconds}")).ending_with_data(),
-        y: Axis::linear(format!("{} of {direction}s, {unit}", quantity.words())),
+        y: Axis::linear(format!("{} of {direction}s, {unit}", words(quantity))),
         panels,
     };
     Chart::new(&format!("compared-{}-{direction}", quantity.word()), &picture.title, picture.svg())
@@ -165,9 +172,9 @@ fn comparison((quantity, direction): (Quantity, Direction), series: &[&Series]) 
 /// Bandwidth of writes against the bytes that were written before: where a cache of the device is full, the line falls, and
 /// the place says how large the cache is.
 pub(super) fn written(series: &[Series]) -> Option<Chart> {
-    let wanted = |one: &&Series| one.quantity == Quantity::Bandwidth && one.direction == Direction::Write;
+    let wanted = |one: &&Series| one.quantity == LogKind::Bandwidth && one.direction == Direction::Write;
     let series: Vec<&Series> = series.iter().filter(wanted).collect();
-    let (unit, size) = Quantity::Bandwidth.unit(series.iter().map(|one| one.greatest()).fold(0.0, f64::max));
+    let (unit, size) = unit(LogKind::Bandwidth, series.iter().map(|one| one.greatest()).fold(0.0, f64::max));
     let lines: Vec<(&Series, Vec<(f64, f64)>)> = series
         .iter()
         .map(|one| {

@@ -20,7 +20,7 @@ pub(crate) fn grouped(report: &Report) -> Vec<Grouped<'_>> {
     for finding in &report.findings {
         let same = |group: &&mut Vec<&Finding>| {
             let first = group[0];
-            (first.id, first.severity) == (finding.id, finding.severity)
+            (first.id, first.severity, first.is_shown()) == (finding.id, finding.severity, finding.is_shown())
                 && first.point.is_some()
                 && finding.point.is_some_and(|point| group.iter().all(|one| one.point != Some(point)))
         };
@@ -82,16 +82,14 @@ impl Page {
         }
         self.line("");
         let groups = grouped(report);
-        let (minor, serious): (Vec<_>, Vec<_>) =
-            groups.iter().partition(|one| one.finding.severity == Severity::Note);
+        let (minor, serious): (Vec<_>, Vec<_>) = groups.iter().partition(|one| is_minor(one.finding));
         for one in &serious {
             self.finding(one.finding, &one.about);
         }
-        let counted = match minor.len() {
-            0 => String::new(),
-            _ if self.all => ", but".into(),
-            1 => "; 1 note: kelvin show --all".into(),
-            n => format!("; {n} notes: kelvin show --all"),
+        let counted = match counted(minor.iter().map(|one| one.finding)) {
+            None => String::new(),
+            Some(_) if self.all => ", but".into(),
+            Some(counted) => format!("; {counted}: kelvin show --all"),
         };
         if serious.is_empty() {
             self.wrapped("findings: ", &format!("none that puts these figures in doubt{counted}"));
@@ -124,9 +122,34 @@ impl Page {
     }
 }
 
-/// Findings one after another, the most severe first, each with what shows it and what to do.
+/// Whether a finding is shown only where everything is: a note, or one with less effect than the run knows its figure to.
+pub(crate) fn is_minor(finding: &Finding) -> bool {
+    finding.severity == Severity::Note || !finding.is_shown()
+}
+
+/// "2 notes, 1 finding below the run's precision"; none of nothing.
+pub(crate) fn counted<'a>(minor: impl Iterator<Item = &'a Finding>) -> Option<String> {
+    let (small, notes): (Vec<_>, Vec<_>) = minor.partition(|finding| !finding.is_shown());
+    let several = |number: usize, what: &str, rest: &str| match number {
+        0 => None,
+        1 => Some(format!("1 {what}{rest}")),
+        number => Some(format!("{number} {what}s{rest}")),
+    };
+    let each =
+        [several(notes.len(), "note", ""), several(small.len(), "finding", " below the run's precision")];
+    each.into_iter().flatten().reduce(|first, second| format!("{first}, {second}"))
+}
+
+/// What a finding explains of the figure.
+pub(crate) fn effect(finding: &Finding) -> String {
+    let below = if finding.is_shown() { "" } else { ", less than the run knows its own figure to" };
+    format!("{}{below}", finding.effect.words())
+}
+
+/// Findings one after another, the most severe first, each with what shows it and what to do; not those whose effect is less
+/// than the run knows its own figure to.
 pub fn findings(findings: &[Finding]) -> String {
-    let mut sorted: Vec<&Finding> = findings.iter().collect();
+    let mut sorted: Vec<&Finding> = findings.iter().filter(|finding| finding.is_shown()).collect();
     sorted.sort_by_key(|finding| finding.severity);
     let lines = sorted.into_iter().flat_map(|finding| of_finding(finding, "", SHOWN[0]));
     lines.fold(String::new(), |text, line| text + &line + "\n")
@@ -140,6 +163,7 @@ fn lead(finding: &Finding) -> String {
 /// and what to do.
 pub(crate) fn of_finding(finding: &Finding, about: &str, most: usize) -> Vec<String> {
     let mut lines = broken(&lead(finding), &format!("{}{about}", finding.title));
+    lines.extend(broken("         ", &format!("effect: {}", effect(finding))));
     for fact in finding.evidence.iter().take(most) {
         lines.extend(broken("         ", &format!("{}: {}", fact.what, fact.found)));
     }

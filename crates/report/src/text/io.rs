@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use kelvin_measure::Bounded;
 use kelvin_measure::storage::{JobLine, TargetLine};
 
 use super::{BOLD, Page, RED, cut, footnotes, two_times};
-use crate::figure::{NONE, decimal, rate, seconds, significant, whole};
+use crate::figure::{NONE, bounded, decimal, rate, seconds, significant, whole};
 use crate::{LatencyRow, PointReport, Report};
 
 impl Page {
@@ -22,9 +23,10 @@ impl Page {
             let mut line = format!("{:<5}  {:<19}{:>7}", p.point + 1, cut(&jobs.join(", "), 19), p.users);
             let times = p.seen();
             let values = [p.headline(report.headline_per), report.mebibytes_of(p)]
+                .map(|value| value.map(Bounded::exactly))
                 .into_iter()
                 .chain([times.p50_us, times.p95_us, times.p99_us])
-                .map(|value| value.map_or(NONE.into(), significant));
+                .map(|value| bounded(value, figure));
             for ((width, _), value) in IO_COLUMNS.iter().zip(values) {
                 let _ = write!(line, "{value:>width$}");
             }
@@ -165,10 +167,14 @@ fn target_line(target: &TargetLine) -> String {
 
 fn times_line(row: &LatencyRow) -> String {
     let mut line = format!("{:<16}{:>11}", cut(&row.kind, 16), whole(row.count()));
-    for us in [row.mean_us, row.p50_us, row.p95_us, row.p99_us, row.p999_us, row.max_us] {
-        let _ = write!(line, "{:>9}", us.map_or(NONE.into(), significant));
+    for us in row.times() {
+        let _ = write!(line, "{:>9}", bounded(us, figure));
     }
     line
+}
+
+fn figure(value: Option<f64>) -> String {
+    value.map_or(NONE.into(), significant)
 }
 
 /// Widths and names of the columns of figures in the table of phases.

@@ -6,7 +6,7 @@ use kelvin_measure::words::Words;
 
 use super::point::two_times;
 use super::{Page, cut};
-use crate::figure::{NONE, ms, percent, whole};
+use crate::figure::{NONE, bounded, ms, percent, whole};
 
 use crate::{LatencyRow, PointReport, Report};
 
@@ -94,24 +94,24 @@ impl Page {
     }
 }
 
-/// What "–" stands for in percentiles that lie among arrivals without an answer.
+/// What "≥" stands for.
 pub(crate) fn unanswered(words: &Words) -> String {
-    format!("–: so many {} that this percentile is not known; it is longer than any shown", words.unanswered)
+    format!("≥: so many {} that the figure itself is not known; it is this or more", words.unanswered)
 }
 
 /// What the figures that are not given stand for, in sentences.
 pub(crate) fn footnotes<'a>(rows: impl Iterator<Item = &'a LatencyRow>, words: &Words) -> Vec<String> {
     let rows: Vec<&LatencyRow> = rows.collect();
     let mut notes = Vec::new();
-    if rows.iter().any(|r| r.missing.few) {
+    if rows.iter().any(|r| r.few) {
         notes.push(format!("{NONE}: fewer than ten {} lie beyond that percentile", words.unit.many));
     }
-    if rows.iter().any(|r| r.missing.unanswered) {
+    if rows.iter().any(|r| !r.at_least.is_empty()) {
         notes.push(unanswered(words));
     }
     if rows.iter().any(|r| r.unanswered_percent > 0.0) {
         notes.push(format!(
-            "{} count as longer than all others in the response times, which leaves their mean and max unknown",
+            "{} count as longer than all others in the response times",
             words.those_unanswered
         ));
     }
@@ -120,8 +120,8 @@ pub(crate) fn footnotes<'a>(rows: impl Iterator<Item = &'a LatencyRow>, words: &
 
 fn latency_line(row: &LatencyRow) -> String {
     let mut line = format!("{:<13}{:>11}", cut(&row.kind, 13), whole(row.count()));
-    for us in [row.mean_us, row.p50_us, row.p95_us, row.p99_us, row.p999_us, row.max_us] {
-        let _ = write!(line, "{:>9}", ms(us));
+    for us in row.times() {
+        let _ = write!(line, "{:>9}", bounded(us, ms));
     }
     line
 }

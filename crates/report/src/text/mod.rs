@@ -9,11 +9,11 @@ mod points;
 mod squeeze;
 
 pub use findings::findings;
-pub(crate) use findings::{grouped, of_finding};
+pub(crate) use findings::{counted, effect, grouped, is_minor, of_finding};
 pub(crate) use io::{loop_words, times_of};
 pub(crate) use latency::{footnotes, unanswered};
 pub(crate) use observed::when;
-pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, two_times};
+pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_times};
 pub(crate) use points::{explained, highest, interval, peak};
 pub(crate) use squeeze::{change, elasticity_interval, headline as squeezed, how};
 
@@ -117,7 +117,9 @@ impl Page {
         let label = report.label.as_ref().map_or_else(String::new, |l| format!(" ({l})"));
         let title = format!("run {}{label}: {} on {}", report.run, report.workload_name(), report.target);
         self.wrapped_in(BOLD, "", &title);
-        self.wrapped("", &format!("{}, {}", report.started.strftime("%Y-%m-%d %H:%M:%S UTC"), report.state));
+        let started = report.started.strftime("%Y-%m-%d %H:%M:%S UTC");
+        let words = format!("{started}, {}", report.judgement.state.word());
+        self.wrapped_in(if report.valid { "" } else { RED }, "", &words);
         if let Some(error) = &report.error {
             self.wrapped_in(RED, "error: ", error);
         }
@@ -173,13 +175,19 @@ impl Page {
             self.judged(a.valid, &text);
         }
         // Those that hold are a number here and stand in full on the page.
-        let held = p.invariants.iter().filter(|i| i.holds).count();
+        let judged: Vec<_> = p.invariants.iter().filter(|i| i.not_judged.is_none()).collect();
         if !p.invariants.is_empty() {
             self.line("");
-            self.line(&format!("counts that must agree: {held} of {} do", p.invariants.len()));
+            let held = judged.iter().filter(|i| i.holds).count();
+            self.line(&format!("counts that must agree: {held} of {} do", judged.len()));
         }
-        for i in p.invariants.iter().filter(|i| !i.holds) {
+        for i in judged.iter().filter(|i| !i.holds) {
             self.judged(false, &format!("{}: {}", i.name, i.evidence));
+        }
+        for i in &p.invariants {
+            if let Some(why) = &i.not_judged {
+                self.wrapped("  not judged: ", &format!("{}: {why}", i.name));
+            }
         }
     }
 
@@ -205,26 +213,28 @@ impl Page {
             let holding = checks.iter().filter(|c| c.holds).count();
             self.line("");
             self.line(&format!("consistency {title}: {holding} of {} conditions hold", checks.len()));
-            for c in checks.iter().filter(|c| !c.holds) {
+            for c in checks.iter().filter(|c| c.fails()) {
                 self.judged(false, &format!("{} {}: {}", c.number, c.name, c.detail));
+            }
+            for c in checks.iter().filter(|c| !c.holds) {
+                if let Some(why) = &c.exempt {
+                    self.wrapped("  ", &format!("{} {}: {why}; {}", c.number, c.name, c.detail));
+                }
             }
         }
     }
 
     fn verdict(&mut self, report: &Report) {
         self.line("");
-        match report.valid {
-            Some(true) if report.points.iter().any(|point| !point.audit.is_empty()) => {
-                self.wrapped_in(GREEN, "", "every rule of the self-audit holds");
-            }
-            Some(true) => self.wrapped_in(GREEN, "", "valid: everything that must agree does"),
-            Some(false) => {
-                self.wrapped_in(RED, "", &format!("not a valid {} run:", report.workload_name()));
-                for violation in &report.violations {
-                    self.wrapped_in(RED, "  ", violation);
-                }
-            }
-            None => self.wrapped("", "not judged: not every point has its self-audit"),
+        if report.valid {
+            let audited = report.points.iter().any(|point| !point.audit.is_empty());
+            let rules = if audited { "every rule of the self-audit holds, and " } else { "" };
+            self.wrapped_in(GREEN, "", &format!("counted: {rules}everything that must agree does"));
+            return;
+        }
+        self.wrapped_in(RED, "", &format!("{}:", report.judgement.state.word()));
+        for reason in &report.judgement.reasons {
+            self.wrapped_in(RED, "  ", reason);
         }
     }
 }

@@ -7,6 +7,11 @@ use crate::{DeviceRow, Observed, OccurrenceRow, PointReport};
 /// Classes of waits, and waits, that are named.
 const NAMED: usize = 5;
 
+/// Share of the sessions' time, in percent, from which on this wait is explained.
+const CLIENT_EXPLAINED: f64 = 25.0;
+const CLIENT_WAITS: &str = "Client: a backend shows this wait until it has a CPU again, so that on a busy host part of it is waiting \
+                            for a CPU; the verdict counts that as CPU";
+
 impl Page {
     pub(super) fn observed(&mut self, p: &PointReport) {
         let Some(seen) = &p.observed else { return };
@@ -54,7 +59,11 @@ impl Page {
             .map(|row| format!("{} {:.0} %", row.class, row.share_percent))
             .collect();
         let classes = if classes.is_empty() { String::new() } else { format!(": {}", classes.join(", ")) };
-        self.wrapped("sessions     ", &format!("{:.2} active on average{classes}", sessions.active));
+        self.wrapped("sessions     ", &format!("{:.2} active on average{classes}", sessions.active + 0.0));
+        let waiting = sessions.classes.iter().find(|row| row.class == "Client");
+        if waiting.is_some_and(|row| row.share_percent >= CLIENT_EXPLAINED) {
+            self.wrapped("             ", CLIENT_WAITS);
+        }
         let waits: Vec<String> = sessions
             .waits
             .iter()

@@ -4,15 +4,34 @@ use kelvin_measure::words::Words;
 
 use super::{BOLD, Page, RED, SERIES};
 use crate::figure::{decimal, ms, rate, seconds, significant, whole};
-use crate::{Generator, PointReport, Report};
+use crate::{Generator, PercentileInterval, PointReport, Report};
 
 /// What stands for the precision of a short window.
-pub(crate) const TOO_SHORT: &str = "window too short to tell how steady it was";
+pub(crate) const TOO_SHORT: &str = "window too short to tell how precise its figures are";
 
 /// What the server's own statistics are: PostgreSQL's processes publish theirs at most once a second and when they
 /// fall idle, so that the window's edges cut them elsewhere than the client's count.
 pub(crate) const SERVER_STATISTICS: &str =
     "by the server's own statistics, which its processes publish up to a second late, all its work included";
+
+/// The interval of the p99 in a sentence.
+pub(crate) fn of_p99(interval: &PercentileInterval, words: &Words) -> String {
+    let worth = format!(
+        "95 %; the slowest 1 % of the {} are worth {} independent ones",
+        words.unit.many,
+        significant((interval.effective_beyond * 10.0).round() / 10.0)
+    );
+    let low = ms(Some(interval.low_us));
+    match interval.high_us {
+        Some(high) => {
+            format!("within this run: p99 of the response time {low} to {} ms ({worth})", ms(Some(high)))
+        }
+        None => format!(
+            "within this run: p99 of the response time {low} ms or more ({worth}, too few for an upper end: a longer run \
+             has one)"
+        ),
+    }
+}
 
 /// The two times of an open loop.
 pub(crate) fn two_times(words: &Words) -> String {
@@ -76,6 +95,9 @@ impl Page {
                     precision.effective_seconds
                 ),
             );
+        }
+        if let Some(interval) = p.p99_within_run.filter(|_| p.open_loop) {
+            self.wrapped("", &of_p99(&interval, p.words));
         }
         if p.too_short() {
             self.wrapped("", TOO_SHORT);

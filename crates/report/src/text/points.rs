@@ -3,7 +3,7 @@
 use kelvin_measure::event::{Estimate, MaximumRate, Scalability};
 
 use super::{GREEN, Page, RED, unanswered};
-use crate::figure::{NONE, coefficient, decimal, ms, rate, whole};
+use crate::figure::{NONE, bounded, coefficient, decimal, ms, rate, whole};
 use crate::{PointReport, Report, ScheduleReport};
 
 impl Page {
@@ -38,7 +38,7 @@ impl Page {
         }
         let time = if report.open_loop { "response times" } else { "service times" };
         self.wrapped("", &format!("{time} of all transactions; cores: kept busy by the client's process"));
-        if report.points.iter().any(|p| p.seen().missing.unanswered) {
+        if report.points.iter().any(|p| !p.seen().at_least.is_empty()) {
             self.wrapped("", &unanswered(report.words()));
         }
     }
@@ -112,9 +112,9 @@ fn open_line(p: &PointReport) -> String {
         whole(u64::from(p.users)),
         rate(p.asked_per_second()),
         rate(p.transactions_per_second),
-        ms(times.p50_us),
-        ms(times.p95_us),
-        ms(times.p99_us),
+        bounded(times.p50_us, ms),
+        bounded(times.p95_us, ms),
+        bounded(times.p99_us, ms),
         whole(p.error_count()),
         of_schedule(|s| s.refused),
         of_schedule(|s| s.waiting),
@@ -129,9 +129,9 @@ fn closed_line(report: &Report, p: &PointReport) -> String {
         "{:>7}{:>12}{total}{:>9}{:>9}{:>9}{:>9}{:>9}",
         whole(u64::from(p.users)),
         rate(p.headline(report.headline_per)),
-        ms(p.latency_all.p50_us),
-        ms(p.latency_all.p95_us),
-        ms(p.latency_all.p99_us),
+        bounded(p.latency_all.p50_us, ms),
+        bounded(p.latency_all.p95_us, ms),
+        bounded(p.latency_all.p99_us, ms),
         whole(p.error_count()),
         decimal(p.generator.cpu_cores)
     )

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, unreachable_pub, dead_code, reason = "shared by tests and the example")]
 
 pub mod observed;
+pub mod open;
 pub mod pgbench;
 
 use std::path::Path;
@@ -121,6 +122,7 @@ fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool) -
                 } else {
                     "district 3 of warehouse 1: 10.00 is not 12.00".into()
                 },
+                exempt: None,
             };
             writer.consume(&Event::Check { phase: Phase::CheckAfter, line }).unwrap();
         }

@@ -2,10 +2,10 @@
 
 use kelvin_measure::Event;
 use kelvin_measure::observation::{
-    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Plan, Reading, Scan, StatementTotals,
-    WaitGroup, Waits,
+    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Plan, Reading, Scan, StatementTotals, Waits,
 };
-use kelvin_report::{Fact, Finding, Outcome, Report, Severity, Share, Verdict, Witness};
+use kelvin_observe::postgres::wait_group as group;
+use kelvin_report::{Effect, Fact, Finding, Of, Outcome, Report, Severity, Share, Verdict, Witness};
 
 use super::Noise;
 
@@ -68,10 +68,6 @@ fn reading(noise: &mut Noise, burst: f64) -> Vec<f32> {
     values.extend([0.0; 10]);
     values.push(vary(2.1e9));
     values.into_iter().map(|value| value as f32).collect()
-}
-
-fn group(backend: &str, class: &str, event: &str, query: Option<i64>) -> WaitGroup {
-    WaitGroup { backend: backend.into(), class: class.into(), event: event.into(), query }
 }
 
 /// What is seen from the start of the clock to `end`, of a window from `open` on, all in seconds.
@@ -203,12 +199,14 @@ pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
 
 /// Findings and a verdict as the diagnosis would give them.
 pub fn judged(mut report: Report) -> Report {
-    let finding = |id, severity, title: &str, evidence: Vec<Fact>, next: &str| Finding {
+    let finding = |id, severity, title: &str, effect, evidence: Vec<Fact>, next: &str| Finding {
         id,
         severity,
         point: Some(0),
         title: title.into(),
         evidence,
+        effect,
+        below_precision: false,
         threshold: "a checkpoint of which any part lies in the window (METHOD B6)".into(),
         next: next.into(),
     };
@@ -217,6 +215,7 @@ pub fn judged(mut report: Report) -> Report {
             "checkpoint-in-window",
             Severity::Red,
             "a requested checkpoint ran through 25 % of the window, and throughput was 31 % lower while it did",
+            Effect::between(0.05, 0.10, Of::Throughput),
             vec![
                 Fact::new("throughput", "712/s before, 491/s while it ran"),
                 Fact::new("log flush", "0.55 ms before, 1.57 ms while it ran"),
@@ -228,10 +227,29 @@ pub fn judged(mut report: Report) -> Report {
             "autovacuum-in-window",
             Severity::Amber,
             "autovacuum worked on public.new_order for 10 % of the window",
+            Effect::up_to(0.10, Of::Throughput),
             vec![Fact::new("from 15 s to 17 s", "public.new_order")],
             "measure longer, so that every run has its share of it",
         ),
-        finding("huge-pages-off", Severity::Note, "huge pages are off", Vec::new(), "set vm.nr_hugepages"),
+        finding(
+            "huge-pages-off",
+            Severity::Note,
+            "huge pages are off",
+            Effect::unknown("misses of the translation buffers are not counted"),
+            Vec::new(),
+            "set vm.nr_hugepages",
+        ),
+        Finding {
+            below_precision: true,
+            ..finding(
+                "steal",
+                Severity::Amber,
+                "the hypervisor took 0.3 % of the CPU time",
+                Effect::up_to(0.003, Of::Figure),
+                vec![Fact::new("steal, mean of the window", "0.3 %")],
+                "run when the neighbours are quiet",
+            )
+        },
     ];
     let share = |class: &str, sessions, share| Share {
         class: class.into(),

@@ -84,6 +84,7 @@ pub fn found() -> Event {
         rate,
         achieved: rate * if holds { 0.999 } else { 0.91 },
         holds,
+        void: Vec::new(),
         verdicts: vec![format!("p99 {p99} ms, allowed 20 ms"), "errors 0.00 %, allowed 0.10 %".into()],
     };
     Event::MaximumRate(MaximumRate {
@@ -255,8 +256,8 @@ fn one_point(
         due: due_sum,
         refused: refused_sum,
         waiting: queue,
-        cut_off: 0,
         longest,
+        ..Schedule::default()
     });
     events.push(Event::Window(Window {
         point,
@@ -280,11 +281,11 @@ fn one_point(
         valid: true,
     };
     events.push(Event::Audit { point, lines: vec![line] });
-    let invariant = Invariant {
-        name: "every transaction that was due was served, refused, or waited at the end".into(),
-        holds: true,
-        evidence: format!("{due_sum} due"),
-    };
+    let invariant = Invariant::new(
+        "every transaction that was due was served, refused, or waited at the end",
+        true,
+        format!("{due_sum} due"),
+    );
     events.push(Event::Invariant { point, invariant });
     events
 }

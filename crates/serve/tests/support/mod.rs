@@ -16,7 +16,8 @@ use kelvin_measure::Event;
 use kelvin_measure::event::{
     Arrivals, ErrorCount, KindCounts, Part, Per, Phase, Role, Second, Series, Window,
 };
-use kelvin_measure::observation::{Metric, Observation, Observer, Occurrence, Reading, WaitGroup, Waits};
+use kelvin_measure::observation::{Metric, Observation, Observer, Occurrence, Reading, Waits};
+use kelvin_observe::postgres::wait_group;
 use kelvin_observe::sample::{Config, HostSampler, Process, Source};
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 
@@ -77,12 +78,7 @@ impl Run {
             metrics,
             ..Observer::default()
         })));
-        let group = |class: &str, event: &str, query| WaitGroup {
-            backend: "client backend".into(),
-            class: class.into(),
-            event: event.into(),
-            query,
-        };
+        let group = |class, event, query| wait_group("client backend", class, event, query);
         sink.event(&Event::Observed(Observation::WaitGroups {
             first: 0,
             groups: vec![

@@ -2,21 +2,25 @@
 
 use std::process::ExitCode;
 
+use kelvin_store::RunState;
+
 /// What the exit code says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// Done, and what was measured is valid.
+    /// Done, and what was measured counts.
     Success = 0,
-    /// Measured, but not to be trusted: the self-audit, an invariant or a consistency condition failed.
+    /// A void run, or a comparison that failed: measured, but not to be used.
     NotValid = 1,
     /// The input was unusable, or the run could not start. Nothing was measured.
     BadInput = 2,
-    /// Measured and valid, but transactions failed on the way.
+    /// A run that counts, but transactions failed for good on the way.
     WithErrors = 3,
     /// Ended by an error before its planned end; what was measured is kept.
     Aborted = 4,
-    /// Nothing was decided: too few runs, or a figure that they do not have.
+    /// Nothing was decided: too few runs that count, or a figure that they do not have.
     NotTestable = 5,
+    /// Nothing was decided: a regression as large as is allowed could not have been seen.
+    Blind = 6,
     /// Ended by Ctrl-C or a signal; what was measured is kept.
     Interrupted = 130,
 }
@@ -28,6 +32,17 @@ impl From<Code> for ExitCode {
 }
 
 impl Code {
+    /// The code of a run by what it is good for. `failed` is the number of transactions that failed for good.
+    pub(crate) fn of_run(state: RunState, failed: u64) -> Self {
+        match state {
+            RunState::Failed => Self::Aborted,
+            RunState::Partial => Self::Interrupted,
+            RunState::Void => Self::NotValid,
+            RunState::Counted if failed > 0 => Self::WithErrors,
+            RunState::Counted => Self::Success,
+        }
+    }
+
     /// The code for an error that reached `main`.
     pub(crate) fn of_error(error: &anyhow::Error) -> Self {
         use kelvin_lab::RunError;

@@ -6,24 +6,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use kelvin_database::{Engine, EngineKind};
-use kelvin_diagnose::Evidence;
+use kelvin_database::{Engine, Home};
+use kelvin_diagnose::{Evidence, judge};
 use kelvin_lab::io::{IoDone, IoRun, View};
 use kelvin_lab::spec::{Build, Span, WorkloadName};
-use kelvin_lab::{Bench, BenchError, Environment, Measured, Outcome, Planned, Run, Sink, SinkError, Spec};
+use kelvin_lab::{Bench, BenchError, Environment, Measured, Planned, Run, RunError, Sink, SinkError, Spec};
 use kelvin_measure::event::{Per, Status};
 use kelvin_measure::{Clock, Event};
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 use kelvin_storage::control::RunOptions;
 use kelvin_storage::event::{IoEvent, Watcher};
 use kelvin_storage::probe::Facts;
-use kelvin_store::{GroupId, NewRun, RunId, RunWriter, Slot, Store};
+use kelvin_store::{GroupId, Judgement, NewRun, RunId, RunState, RunWriter, Slot, Store};
 use kelvin_workload::{Stop, Workload};
 
 use crate::args::{HistoryPlace, SqueezeArgs};
-use crate::commands::{self, Chosen};
-use crate::exit::Stopped;
-use crate::live::Live;
+use crate::commands::{self, Chosen, while_doing};
+use crate::exit::{Kept, Stopped};
+use crate::live::{Live, Summary};
 use crate::open::{self, Opened, Purpose};
 
 /// Makes runs and keeps them in a store.
@@ -42,16 +42,10 @@ pub(crate) struct Done {
     pub(crate) id: RunId,
     /// How it ended.
     pub(crate) status: Status,
-    /// Whether everything that must hold does.
-    pub(crate) valid: bool,
+    /// Whether it counts.
+    pub(crate) judgement: Judgement,
     /// Transactions that failed for good.
     pub(crate) failed: u64,
-}
-
-impl Done {
-    fn of(id: RunId, outcome: &Outcome) -> Self {
-        Self { id, status: outcome.status, valid: outcome.is_valid(), failed: outcome.failed() }
-    }
 }
 
 impl<'a> StoreBench<'a> {
@@ -86,19 +80,20 @@ impl<'a> StoreBench<'a> {
         member: Option<(GroupId, &Slot)>,
     ) -> Result<Done> {
         if spec.workload == WorkloadName::Io {
-            let run = io_run(spec, &self.destroys)?;
-            let (id, done) = self.run_io(spec, run, member, &Clock::real(), &mut Unseen)?;
-            return Ok(Done { id, status: done.status, valid: done.holds, failed: done.failed });
+            let run = io_run(spec, &self.destroys, None)?;
+            return Ok(self.run_io(spec, run, member, &Clock::real(), &mut Unseen)?.0);
         }
         let opened = open::open(&spec.target, Purpose::Run, &mut |text| self.live.say(text))?;
+        let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)
+            .context("reading the version and the settings of the database")?;
+        warn_of_faults(spec, &environment, self.live, &mut notes);
         let workload = prepare(spec, &opened, self.live, self.stop, &mut notes)?;
         let squeeze = squeeze
             .map(|squeeze| commands::squeeze::prepare(squeeze, spec, &*opened.engine, &mut notes))
             .transpose()?;
 
-        let mut session = opened.engine.connect()?;
-        let environment = Environment::read(&*opened.engine, &mut *session)?;
-        drop(session);
+        // Again: what was made meanwhile has a size.
+        let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
         let info = new_run(spec, &*opened.engine, &*workload, notes, &environment)?;
         let writer = self.begin(&info, &environment, member, spec)?;
         let id = writer.id();
@@ -118,10 +113,49 @@ impl<'a> StoreBench<'a> {
             }
             None => run.execute(&mut sinks),
         };
+        if let Ok(outcome) = &outcome {
+            for (point, result) in (0..).zip(&outcome.points) {
+                sinks.writer.set_totals(point, &result.totals)?;
+            }
+        }
         drop(sinks);
         self.live.end();
-        let outcome = outcome.with_context(|| format!("run {id} ended early"))?;
-        Ok(Done::of(id, &outcome))
+        self.ended(id, outcome.map(drop))
+    }
+
+    /// Judges a run that has ended by what was stored of it, and keeps that for the lists; also of one whose error is told
+    /// and has nothing to show.
+    fn ended(&mut self, id: RunId, ended: Result<(), RunError>) -> Result<Done> {
+        let judged = self.judged(id, ended.as_ref().err());
+        ended.with_context(|| format!("run {id} ended early"))?;
+        judged.context(Kept)
+    }
+
+    fn judged(&mut self, id: RunId, error: Option<&RunError>) -> Result<Done> {
+        let stored = self.store.load(id)?;
+        let evidence = Evidence::of(&stored)?;
+        let mut judgement = judge(&stored, &evidence)?.run;
+        if let (Some(error), RunState::Partial) = (error, judgement.state) {
+            // The store could not take the run's end.
+            judgement = Judgement {
+                state: RunState::Failed,
+                reasons: vec![format!("it was ended by an error: {error}")],
+            };
+        }
+        let kept = self.store.keep_judgement(id, &judgement);
+        let (point, failed) = (stored.best_point(), stored.failed());
+        let figures =
+            point.map(|point| kelvin_diagnose::key_figures(&stored, &evidence, point, &[])).transpose()?;
+        self.live.judged(&Summary {
+            run: id.0,
+            valid: judgement.counts(),
+            judgement: &judgement,
+            failed,
+            point,
+            figures: figures.unwrap_or_default(),
+        });
+        kept?;
+        Ok(Done { id, status: stored.status, judgement, failed })
     }
 
     /// Runs I/O jobs. What they tell goes to `view`, too.
@@ -132,7 +166,7 @@ impl<'a> StoreBench<'a> {
         member: Option<(GroupId, &Slot)>,
         clock: &Clock,
         view: &mut dyn View,
-    ) -> Result<(RunId, IoDone)> {
+    ) -> Result<(Done, IoDone)> {
         let environment = Environment::of_files(run.target(), run.place().as_deref());
         let info = NewRun {
             workload: spec.workload.as_str().into(),
@@ -157,8 +191,12 @@ impl<'a> StoreBench<'a> {
         let done = run.execute(&spec.observe, clock, self.stop, &mut sinks, view);
         drop(sinks);
         self.live.end();
-        let done = done.with_context(|| format!("run {id} ended early"))?;
-        Ok((id, done))
+        let (done, ended) = match done {
+            Ok(done) => (Some(done), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        let kept = self.ended(id, ended)?;
+        Ok((kept, done.context("the jobs ended without a result")?))
     }
 
     /// Puts a run that is about to begin into the store, its group and the history.
@@ -193,8 +231,6 @@ impl<'a> StoreBench<'a> {
         let done = self.run(&mut spec, Vec::new(), None, Some((planned.group, planned.slot)))?;
         let stored = self.store.load(done.id)?;
         let evidence = Evidence::of(&stored)?;
-        let void = kelvin_diagnose::void(&stored, &evidence, 0);
-        self.store.set_void(done.id, (!void.is_empty()).then(|| void.join("; ")).as_deref())?;
         if done.status == Status::Interrupted {
             return Err(anyhow!(Stopped(format!(
                 "run {} was interrupted; it is kept and does not count",
@@ -202,7 +238,12 @@ impl<'a> StoreBench<'a> {
             ))));
         }
         let figures = kelvin_diagnose::key_figures(&stored, &evidence, 0, planned.metrics)?;
-        Ok(Measured { run: done.id, figures, void, seconds: began.elapsed().as_secs_f64() })
+        Ok(Measured {
+            run: done.id,
+            figures,
+            judgement: done.judgement,
+            seconds: began.elapsed().as_secs_f64(),
+        })
     }
 }
 
@@ -225,13 +266,14 @@ impl Bench for StoreBench<'_> {
     }
 }
 
-/// The jobs of a specification with their targets found; nothing is written yet.
-pub(crate) fn io_run(spec: &Spec, destroys: &[PathBuf]) -> Result<IoRun> {
+/// The jobs of a specification with their targets found; nothing is written yet. States and dumps of `verify` go to `aux`.
+pub(crate) fn io_run(spec: &Spec, destroys: &[PathBuf], aux: Option<PathBuf>) -> Result<IoRun> {
     let jobs = spec.io.jobs(spec.load.seed)?;
     let options = RunOptions {
         read_only: spec.io.read_only,
         destroy: destroys.to_vec(),
         prepare: spec.io.prepare,
+        aux_directory: aux,
         ..RunOptions::default()
     };
     Ok(IoRun::prepare(jobs, options)?)
@@ -261,7 +303,7 @@ fn prepare(
     let mut chosen = Chosen::on(engine, spec)?;
     if !spec.reset.is_nothing() {
         notes.extend(commands::snapshot::reset(spec, opened, &chosen, live, stop)?);
-    } else if !chosen.get().is_built(engine)? {
+    } else if !chosen.get().is_built(engine).map_err(while_doing("looking for the workload's data"))? {
         if spec.build == Build::Never {
             commands::must_be_built(chosen.get(), engine)?;
         }
@@ -281,16 +323,30 @@ fn prepare(
     Ok(chosen.shared())
 }
 
-/// What a reader of the figures has to know about how they came to be.
-fn cautions(spec: &Spec, engine: &dyn Engine) -> Vec<String> {
-    let mut cautions = Vec::new();
-    if engine.kind() == EngineKind::Sqlite {
-        cautions.push(
-            "SQLite runs in WAL mode with synchronous=NORMAL: a commit survives a crash of the process, not a power \
-             cut; PostgreSQL at its defaults waits for the disk"
+/// Names the faults that are known of the server's version, before anything is done there. A TPROC-C run on such a
+/// server is checked: a broken condition must not be overlooked.
+fn warn_of_faults(spec: &mut Spec, environment: &Environment, live: &mut dyn Live, notes: &mut Vec<String>) {
+    let faults = environment.database.iter().flat_map(|database| &database.faults);
+    let mut told: Vec<String> = faults
+        .map(|fault| format!("{}: {}. {} ({})", fault.versions, fault.what, fault.effect, fault.source))
+        .collect();
+    if !told.is_empty() && spec.workload == WorkloadName::TprocC && !spec.check {
+        spec.check = true;
+        told.push(
+            "the consistency conditions are checked after the run, because of the server's known fault"
                 .into(),
         );
     }
+    for text in told {
+        live.say(&format!("warning: {text}"));
+        notes.push(text);
+    }
+}
+
+/// What a reader of the figures has to know about how they came to be.
+fn cautions(spec: &Spec, engine: &dyn Engine) -> Vec<String> {
+    let mut cautions = Vec::new();
+    cautions.extend(engine.home().and_then(Home::caution).map(str::to_owned));
     let long_enough = |span: Span| span >= Span::seconds(60);
     if spec.workload == WorkloadName::TprocC
         && spec.tproc_c.keying_and_thinking

@@ -22,6 +22,14 @@ pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf> {
     Ok(directory.join("kelvin.db"))
 }
 
+/// How to call Kelvin for what is in this results file: with `--store` where it is not found without.
+pub(crate) fn kelvin(store: &Path) -> String {
+    let found = |path: PathBuf| path == store;
+    let by_default = || data_directory().is_ok_and(|directory| found(directory.join("kelvin.db")));
+    let known = std::env::var_os("KELVIN_STORE").map_or_else(by_default, |path| found(path.into()));
+    if known { "kelvin".into() } else { format!("kelvin --store {}", store.display()) }
+}
+
 /// The file of a run's HTML report, in the directory `reports` beside the results file, which is made if need be.
 pub(crate) fn report(store: &Path, run: RunId) -> Result<PathBuf> {
     let parent = store.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

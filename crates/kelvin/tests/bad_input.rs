@@ -186,6 +186,7 @@ fn pgbenchs_flags() {
         "run pgbench -t 5 -T 3",
         "run pgbench -t 5 --max-tries 0",
         "run pgbench --max-tries 70000",
+        "run pgbench --max-tries -10",
         "run pgbench --max-tries 2 --retries 2",
         "run pgbench -j many",
         "run pgbench -P soon",

@@ -7,6 +7,8 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use kelvin_database::Engine;
+use kelvin_database::postgres::{Config, PostgresEngine};
 use support::{Place, Server, text};
 
 /// PostgreSQL's own pgbench on this server.
@@ -61,6 +63,35 @@ fn kelvin_builds_what_pgbench_drives() {
     place.expect(2, &["drop", "pgbench", "--target", &url]);
     place.expect(0, &["drop", "pgbench", "--target", &url, "--yes"]);
     place.expect(2, &["run", "pgbench", "--target", &url, "--no-build"]);
+}
+
+#[test]
+fn trial_b8_b12_what_the_tables_are_stands_in_the_result_and_a_failure_says_what_was_being_done() {
+    let server = Server::start();
+    let (place, url) = (Place::new(), server.url());
+    place.expect(0, &["build", "pgbench", "-F", "90", "--unlogged-tables", "--target", &url]);
+    let run = ["run", "pgbench", "-n", "-t", "1", "-c", "1", "--target", &url];
+    for asked in [&["--foreign-keys"][..], &["-F", "80"]] {
+        let output = place.run(&[&run[..], asked].concat());
+        assert_eq!(output.status.code(), Some(2), "{asked:?}");
+        let told = text(&output.stderr);
+        assert!(told.contains("the database holds pgbench's tables of another shape"), "{told}");
+    }
+    place.expect(2, &["build", "pgbench", "--foreign-keys", "--target", &url]);
+    place.expect(0, &run);
+    let spec = place.report("last")["spec_toml"].as_str().unwrap().to_owned();
+    for true_of_it in ["fillfactor = 90", "unlogged-tables = true", "foreign-keys = false"] {
+        assert!(spec.contains(true_of_it), "{spec}");
+    }
+    // A failure before the load.
+    let engine = PostgresEngine::new(Config::parse(&url).unwrap());
+    engine.connect().unwrap().run("create role reader login").unwrap();
+    let (user, rest) = url.split_once('@').unwrap();
+    let reader = format!("{}reader@{rest}", &user[..user.find("//").unwrap() + 2]);
+    let output = place.run(&["run", "pgbench", "-n", "-t", "1", "-c", "1", "--target", &reader]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("looking for the workload's tables: permission denied"), "{told}");
 }
 
 #[test]
@@ -170,4 +201,59 @@ fn the_printed_specification_repeats_a_run_of_scripts_without_their_files() {
     std::fs::remove_file(place.path("mine.sql")).unwrap();
     place.write("run.toml", &file);
     assert_eq!(place.expect(0, &["run", "run.toml", "--print-spec"]), file);
+}
+
+/// Transactions that wait for one row until the end of the run, and are repeated again and again, are cut off by it. No
+/// transaction fails for good, so that the exit code must not say that one did.
+#[test]
+fn trial_b5_transactions_cut_off_while_being_repeated_have_not_failed() {
+    let server = Server::start();
+    let (place, url) = (Place::new(), server.url());
+    let args = ["run", "pgbench", "--target", &url, "-n"];
+    place.write("make.sql", "create table if not exists b5 as select 1 as id, 0 as v;\n");
+    place.expect(0, &[&args[..], &["-c", "1", "-t", "1", "-f", "make.sql"]].concat());
+    place.write(
+        "ser.sql",
+        "begin isolation level repeatable read;\nupdate b5 set v = v + 1 where id = 1;\nselect pg_sleep(0.002);\ncommit;\n",
+    );
+    place.expect(
+        0,
+        &[&args[..], &["-c", "8", "-T", "2", "--ramp-up", "0", "-f", "ser.sql", "--max-tries", "1000"]]
+            .concat(),
+    );
+    let run = place.report("last");
+    assert_eq!((run["failed"].as_u64(), run["status"].as_str()), (Some(0), Some("complete")));
+    let errors = run["points"][0]["errors"].as_array().unwrap();
+    let serialization = errors.iter().find(|error| error["code"] == "40001").unwrap();
+    assert_eq!(serialization["count"], serialization["retried"], "none of them ended its transaction");
+    let notes = run["points"][0]["timeline"].to_string();
+    assert!(notes.contains("cut off by the end while being repeated"), "{notes}");
+
+    // In an open loop such an arrival is told among those that were cut off; every arrival is in the books.
+    let open =
+        ["-c", "8", "-T", "2", "--ramp-up", "0", "-f", "ser.sql", "--max-tries", "1000", "--rate", "2000"];
+    place.expect(0, &[&args[..], &open].concat());
+    assert!(place.report("last")["points"][0]["schedule"]["cut_off"].as_u64().unwrap() > 0);
+}
+
+/// Ten transactions that all fail take some milliseconds: what cannot be resolved in them is not judged, and the exit code
+/// is the one of a run with failed transactions.
+#[test]
+fn trial_b6_a_short_failing_run_shows_no_impossible_figure() {
+    let server = Server::start();
+    let (place, url) = (Place::new(), server.url());
+    place.write("d.sql", "select 1/0;\n");
+    let shown =
+        place.expect(3, &["run", "pgbench", "--target", &url, "-c", "1", "-t", "10", "-n", "-f", "d.sql"]);
+    assert!(!shown.contains("FAIL") && !shown.contains("of 2 CPUs"), "{shown}");
+    let run = place.report("last");
+    let point = &run["points"][0];
+    let law =
+        point["invariants"].as_array().unwrap().iter().find(|i| i["name"].to_string().contains("Little"));
+    let law = law.unwrap();
+    assert!(law["holds"] == true && !law["evidence"].to_string().contains('-'), "{law}");
+    let cores = point["generator"]["cpu_cores"].as_f64();
+    let threads = std::thread::available_parallelism().unwrap().get() as f64;
+    assert!(cores.is_none_or(|cores| cores <= threads * 1.05), "{cores:?} cores of {threads}");
+    assert_eq!(run["failed"], 10);
 }

@@ -69,7 +69,7 @@ fn json_prints_events_and_nothing_else() {
     for kind in ["phase", "second", "window", "audit", "invariant", "finished"] {
         assert!(kinds.contains(&kind), "no {kind} among {kinds:?}");
     }
-    assert_eq!(*kinds.last().unwrap(), "finished");
+    assert_eq!(kinds[kinds.len() - 2..], ["finished", "summary"]);
 }
 
 #[test]
@@ -134,9 +134,30 @@ fn built_data_is_used_again_checked_and_dropped() {
         &["run", "tproc-c", "--target", &target, "--no-build", "--transactions", "100", "--users", "2"],
     );
     assert!(place.expect(0, &["check", "tproc-c", "--target", &target]).contains("all 12 conditions hold"));
+    a_stored_figure_that_was_changed_is_found(&place);
     place.expect(2, &["drop", "tproc-c", "--target", &target]);
     place.expect(0, &["drop", "tproc-c", "--target", &target, "--yes"]);
     place.expect(2, &["run", "tproc-c", "--target", &target, "--no-build"]);
+}
+
+/// The stored seconds of every run are checked against the collector's own sums.
+fn a_stored_figure_that_was_changed_is_found(place: &Place) {
+    let failed = || {
+        let report = place.report("last");
+        let laws = report["points"][0]["invariants"].as_array().unwrap();
+        let name = |law: &serde_json::Value| law["name"].as_str().unwrap().to_owned();
+        assert!(laws.iter().any(|law| name(law).contains("the collector's sum")), "{laws:?}");
+        laws.iter().filter(|law| law["holds"] == false).map(name).collect::<Vec<_>>().join(", ")
+    };
+    assert!(!failed().contains("the stored seconds"), "{}", failed());
+    let store = rusqlite::Connection::open(place.store()).unwrap();
+    let changed = store.execute(
+        "update second set retries = retries + 1 where rowid = (select max(rowid) from second where part = 1 and kind = 0)",
+        [],
+    );
+    assert_eq!(changed.unwrap(), 1);
+    assert!(failed().contains("the stored seconds add up to the collector's sum: retries"), "{}", failed());
+    assert!(place.expect(0, &["show", "last"]).contains("FAIL the stored seconds add up"));
 }
 
 #[test]
@@ -185,6 +206,35 @@ fn signal(pid: u32, name: &str) {
     let sent =
         std::process::Command::new("kill").args([format!("-{name}"), pid.to_string()]).status().unwrap();
     assert!(sent.success());
+}
+
+#[test]
+fn trial_d3_a_generator_that_was_stopped_within_the_window_is_named_and_the_run_void() {
+    let place = Place::new();
+    let target = format!("--target=sqlite:{}", place.path("own.db").display());
+    let script = place.write("one.sql", "select 1;\n");
+    let args = ["run", "script", script.to_str().unwrap(), &target, "-c", "2", "--rate", "100"];
+    let times = ["--ramp-up", "0s", "--duration", "5s"];
+    let mut child = place.command(&[&args[..], &times].concat()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_measuring(child.stderr.take().unwrap(), 1);
+    signal(child.id(), "STOP");
+    std::thread::sleep(Duration::from_millis(1200));
+    signal(child.id(), "CONT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    let run = place.report("last");
+    let held_up =
+        |invariant: &&serde_json::Value| invariant["name"] == "the load generator was never held up";
+    let invariants = run["points"][0]["invariants"].as_array().unwrap();
+    let found = invariants.iter().find(held_up).unwrap();
+    assert_eq!(found["holds"], false, "{found}");
+    assert!(found["evidence"].as_str().unwrap().contains("it was stopped"), "{found}");
+    let named =
+        run["findings"].as_array().unwrap().iter().find(|one| one["id"] == "client-saturated").unwrap();
+    assert!(named["title"].as_str().unwrap().contains("was held up"), "{named}");
+    assert_eq!(named["severity"], "red");
+    let network = |one: &serde_json::Value| one["id"] == "network-round-trips" && one["severity"] == "red";
+    assert!(!run["findings"].as_array().unwrap().iter().any(network));
 }
 
 #[test]

@@ -56,7 +56,9 @@ fn an_embedded_database_is_squeezed_and_the_outcome_is_kept() {
     assert_eq!(slices.iter().filter(cut).count(), 2, "{squeeze}");
     assert!(slices.iter().all(|slice| slice["rate"].as_f64().is_some_and(|rate| rate > 0.0)), "{squeeze}");
     assert!(place.expect(0, &["show"]).contains("resources were cut during this run"));
-    assert_eq!(squeeze["resources"][0]["means"], "control group");
+    // Which means there are depends on the machine: control groups take root and a hierarchy that can be written.
+    let means = squeeze["resources"][0]["means"].as_str().unwrap();
+    assert!(["control group", "CPU affinity"].contains(&means), "{means}");
 }
 
 #[test]
@@ -64,7 +66,7 @@ fn without_control_groups_whole_cpus_are_taken_away_and_the_outcome_is_a_part_of
     let place = Place::new();
     let common = ["--ramp-up", "1s", "--pairs", "2", "--slice", "2s", "--cut", "50"];
     let shown = place.expect(0, &[&["squeeze", "tproc-c", "--cpu-by", "affinity"], &common[..]].concat());
-    let cpus = std::thread::available_parallelism().unwrap().get();
+    let cpus = rustix::thread::sched_getaffinity(None).unwrap().count();
     let share = format!("{} of {cpus} CPUs taken away", (cpus as f64 / 2.0).round());
     for word in ["Squeeze: what the throughput made of 50 % less", "by CPU affinity", &share] {
         assert!(unbroken(&shown).contains(word), "{word}\n{shown}");

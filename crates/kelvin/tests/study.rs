@@ -51,7 +51,7 @@ fn two_factors(place: &Place) -> std::path::PathBuf {
             "[run.load]\n",
             "[run.observe]\nenabled = false\n\n[run.reset]\nhow = \"auto\"\nrest = \"0s\"\n\n[run.load]\n",
         )
-        .replace("target = \"sqlite\"", &format!("target = \"sqlite:{database}\""))
+        .replace("target = \"sqlite\"", &format!("target = \"sqlite:{database}\"\naccept-noise = true"))
         .replace(
             "[design]\n",
             &format!(
@@ -162,7 +162,7 @@ fn a_crash_of_the_server_is_logged_and_the_setting_put_back() {
          predicts = [{ metric = \"tps\", direction = \"same\" }]\n\
          [[factor]]\nname = \"buffers\"\nlevels = [\"16MB\", \"24MB\"]\nsetting = \"shared_buffers\"\n\
          [design]\nkind = \"ab\"\nblocks = 1\nreplacements = 6\n\
-         [run]\nworkload = \"pgbench\"\ntarget = \"postgres\"\n[run.load]\nramp-up = \"0s\"\nduration = \"3s\"\n\
+         [run]\nworkload = \"pgbench\"\ntarget = \"postgres\"\naccept-noise = true\n[run.load]\nramp-up = \"0s\"\nduration = \"3s\"\n\
          [run.observe]\nenabled = false\n\
          [run.pgbench]\nscale = 1\n",
     );
@@ -212,7 +212,7 @@ fn ctrl_c_puts_back_setting_binding_and_command() {
              [[factor]]\nname = \"cpus\"\nlevels = {{ low = \"{first}\", high = \"{last}\" }}\nbind = \"server.cpus\"\n\
              [[factor]]\nname = \"mark\"\nlevels = {{ one = {}, two = {} }}\ncommand = true\n\
              [design]\nkind = \"factorial\"\nblocks = 1\n\
-             [run]\nworkload = \"pgbench\"\ntarget = \"postgres\"\n[run.load]\nramp-up = \"0s\"\nduration = \"60s\"\n\
+             [run]\nworkload = \"pgbench\"\ntarget = \"postgres\"\naccept-noise = true\n[run.load]\nramp-up = \"0s\"\nduration = \"60s\"\n\
              [run.observe]\nenabled = false\n[run.pgbench]\nscale = 1\n",
             command(&marks[0]),
             command(&marks[1]),

@@ -26,6 +26,7 @@ fn ledger(folder: &Path) {
             unit: String::new(),
             better: Some(better),
             value: Some(value * wobble),
+            at_least: false,
         };
         let figures = vec![
             figure("nopm", Better::Higher, 40_000.0 * (1.0 + 0.3 * two)),

@@ -66,7 +66,7 @@ fn stopped(place: &Place, how: impl Fn(&mut ChildStdin)) -> (Option<i32>, String
 fn is_an_interrupted_run(place: &Place, (code, shown): (Option<i32>, String)) {
     assert_eq!(code, Some(130), "{shown}");
     let report = std::fs::read_to_string(place.path("report.txt")).unwrap();
-    assert!(report.contains("interrupted by the user") && report.contains("New-Order"), "{report}");
+    assert!(report.contains("UTC, partial") && report.contains("New-Order"), "{report}");
     assert_eq!((shown.matches(ENTERED).count(), shown.matches(LEFT).count()), (1, 1));
     // What was said is repeated where it stays.
     assert!(shown.rfind("virtual users").unwrap() > shown.find(LEFT).unwrap(), "{shown}");
@@ -96,17 +96,28 @@ fn a_stalled_terminal_does_not_stall_the_run() {
     let mut child = on_a_terminal(&place, "cols 200 rows 60", &format!("{RUN} --duration 6s"));
     let mut keys = child.stdin.take().unwrap();
     // Each asks for the whole picture, some 15 kB: pipe and terminal are soon full.
-    for _ in 0..400 {
+    let mut run = serde_json::Value::Null;
+    for tick in 0..2400 {
         let _ = keys.write_all(b"\x0c");
         std::thread::sleep(Duration::from_millis(50));
+        // Now and then, and not before it can have ended: on a busy machine it begins late.
+        if tick % 100 == 99 && tick >= 300 {
+            let found = place.run(&["report", "last", "--json"]);
+            run = serde_json::from_slice(&found.stdout).unwrap_or_default();
+            if run["status"] == "complete" {
+                break;
+            }
+        }
     }
-    let run = place.report("last");
-    assert_eq!(run["status"], "complete", "20 s later it has not ended");
+    assert_eq!(run["status"], "complete", "two minutes later it has not ended");
     let window = run["points"][0]["window_s"].as_f64().unwrap();
     assert!((5.9..7.0).contains(&window), "{window}");
     assert!(child.try_wait().unwrap().is_none(), "it waits for the terminal, or the terminal never stalled");
     let seen = reader(&mut child);
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(
+        matches!(child.wait().unwrap().code(), Some(0 | 1)),
+        "whether noise voids it is not the question here"
+    );
     wait_for(&seen, LEFT);
 }
 

@@ -14,7 +14,7 @@ const NAMES: &str = "Runs are named by\n  \
     label:base                  all with this label\n  \
     group:4, group:4/B          a group of repeats, an A/B or a study; one of its treatments\n  \
     branch:main                 the newest six of a branch (main~20: twenty; main@TESTBED: of a testbed)\n\
-    A name of several leaves out what does not count: void members, runs that ended early or are not valid.";
+    A name of several leaves out what does not count: void, partial and failed runs.";
 
 /// `kelvin compare`.
 #[derive(Debug, Args)]
@@ -80,7 +80,7 @@ pub(crate) struct HistoryArgs {
     ratio is the 95 % one, wider when several measures are judged, so that all of them together fail a good candidate by \
     chance in at most 2.5 % of the gates.\n\n\
     Exit codes: 0 passed · 1 regressed (with --strict: or not ruled out) · 2 bad input · 5 not testable: too few runs \
-    (four a side at least, six advised)\n\n\
+    (four a side at least, six advised) · 6 blind: a regression as large as allowed could not have been seen\n\n\
     Examples:\n  kelvin gate --against branch:main --max-regression 3%\n  \
     kelvin gate group:7 --against branch:main~12 --max-regression 3% --measure nopm --measure p99:10%\n  \
     kelvin gate --against label:release --max-regression 2% --strict --junit gate.xml --markdown -"))]

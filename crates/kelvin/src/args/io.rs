@@ -44,6 +44,9 @@ pub(crate) struct IoArgs {
     /// Do not keep the run in kelvin's store
     #[arg(long, conflicts_with_all = ["repeat", "until", "label", "branch"])]
     pub(crate) no_store: bool,
+    /// Print what there is to say beside the result, such as findings, on standard error also where that is no terminal
+    #[arg(long)]
+    pub(crate) notes: bool,
     /// Job files and fio's options
     #[arg(value_name = "JOB.fio|FIO-OPTION", value_hint = ValueHint::FilePath)]
     pub(crate) words: Vec<OsString>,
@@ -297,10 +300,11 @@ fn place(words: &[OsString]) -> Option<(usize, bool)> {
     None
 }
 
-/// Whether the line asks for `kelvin io`, whose exit codes are fio's; those of `kelvin io plot` are Kelvin's, as fio draws
-/// nothing.
+/// Whether the line asks for `kelvin io`, whose exit codes are fio's; those of `kelvin io plot` and `kelvin io explain` are
+/// Kelvin's, as fio has neither.
 pub(crate) fn is_asked(words: &[OsString]) -> bool {
-    place(words).is_some_and(|(at, _)| words.get(at + 1).is_none_or(|word| word != "plot"))
+    let is_own = |word: &OsString| word == "plot" || word == "explain";
+    place(words).is_some_and(|(at, _)| !words.get(at + 1).is_some_and(is_own))
 }
 
 /// The line of `kelvin io` and `kelvin io sweep` with Kelvin's flags before `--` and fio's words behind it; any other line as

@@ -10,6 +10,7 @@ use kelvin_lab::Spec;
 use kelvin_lab::spec::{Build, Span, TargetName, Users};
 
 use super::history::HistoryPlaceArgs;
+use super::language::seconds;
 use super::observation::ObservationArgs;
 use super::pace::PaceArgs;
 use super::repeat::RepeatArgs;
@@ -33,11 +34,11 @@ pub(crate) struct LoadArgs {
     users: Option<Users>,
 
     /// Load before the measured window, in no figure [default: 5s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Load")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = seconds, help_heading = "Load")]
     ramp_up: Option<Span>,
 
     /// Length of the measured window [default: 20s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Load")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = seconds, help_heading = "Load")]
     duration: Option<Span>,
 
     /// Transactions of each user, instead of a ramp-up and a duration
@@ -84,11 +85,17 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     check: bool,
 
+    /// Count the run although other work on the machine may explain a tenth of its figures or more: what it explains is
+    /// shown with them, and in every comparison
+    #[arg(long)]
+    accept_noise: bool,
+
     /// Print the file that says the same as this command line, and end
     #[arg(long)]
     pub(crate) print_spec: bool,
 
-    /// Print every event as a line of JSON on standard output, and nothing else there
+    /// Print every event as a line of JSON on standard output, and nothing else there; the last, "summary", says whether the
+    /// run counts
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -124,6 +131,7 @@ impl LoadArgs {
         self.reset.apply(spec);
         spec.label = self.label.clone().or(spec.label.take());
         spec.check |= self.check;
+        spec.accept_noise |= self.accept_noise;
         if self.no_build {
             spec.build = Build::Never;
         }

@@ -58,9 +58,9 @@ pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
         It loads one warehouse into an embedded SQLite file, drives it with four virtual users, and prints \
         NOPM, latencies and a self-audit. Add --target postgres to do the same on a PostgreSQL server of its \
         own, or --target postgres://user@host/database for yours. `kelvin run --help` names the other workloads.",
-    after_help = "Exit codes: 0 valid · 1 measured, but not valid · 2 bad input, nothing measured · \
-        3 valid, but transactions failed · 4 ended by an error, part kept · 5 too few runs to tell (gate) · \
-        130 interrupted, part kept",
+    after_help = "Exit codes: 0 counted · 1 void: measured, not to be used · 2 bad input, nothing measured · \
+        3 counted, but transactions failed · 4 failed, part kept · 5 too few runs to tell, 6 too much scatter (gate) · \
+        130 partial: interrupted, part kept",
     max_term_width = 100,
     disable_help_subcommand = true
 )]

@@ -129,6 +129,17 @@ mod tests {
             Some(100)
         );
         assert_eq!(self::spec("run pgbench --max-tries 0").load.retries, u16::MAX);
+    }
+
+    #[test]
+    fn trial_b12_times_without_a_unit_are_seconds_for_every_workload() {
+        for run in ["run tproc-c", "run pgbench"] {
+            let spec = self::spec(&format!("{run} --ramp-up 0 --duration 7"));
+            assert_eq!(
+                (spec.load.ramp_up.to_string(), spec.load.duration.to_string()),
+                ("0s".into(), "7s".into())
+            );
+        }
         assert_eq!(self::spec("run pgbench").target.as_str(), "postgres");
         assert_eq!(self::spec("run tproc-c -t a.db -u 2 -d 3s").target.as_str(), "a.db");
     }

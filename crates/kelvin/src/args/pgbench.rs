@@ -5,7 +5,7 @@ use clap::Args;
 use kelvin_lab::Spec;
 use kelvin_workload::pgbench::ScriptChoice;
 
-use super::language::{Choices, LanguageArgs, seconds};
+use super::language::{Choices, LanguageArgs};
 use super::load::{LoadArgs, TargetArgs};
 use super::{Flags, set};
 
@@ -59,8 +59,7 @@ pub(crate) struct BuildArgs {
 #[derive(Debug, Clone, Args)]
 #[command(
     mut_arg("users", |arg| arg.short('c').visible_alias("client")),
-    mut_arg("duration", |arg| arg.short('T').visible_alias("time").value_parser(seconds)),
-    mut_arg("ramp_up", |arg| arg.value_parser(seconds)),
+    mut_arg("duration", |arg| arg.short('T').visible_alias("time")),
     mut_arg("transactions", |arg| arg.short('t')),
     mut_arg("seed", |arg| arg.visible_alias("random-seed")),
     mut_arg("rate", |arg| arg.short('R')),
@@ -91,7 +90,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FamiliarArgs {
     /// How often a transaction is tried: once more than --retries; 0 is without limit
-    #[arg(long, value_name = "N", conflicts_with = "retries", help_heading = "Load",
+    #[arg(long, value_name = "N", conflicts_with = "retries", help_heading = "Load", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(0..=65536))]
     max_tries: Option<u32>,
 

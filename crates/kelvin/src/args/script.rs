@@ -7,7 +7,7 @@ use kelvin_lab::Spec;
 use kelvin_workload::pgbench::ScriptChoice;
 
 use super::Flags;
-use super::language::{LanguageArgs, script_file, seconds};
+use super::language::{LanguageArgs, script_file};
 use super::load::{LoadArgs, TargetArgs};
 use super::pgbench::FamiliarArgs;
 
@@ -16,8 +16,7 @@ use super::pgbench::FamiliarArgs;
 #[command(
     override_usage = "kelvin run script [OPTIONS] <FILE[@W]>…",
     mut_arg("users", |arg| arg.short('c').visible_alias("client")),
-    mut_arg("duration", |arg| arg.short('T').visible_alias("time").value_parser(seconds)),
-    mut_arg("ramp_up", |arg| arg.value_parser(seconds)),
+    mut_arg("duration", |arg| arg.short('T').visible_alias("time")),
     mut_arg("transactions", |arg| arg.short('t')),
     mut_arg("seed", |arg| arg.visible_alias("random-seed")),
     mut_arg("rate", |arg| arg.short('R')),

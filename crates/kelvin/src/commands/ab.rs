@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use kelvin_diagnose::Better;
-use kelvin_lab::ab::{self, BlockLine, Compared, Control, Explored, Look, Plan, Planning, Progress, Summary};
+use kelvin_lab::ab::{
+    self, AbNoise, BlockLine, Compared, Control, Explored, Look, Plan, Planning, Progress, Summary,
+};
 use kelvin_lab::analysis::words::{plain, probability};
 use kelvin_lab::repeat::{Named, rows};
 use kelvin_lab::spec::Beginning;
-use kelvin_report::figure::significant;
+use kelvin_measure::Bounded;
+use kelvin_report::figure::{bounded, ends, significant};
 use kelvin_report::text::cut;
 use kelvin_report::{Report, compare};
 use kelvin_stats::compare::Verdict;
@@ -16,7 +19,9 @@ use kelvin_store::{GroupKind, NewGroup, RunId, Store, StoredGroup};
 use serde_json::{Map, Value, json};
 
 use super::groups;
-use super::repeat::{at_least, change, code, ended, failed, of_chance, of_run, percent, time_left};
+use super::repeat::{
+    at_least, change, code, ended, failed, noise_words, of_chance, of_run, percent, time_left,
+};
 use crate::args::{AbArgs, Global};
 use crate::exit::Code;
 use crate::measure::StoreBench;
@@ -27,7 +32,8 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let (plan, specs) = args.plan()?;
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, args.json);
-    let store = Store::open(place::store(global.store.as_deref())?)?;
+    let store_path = place::store(global.store.as_deref())?;
+    let store = Store::open(&store_path)?;
     let group = store.begin_group(&NewGroup {
         kind: GroupKind::Ab,
         name: args.name.clone(),
@@ -55,7 +61,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
         out::line(&self::json(&store, &group)?.to_string())?;
     } else {
         out::write(&text(&store, &group)?)?;
-        out::line(&format!("Again:  kelvin groups {}", group.id))?;
+        out::line(&format!("Again:  {} groups {}", place::kelvin(&store_path), group.id))?;
     }
     let summary = Summary::of(&plan, &rows(&store, group.id)?);
     Ok(code(ended, true, summary.failed))
@@ -81,7 +87,10 @@ fn told(progress: &Progress<'_>, plan: &Plan) -> String {
             } else {
                 "it is not clear, and it goes on"
             };
-            format!("look after {blocks} blocks: {found} (p < {} was asked)", probability(Some(*nominal)))
+            format!(
+                "look after {blocks} blocks: {found} (t test, p < {} was asked)",
+                probability(Some(*nominal))
+            )
         }
     }
 }
@@ -168,7 +177,8 @@ pub(super) fn in_short(summary: &Summary) -> String {
     }
     let each = summary.comparisons.iter().map(|one| {
         let verdict = one.verdict.words();
-        format!("{}/A {:.3} ({:.3} to {:.3}): {verdict}", one.side, one.ratio, one.low, one.high)
+        let interval = ends(one.low, one.high, |ratio| format!("{ratio:.3}"));
+        format!("{}/A {:.3} ({interval}): {verdict}", one.side, one.ratio)
     });
     each.collect::<Vec<_>>().join("; ")
 }
@@ -215,6 +225,16 @@ fn differences(store: &Store, plan: &Plan, summary: &Summary) -> Result<Vec<Diff
     Ok(found)
 }
 
+/// The first side of which no run came to a result.
+fn never_ran<'a>(plan: &'a Plan, summary: &Summary) -> Option<&'a str> {
+    let treatments = plan.treatments();
+    let ran = |side: usize| {
+        let mut columns = treatments.iter().enumerate().filter(|(_, one)| one.side == side);
+        columns.any(|(column, _)| summary.blocks.iter().any(|b| matches!(b.runs.get(column), Some(Some(_)))))
+    };
+    plan.sides.iter().enumerate().find(|(side, _)| !ran(*side)).map(|(_, side)| side.name.as_str())
+}
+
 const WIDTH: usize = 100;
 
 /// How the runs of files are reset.
@@ -225,7 +245,12 @@ fn page(plan: &Plan, summary: &Summary, differs: &[Difference], reset: &str, col
     for side in &plan.sides {
         let _ = writeln!(text, "{}: {}", side.name, side.source);
     }
-    of_differences(&mut text, differs, colour);
+    match never_ran(plan, summary) {
+        Some(side) => {
+            let _ = writeln!(text, "\n{side} has no run: what differs between the sides is not known");
+        }
+        None => of_differences(&mut text, differs, colour),
+    }
     text.push('\n');
     table(&mut text, plan, summary);
     text.push('\n');
@@ -243,6 +268,7 @@ fn page(plan: &Plan, summary: &Summary, differs: &[Difference], reset: &str, col
         );
         say(&mut text, "power    ", &words);
     }
+    of_noise(&mut text, plan, summary);
     exploratory(&mut text, &summary.exploratory);
     text.push('\n');
     for one in &summary.comparisons {
@@ -333,10 +359,11 @@ fn table(text: &mut String, plan: &Plan, summary: &Summary) {
         let _ = write!(text, " {:>8}", format!("{}/A", side.name));
     }
     let _ = writeln!(text, "   {} ({})", summary.figure.name, summary.figure.unit);
-    for BlockLine { block, order, values, ratios, .. } in &summary.blocks {
+    for BlockLine { block, order, values, at_least, ratios, .. } in &summary.blocks {
         let _ = write!(text, "{block:>5}  {:<width$}", order.join(" "));
-        for value in values {
-            let _ = write!(text, " {:>12}", value.map_or("–".into(), significant));
+        for (value, at_least) in values.iter().zip(at_least) {
+            let value = value.map(|value| Bounded { value, at_least: *at_least });
+            let _ = write!(text, " {:>12}", bounded(value, |value| value.map_or("–".into(), significant)));
         }
         for ratio in ratios {
             let _ = write!(text, " {:>8}", ratio.map_or("–".into(), |ratio| format!("{ratio:.4}")));
@@ -353,30 +380,61 @@ fn of_control(text: &mut String, plan: &Plan, summary: &Summary) {
         }
         return;
     };
+    let what = if plan.control_of_a { "A'/A" } else { "each side's second run over its first" };
     let apart = if low > 1.0 || high < 1.0 {
-        "; A differs from itself, which happens by chance in one of twenty comparisons: look at the order of the runs \
+        "; like differs from like, which happens by chance in one of twenty comparisons: look at the order of the runs \
          before believing the rest"
     } else {
         ""
     };
     let words = format!(
-        "A'/A {ratio:.4}, 95 % interval {low:.4} to {high:.4}: effects below {} are not resolvable here{apart}",
+        "{what} {ratio:.4}, 95 % interval {low:.4} to {high:.4}: effects below {} are not resolvable here{apart}",
         percent(floor)
     );
     say(text, "control  ", &words);
 }
 
+/// What foreign CPU cost the runs, and in blocks the comparison; not told where it is less than what matters.
+fn of_noise(text: &mut String, plan: &Plan, summary: &Summary) {
+    let Some(AbNoise { runs, explained, more_blocks }) =
+        summary.noise.filter(|noise| noise.runs.high >= plan.noise)
+    else {
+        return;
+    };
+    let cost = match (explained, more_blocks) {
+        (Some(share), Some(more)) if more > 0 => format!(
+            "; {} of the blocks' scatter goes with it: {more} more block{} would make up for it",
+            percent(share),
+            if more == 1 { "" } else { "s" }
+        ),
+        (Some(_), _) => "; the blocks' scatter does not go with it, so that it costs no blocks".into(),
+        (None, _) => "; too few blocks are complete, or too much alike, to say how many it costs".into(),
+    };
+    say(text, "noise    ", &format!("{}{cost}", noise_words(&runs)));
+}
+
 fn comparison(text: &mut String, one: &Compared, plan: &Plan) {
-    let Compared { side, ratio, low, high, confidence, p, hodges_lehmann, .. } = one;
+    let Compared { side, ratio, low, high, confidence, p, p_of_t, hodges_lehmann, .. } = one;
     let why = match (plan.sides.len() > 2, *confidence > 0.95 + 1e-9) {
         (true, _) => ", so that all sides together have 95 %",
         (false, true) => ", for a look may end it",
         (false, false) => "",
     };
+    let (test, of_t, bounds) = if *low > 0.0 && high.is_finite() {
+        ("sign flips", format!(", {}", of_chance(*p_of_t)), "")
+    } else {
+        (
+            "signed ranks",
+            String::new(),
+            "; of values that are known from below only (≥) the bounds, which leaves the interval without the end that they \
+             could move",
+        )
+    };
     let words = format!(
-        "{side}/A {ratio:.4}, {} interval {low:.4} to {high:.4} (t on logarithms of pairs{why}); {} (sign flips); \
-         Hodges–Lehmann {hodges_lehmann:.4}",
+        "{side}/A {ratio:.4}, {} interval {} (t on logarithms of blocks{why}){of_t}; {} ({test}); Hodges–Lehmann \
+         {hodges_lehmann:.4}{bounds}",
         plain(*confidence),
+        ends(*low, *high, |ratio| format!("{ratio:.4}")),
         of_chance(*p)
     );
     say(text, "ratio    ", &words);
@@ -385,12 +443,14 @@ fn comparison(text: &mut String, one: &Compared, plan: &Plan) {
 fn verdict(one: &Compared, figure: &Named) -> String {
     let Compared { side, ratio, low, high, noise, .. } = one;
     let name = &figure.name;
-    let range = format!("{} to {}", change(low - 1.0), change(high - 1.0));
+    let range = ends(*low, *high, |ratio| change(ratio - 1.0));
     match one.verdict {
         Verdict::NotTestable => {
             format!("{side} against A needs {} complete blocks at least", Plan::FEWEST)
         }
-        Verdict::NoChange => format!("no difference of {side} from A in {name} is shown ({range})"),
+        Verdict::NoChange | Verdict::Undetermined => {
+            format!("no difference of {side} from A in {name} is shown ({range})")
+        }
         Verdict::WithinNoise => format!(
             "{side} differs from A in {name} by {} ({range}), which is not more than {}: what matters, or what can be \
              resolved here",
@@ -405,7 +465,8 @@ fn verdict(one: &Compared, figure: &Named) -> String {
             };
             let way = better.map_or("", |better| if better { ", better" } else { ", worse" });
             let than = if *ratio > 1.0 { "above" } else { "below" };
-            format!("{side}'s {name} is {} {than} A's ({range}){way}", percent((ratio - 1.0).abs()))
+            let more = if *low > 0.0 && high.is_finite() { "" } else { " or more" };
+            format!("{side}'s {name} is {}{more} {than} A's ({range}){way}", percent((ratio - 1.0).abs()))
         }
     }
 }
@@ -427,7 +488,7 @@ fn exploratory(text: &mut String, explored: &[Explored]) {
     );
     for Explored { side, figure, a, b, ratio, low, high, p, adjusted } in explored {
         let name = format!("{side}: {} ({})", figure.name, figure.unit);
-        let interval = format!("{low:.4} to {high:.4}");
+        let interval = ends(*low, *high, |ratio| format!("{ratio:.4}"));
         let _ = writeln!(
             text,
             "  {name:<46} {:>12} {:>12} {ratio:>8.4}  {interval:<17} {:>7} {:>8}",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use kelvin_report::compare::sides;
 use kelvin_report::gate;
 use kelvin_store::Store;
@@ -25,18 +25,17 @@ pub(crate) fn gate(args: &GateArgs, global: &Global) -> Result<Code> {
         None => newest(&store)?,
     };
     let selection = store.select(&name)?;
-    let candidate = Named::load(&store, &name, selection, &metrics, &mut progress)?.valid();
+    let candidate = Named::load(&store, &name, selection, &metrics, &mut progress)?.counted();
     let against = args.against.trim();
     let selection = store.select_without(against, &candidate.ids())?;
-    let base = Named::load(&store, against, selection, &metrics, &mut progress)?.valid();
+    let base = Named::load(&store, against, selection, &metrics, &mut progress)?.counted();
     drop(progress);
-    for (side, name) in [(&candidate, &*name), (&base, against)] {
-        if side.runs.is_empty() {
-            bail!("no run of {name} counts: {}", side.side().told.join("; "));
-        }
-    }
-    let comparison = sides(&base.side(), &candidate.side(), kelvin_report::compare::NOISE)?;
-    let judged = gate::judge(&comparison, &limits, args.strict)?;
+    let judged = if candidate.runs.is_empty() || base.runs.is_empty() {
+        gate::void(&base.side(), &candidate.side(), &limits, args.strict)
+    } else {
+        let comparison = sides(&base.side(), &candidate.side(), kelvin_report::compare::NOISE)?;
+        gate::judge(&comparison, &limits, args.strict)?
+    };
     if let Some(file) = &args.junit {
         out::file(file, &gate::junit(&judged), global.quiet)?;
     }
@@ -57,6 +56,8 @@ pub(crate) fn gate(args: &GateArgs, global: &Global) -> Result<Code> {
         Code::NotValid
     } else if judged.lacks_runs() {
         Code::NotTestable
+    } else if judged.is_blind() {
+        Code::Blind
     } else {
         Code::Success
     })

@@ -6,8 +6,7 @@ use anyhow::{Context, Result, bail};
 use kelvin_lab::repeat::{Row, Steady};
 use kelvin_lab::spec::Beginning;
 use kelvin_lab::{Spec, ab, repeat};
-use kelvin_measure::event::Status;
-use kelvin_store::{GroupId, GroupKind, RunId, RunSummary, Store, StoredGroup};
+use kelvin_store::{GroupId, GroupKind, Judgement, RunId, RunSummary, Store, StoredGroup};
 use serde::de::DeserializeOwned;
 
 use crate::args::{Global, GroupsArgs};
@@ -166,20 +165,21 @@ fn rows(store: &Store, group: &StoredGroup, runs: &BTreeMap<RunId, RunSummary>) 
     }
     let row = |member: kelvin_store::Member| {
         let run = runs.get(&member.run)?;
-        let unfinished = (run.status != Status::Complete).then(|| "it did not end as planned".to_owned());
         let figure = kelvin_diagnose::KeyFigure {
             id: run.headline.to_lowercase(),
             name: run.headline.clone(),
             unit: String::new(),
             better: None,
             value: run.points.first().map(|point| point.rate(run.headline_per)),
+            at_least: false,
         };
         Some(Row {
             run: member.run,
             slot: member.slot,
-            void: member.void.or(unfinished),
+            void: run.judgement.as_ref().and_then(Judgement::why_not),
             figures: vec![figure],
             steady: Steady::Unknown,
+            noise: None,
             failed: 0,
         })
     };

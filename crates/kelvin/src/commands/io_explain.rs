@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use kelvin_storage::error::Place;
 use kelvin_storage::output::read::{IoResult, JobResult, Parsed, parse_json};
 
 /// Longer files are no results.
@@ -26,7 +27,13 @@ pub(crate) fn explain(paths: &[PathBuf], width: usize) -> Result<String> {
     for path in paths {
         let text = read(path)?;
         let shown = (path.as_os_str() != "-").then_some(path.as_path());
-        parsed.push((name(path), parse_json(&text, shown)?));
+        let found = parse_json(&text, shown)?;
+        if let Some(last) = found.results.last().filter(|last| last.jobs.is_empty()) {
+            let place = Place { file: Some(PathBuf::from(name(path))), line: last.line, column: 0 };
+            let problem = "this result has no jobs: there is nothing to explain".into();
+            return Err(kelvin_storage::Error::Input { place, problem }.into());
+        }
+        parsed.push((name(path), found));
     }
     Ok(explained(&parsed, width))
 }

@@ -34,7 +34,7 @@ use anyhow::{Result, bail};
 use kelvin_database::Engine;
 use kelvin_workload::Workload;
 
-pub(crate) use workload::Chosen;
+pub(crate) use workload::{Chosen, while_doing};
 
 use crate::args::{Cli, Command};
 use crate::exit::Stopped;

@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use kelvin_lab::analysis::words::count;
-use kelvin_lab::repeat::{self, Answer, Drift, Ended, Missing, Named, Plan, Progress, Row, Spread, Summary};
+use kelvin_lab::repeat::{
+    self, Answer, Dependence, Drift, Ended, Missing, Named, Plan, Progress, Row, RunNoise, Spread, Summary,
+};
 use kelvin_lab::spec::Beginning;
 use kelvin_lab::study::duration;
 use kelvin_lab::{BenchError, Spec};
-use kelvin_report::figure::significant;
+use kelvin_measure::Bounded;
+use kelvin_report::figure::{bounded, significant};
 use kelvin_store::{GroupKind, NewGroup, Store, StoredGroup};
 use serde_json::{Value, json};
 
@@ -40,6 +43,7 @@ pub(super) fn repeat(often: Often<'_>, spec: &Spec, plan: &Plan, global: &Global
     let metrics = often.metrics.map(Metrics::start).transpose()?;
     let store_path = place::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
+    let plan = &Plan { earlier: repeat::earlier(&store, plan)?, ..plan.clone() };
     let group = store.begin_group(&NewGroup {
         kind: GroupKind::Repeat,
         name: spec.label.clone(),
@@ -61,7 +65,8 @@ pub(super) fn repeat(often: Often<'_>, spec: &Spec, plan: &Plan, global: &Global
     } else {
         out::write(&text(&store, &group)?)?;
         out::line(&format!(
-            "Again:  kelvin groups {0}   One run:  kelvin show RUN, kelvin report RUN",
+            "Again:  {0} groups {1}   One run:  {0} show RUN, {0} report RUN",
+            place::kelvin(&store_path),
             group.id
         ))?;
     }
@@ -140,10 +145,14 @@ fn told(progress: &Progress<'_>, plan: &Plan) -> String {
 /// "run 12: 45,210 NOPM", and whether it is void.
 pub(super) fn of_run(row: &Row, figure: Option<&str>) -> String {
     let figure = row.figure(figure);
-    let value = figure.and_then(|figure| figure.value).map_or("–".into(), significant);
+    let value = bounded(figure.and_then(kelvin_diagnose::KeyFigure::bounded), shown);
     let name = figure.map_or("", |figure| figure.name.as_str());
-    let void = row.void.as_ref().map_or(String::new(), |why| format!(", void: {why}"));
+    let void = row.void.as_ref().map_or(String::new(), |why| format!(", {why}"));
     format!("run {}: {value} {name}{void}", row.run)
+}
+
+fn shown(value: Option<f64>) -> String {
+    value.map_or("–".into(), significant)
 }
 
 pub(super) fn failed(error: &str) -> String {
@@ -217,8 +226,12 @@ fn page(plan: &Plan, summary: &Summary, reset: &str) -> String {
     let mut say =
         |lead: &str, words: &str| out::wrapped(&mut text, &format!("{lead}{words}"), 0, lead.len(), 100);
     say("order   ", &in_order(summary.drift.as_ref(), summary.counted));
+    say("depend  ", &dependence(summary));
     say("steady  ", &steady(summary));
     say("reset   ", reset);
+    if let Some(noise) = summary.noise.filter(|noise| noise.accepted || noise.high > plan.precision) {
+        say("noise   ", &noise_words(&noise));
+    }
     if summary.void > 0 {
         let runs =
             if summary.void == 1 { "1 run does".to_owned() } else { format!("{} runs do", summary.void) };
@@ -230,6 +243,17 @@ fn page(plan: &Plan, summary: &Summary, reset: &str) -> String {
     text.push('\n');
     out::wrapped(&mut text, &format!("statistically correct: {}", answer(plan, summary)), 0, 2, 100);
     text
+}
+
+/// What foreign CPU cost the runs.
+pub(super) fn noise_words(noise: &RunNoise) -> String {
+    let accepted = if noise.accepted { "accepted (--accept-noise): " } else { "" };
+    let runs = if noise.runs == 1 {
+        "the run's figure".into()
+    } else {
+        format!("a run's figure, {} on average", percent(noise.estimate))
+    };
+    format!("{accepted}foreign CPU explains up to {} of {runs}", percent(noise.high))
 }
 
 fn table(text: &mut String, summary: &Summary) {
@@ -247,18 +271,21 @@ fn table(text: &mut String, summary: &Summary) {
     text.push('\n');
     for run in &summary.runs {
         let _ = write!(text, "{:>5}  {:>5}", run.order, run.run);
-        for (value, width) in std::iter::once(&run.value).chain(&run.beside).zip(&widths) {
-            let _ = write!(text, "  {:>width$}", value.map_or("–".into(), significant));
+        let judged = run.value.map(|value| Bounded { value, at_least: run.at_least });
+        let beside = run.beside.iter().map(|value| value.map(Bounded::exactly));
+        for (value, width) in std::iter::once(judged).chain(beside).zip(&widths) {
+            let _ = write!(text, "  {:>width$}", bounded(value, shown));
         }
         text.push('\n');
         if let Some(why) = &run.void {
-            out::wrapped(text, &format!("void: {why}"), 14, 20, 100);
+            out::wrapped(text, why, 14, 20, 100);
         }
     }
 }
 
 fn of_spread(text: &mut String, figure: &Named, spread: &Spread) {
-    let Spread { n, median, median_interval, mean, interval, confidence, half_width, cv } = spread;
+    let Spread { n, median, median_interval, mean, interval, confidence, half_width, cv, cv_interval } =
+        spread;
     let _ = writeln!(text, "\n{} ({}) over {}", figure.name, figure.unit, count(*n, "run"));
     let range = |confidence: f64, low: f64, high: f64| {
         format!("{} interval {} to {}", percent(confidence), significant(low), significant(high))
@@ -273,11 +300,47 @@ fn of_spread(text: &mut String, figure: &Named, spread: &Spread) {
     let of_mean = interval.zip(*half_width).map_or_else(
         || "no interval".to_owned(),
         |((low, high), half)| {
-            format!("{}, ± {} (t on logarithms)", range(*confidence, low, high), percent(half))
+            let range = range(*confidence, low, high);
+            format!("{range}, ± {} (geometric; allows for dependence)", percent(half))
         },
     );
     let _ = writeln!(text, "  mean    {:>12}   {of_mean}", significant(*mean));
-    let _ = writeln!(text, "  CV      {:>12}   standard deviation over mean", cv.map_or("–".into(), percent));
+    let of_cv = cv_interval.map_or_else(String::new, |(low, high)| {
+        format!(", 95 % interval {} to {} if runs are independent", percent(low), percent(high))
+    });
+    let _ = writeln!(
+        text,
+        "  CV      {:>12}   standard deviation over mean{of_cv}",
+        cv.map_or("–".into(), percent)
+    );
+}
+
+/// Whether runs depend on the ones before them, and what is done about it.
+fn dependence(summary: &Summary) -> String {
+    let Some(Dependence { lag1, von_neumann, p, phi, earlier }) = &summary.dependence else {
+        return format!(
+            "whether runs depend on the ones before them cannot be told from {}; 4 are the fewest",
+            count(summary.counted, "run")
+        );
+    };
+    let found = if *p < 0.05 {
+        "runs resemble the ones before them"
+    } else {
+        "no dependence of runs on the ones before shown"
+    };
+    let source = if *earlier == 0 {
+        "the prior, 0 to 0.7, and these runs".to_owned()
+    } else {
+        format!(
+            "the prior, 0 to 0.7, {} of the same specification, and these runs",
+            count(*earlier, "earlier group")
+        )
+    };
+    format!(
+        "{found}: lag-1 correlation {lag1:.2}, von Neumann's ratio {von_neumann:.2} (2 where independent), {}; the interval \
+         of the mean allows for a correlation of about {phi:.2} ({source})",
+        of_chance(*p)
+    )
 }
 
 fn in_order(drift: Option<&Drift>, counted: usize) -> String {
@@ -339,6 +402,15 @@ fn answer(plan: &Plan, summary: &Summary) -> String {
                 let enough = plan.runs.max(Plan::FEWEST);
                 let runs = if summary.counted == 1 { "run counts" } else { "runs count" };
                 format!("{} {runs}, {enough} are needed", summary.counted)
+            }
+            Missing::Bounds => {
+                let of = summary.runs.iter().filter(|run| run.void.is_none() && run.at_least).count();
+                format!(
+                    "{} of {} lies among arrivals without an answer and is known from below only (≥), and so is the mean: \
+                     ask for a lower rate or a longer run",
+                    summary.figure.name,
+                    count(of, "run")
+                )
             }
             Missing::Precision => {
                 format!(

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kelvin_measure::event::Status;
 use kelvin_report::Report;
 use kelvin_store::{RunId, Store};
 
 use crate::args::{Global, RunArgs, SqueezeArgs};
 use crate::exit::{Code, Kept};
 use crate::live::{self, Live, Tui};
-use crate::measure::{Done, Metrics, StoreBench};
+use crate::measure::{Metrics, StoreBench};
 use crate::{out, place, signal};
 
 /// Puts the load on and reports.
@@ -61,7 +60,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     drop(bench);
 
     show(&store, &store_path, done.id, args).context(Kept)?;
-    Ok(code(&done))
+    Ok(Code::of_run(done.judgement.state, done.failed))
 }
 
 /// Prints the stored run and writes its page.
@@ -71,8 +70,8 @@ fn show(store: &Store, path: &Path, id: RunId, args: &RunArgs) -> Result<()> {
         out::write(&kelvin_report::text::render(&report, super::show::options(false)))?;
     }
     match write_report(path, id, &report) {
-        Ok(path) if !args.json() => {
-            out::line(&format!("\nReport: {}\nAgain:  kelvin show {id}", path.display()))?;
+        Ok(page) if !args.json() => {
+            out::line(&format!("\nReport: {}\nAgain:  {} show {id}", page.display(), place::kelvin(path)))?;
         }
         Ok(_) => {}
         // The figures are in the store; a report can be written again.
@@ -87,14 +86,4 @@ fn write_report(store: &Path, id: RunId, report: &Report) -> Result<PathBuf> {
     std::fs::write(&path, kelvin_report::html::render(report)?)
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
-}
-
-fn code(done: &Done) -> Code {
-    match done.status {
-        Status::Interrupted => Code::Interrupted,
-        Status::Failed | Status::Partial => Code::Aborted,
-        Status::Complete if !done.valid => Code::NotValid,
-        Status::Complete if done.failed > 0 => Code::WithErrors,
-        Status::Complete => Code::Success,
-    }
 }

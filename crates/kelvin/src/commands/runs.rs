@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use kelvin_diagnose::{Evidence, Severity};
+use kelvin_diagnose::{Evidence, Severity, judge};
 use kelvin_measure::event::Status;
 use kelvin_measure::words::{self, Words};
 use kelvin_store::{Liveness, PointSummary, RunId, RunSummary, Store, StoredRun};
@@ -22,23 +22,23 @@ pub(crate) fn runs(args: &RunsArgs, global: &Global) -> Result<Code> {
         return none(args, &path);
     }
     let store = Store::open_read_only(&path)?;
-    let runs = store.runs()?;
+    let mut runs = store.runs()?;
     if runs.is_empty() {
         return none(args, &path);
     }
     let first = if args.findings { 0 } else { runs.len().saturating_sub(NEWEST) };
-    let mut judged = BTreeMap::new();
-    for (index, run) in runs.iter().enumerate().skip(first) {
-        if let Some(found) = judge(&store, run, &runs[..index]) {
-            judged.insert(run.id, found);
-        }
+    let mut red = BTreeMap::new();
+    for index in first..runs.len() {
+        let (before, from) = runs.split_at_mut(index);
+        let Some(run) = from.first_mut() else { break };
+        red.extend(look(&store, run, before).map(|found| (run.id, found)));
     }
     if args.json {
         for run in &runs {
-            out::line(&serde_json::to_string(&Line { run, judged: judged.get(&run.id) })?)?;
+            out::line(&serde_json::to_string(&Line { run, red: red.get(&run.id) })?)?;
         }
     } else {
-        out::write(&table(&runs, &judged, first))?;
+        out::write(&table(&runs, &red, first))?;
     }
     Ok(Code::Success)
 }
@@ -53,52 +53,47 @@ fn none(args: &RunsArgs, path: &std::path::Path) -> Result<Code> {
 /// A run is read from end to end to find what is to be said of it: a list of hundreds would take its time.
 const NEWEST: usize = 20;
 
-/// What is to be said of a run's figure.
-#[derive(Debug, Default, PartialEq, Serialize)]
-struct Judged {
-    /// Its red findings, each once.
-    red: Vec<&'static str>,
-    /// Why the point with the best figure has no verdict; empty where it has one, or nothing was observed.
-    void: Vec<String>,
-}
+/// The names of red findings, each once.
+type Red = Vec<&'static str>;
 
 /// A run's line of JSON.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
     run: &'a RunSummary,
-    #[serde(flatten)]
-    judged: Option<&'a Judged>,
+    /// None where nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    red: Option<&'a Red>,
 }
 
-/// Looks at a run and at the one before it as the report does; none of a run that was not observed, is still written, or
-/// cannot be read, of which `kelvin show` says why.
-fn judge(store: &Store, run: &RunSummary, before: &[RunSummary]) -> Option<Judged> {
+/// Looks at a run and at the one before it as the report does, and judges it; none of a run that was not observed, is still
+/// written, or cannot be read, of which `kelvin show` says why.
+fn look(store: &Store, run: &mut RunSummary, before: &[RunSummary]) -> Option<Red> {
     if run.liveness == Liveness::Running {
         return None;
     }
-    let evidence_of = |id: RunId| {
-        let stored = store.load(id).ok().filter(StoredRun::has_evidence)?;
-        Evidence::of(&stored).ok()
-    };
-    let mut evidence = evidence_of(run.id)?;
+    let stored = store.load(run.id).ok()?;
+    let mut evidence = Evidence::of(&stored).ok()?;
+    run.judgement = Some(judge(&stored, &evidence).ok()?.run);
+    if !stored.has_evidence() {
+        return None;
+    }
     let same = |r: &&RunSummary| {
         r.status == Status::Complete && r.workload == run.workload && r.target == run.target
     };
     let earlier = before.iter().rev().find(same);
+    let evidence_of = |id: RunId| {
+        let stored = store.load(id).ok().filter(StoredRun::has_evidence)?;
+        Evidence::of(&stored).ok()
+    };
     evidence.earlier = earlier.and_then(|earlier| evidence_of(earlier.id)).map(Box::new);
-    let found = kelvin_diagnose::find(&evidence);
-    let mut judged = Judged::default();
-    for finding in found.iter().filter(|finding| finding.severity == Severity::Red) {
-        if !judged.red.contains(&finding.id) {
-            judged.red.push(finding.id);
+    let mut red = Red::new();
+    for finding in kelvin_diagnose::find(&evidence) {
+        if finding.severity == Severity::Red && !red.contains(&finding.id) {
+            red.push(finding.id);
         }
     }
-    let verdict = run.best().and_then(|best| kelvin_diagnose::verdict(&evidence, best.point));
-    if let Some(kelvin_diagnose::Outcome::Void { reasons }) = verdict.map(|verdict| verdict.outcome) {
-        judged.void = reasons;
-    }
-    Some(judged)
+    Some(red)
 }
 
 /// The words of the runs that are listed, each once, joined.
@@ -119,8 +114,8 @@ fn phases(run: &RunSummary) -> &[PointSummary] {
 }
 
 /// The list, for people. The figure is that of the best point.
-fn table(runs: &[RunSummary], judged: &BTreeMap<RunId, Judged>, first: usize) -> String {
-    let remarks: Vec<String> = runs.iter().map(|run| remarks(run, judged.get(&run.id))).collect();
+fn table(runs: &[RunSummary], red: &BTreeMap<RunId, Red>, first: usize) -> String {
+    let remarks: Vec<String> = runs.iter().map(|run| remarks(run, red.get(&run.id))).collect();
     let wide = remarks.iter().map(|text| text.chars().count()).max().unwrap_or(0).max("findings".len());
     let who = joined(&runs.iter().collect::<Vec<_>>(), "/", |words| words.who.many);
     let many = who.len().max(5);
@@ -152,13 +147,8 @@ fn table(runs: &[RunSummary], judged: &BTreeMap<RunId, Judged>, first: usize) ->
             text.push_str(&line);
         }
     }
-    if judged.values().any(|one| !one.void.is_empty()) {
-        let void: Vec<&RunSummary> =
-            runs.iter().filter(|run| judged.get(&run.id).is_some_and(|one| !one.void.is_empty())).collect();
-        let system = joined(&void, " or ", |words| words.system);
-        text.push_str(&format!(
-            "void: the figure is one of something else than {system}; kelvin show says of what\n"
-        ));
+    if runs.iter().any(|run| run.judgement.as_ref().is_some_and(|judged| !judged.counts())) {
+        text.push_str("what is void, partial or failed does not count; kelvin show says why\n");
     }
     if runs.iter().any(|run| run.squeezed) {
         text.push_str("squeezed: resources were cut while it ran\n");
@@ -171,22 +161,24 @@ fn table(runs: &[RunSummary], judged: &BTreeMap<RunId, Judged>, first: usize) ->
     text
 }
 
-/// "2 red, void": red findings, one by its name; whether there is no verdict; whether it was squeezed. A dash where
-/// nothing is known.
-fn remarks(run: &RunSummary, judged: Option<&Judged>) -> String {
+/// "2 red, squeezed": red findings, one by its name; whether it runs, had errors, was squeezed. A dash where nothing is known.
+fn remarks(run: &RunSummary, red: Option<&Red>) -> String {
     let mut words = Vec::new();
-    match judged.map(|one| &one.red[..]) {
+    match red.map(Vec::as_slice) {
         None | Some([]) => {}
         Some([one]) => words.push((*one).to_owned()),
         Some(several) => words.push(format!("{} red", several.len())),
     }
-    if judged.is_some_and(|one| !one.void.is_empty()) {
-        words.push("void".into());
+    if run.liveness == Liveness::Running {
+        words.push("running".into());
+    }
+    if run.failed > 0 {
+        words.push(format!("{} failed", grouped(run.failed)));
     }
     if run.squeezed {
         words.push("squeezed".into());
     }
-    if words.is_empty() { if judged.is_some() { "none red" } else { "–" }.into() } else { words.join(", ") }
+    if words.is_empty() { if red.is_some() { "none red" } else { "–" }.into() } else { words.join(", ") }
 }
 
 /// A whole number; a small one, such as a few transactions a second, keeps a decimal.
@@ -194,21 +186,15 @@ fn figure(rate: f64) -> String {
     if rate < 100.0 && rate.fract() != 0.0 { format!("{rate:.1}") } else { grouped(rate.round() as u64) }
 }
 
+/// The word of its state; a dash where nobody has judged it.
 fn state(run: &RunSummary) -> &'static str {
-    match (run.status, run.liveness, run.valid) {
-        (Status::Partial, Liveness::Running, _) => "running",
-        (Status::Partial, ..) => "partial",
-        (Status::Interrupted, ..) => "interrupted",
-        (Status::Failed, ..) => "failed",
-        (Status::Complete, _, Some(false)) => "NOT VALID",
-        (Status::Complete, _, None) => "not judged",
-        (Status::Complete, ..) if run.errors > 0 => "with errors",
-        (Status::Complete, ..) => "valid",
-    }
+    run.judgement.as_ref().map_or("–", |judgement| judgement.state.word())
 }
 
 #[cfg(test)]
 mod tests {
+    use kelvin_store::Judgement;
+
     use super::*;
 
     fn run(id: i64, squeezed: bool) -> RunSummary {
@@ -226,19 +212,22 @@ mod tests {
             held: None,
             squeezed,
             errors: 0,
-            valid: Some(true),
+            failed: 0,
+            judgement: Some(Judgement::of(Vec::new())),
         }
     }
 
     #[test]
     fn the_list_says_which_figures_not_to_believe() {
-        let runs = [run(1, false), run(2, false), run(3, false), run(4, true)];
-        let judged = BTreeMap::from([
-            (RunId(2), Judged::default()),
-            (RunId(3), Judged { red: vec!["not-steady"], void: vec!["it was not steady".into()] }),
-            (RunId(4), Judged { red: vec!["fsync-off", "steal"], void: Vec::new() }),
+        let mut runs = [run(1, false), run(2, false), run(3, false), run(4, true)];
+        runs[0].judgement = None;
+        runs[2].judgement = Some(Judgement::of(vec!["it was not steady".into()]));
+        let red = BTreeMap::from([
+            (RunId(2), Red::new()),
+            (RunId(3), vec!["not-steady"]),
+            (RunId(4), vec!["fsync-off", "steal"]),
         ]);
-        insta::assert_snapshot!("runs", table(&runs, &judged, 1));
+        insta::assert_snapshot!("runs", table(&runs, &red, 1));
         let phase = |point: u32, per_second: f64| PointSummary {
             point,
             users: 2,
@@ -255,9 +244,9 @@ mod tests {
         io.points = vec![phase(0, 500.0), phase(1, 217_639.0)];
         let both = [run(1, false), io];
         insta::assert_snapshot!("runs_io", table(&both, &BTreeMap::new(), 0));
-        let line = serde_json::to_value(Line { run: &runs[3], judged: judged.get(&RunId(4)) }).unwrap();
+        let line = serde_json::to_value(Line { run: &runs[3], red: red.get(&RunId(4)) }).unwrap();
         assert_eq!((&line["red"][1], &line["squeezed"]), (&"steal".into(), &true.into()));
-        let unseen = serde_json::to_value(Line { run: &runs[0], judged: None }).unwrap();
+        let unseen = serde_json::to_value(Line { run: &runs[0], red: None }).unwrap();
         assert!(unseen.get("red").is_none() && unseen["id"] == 1, "{unseen}");
     }
 }

@@ -34,14 +34,14 @@ impl Named {
         Ok(Self { name: name.to_owned(), told: selection.told, runs })
     }
 
-    /// Leaves out the runs whose figures are of something else, and tells which.
-    pub(super) fn valid(mut self) -> Self {
+    /// Leaves out the runs that do not count, and tells which.
+    pub(super) fn counted(mut self) -> Self {
         let told = &mut self.told;
         self.runs.retain(|run| {
-            if !run.void.is_empty() {
-                told.push(format!("run {} is left out: {}", run.report.run, run.void.join("; ")));
+            if !run.report.valid {
+                told.push(format!("run {} is left out, {}", run.report.run, run.report.judgement.words()));
             }
-            run.void.is_empty()
+            run.report.valid
         });
         self
     }

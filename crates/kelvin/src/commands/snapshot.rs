@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use kelvin_database::snapshot::{About, Job, Keeper, Way};
-use kelvin_database::{Engine, EngineKind};
+use kelvin_database::{Engine, Home};
 use kelvin_lab::Spec;
 use kelvin_lab::reset::{self, OtherError, Place, ResetError, Surroundings, Task};
 use kelvin_lab::spec::{ResetHow, WorkloadName};
@@ -139,8 +139,8 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
     let (about, keeper) = named(&opened.place, name)?;
     let now = reset::contents(&*opened.engine, &about.contents.workload, None, false)?.engine;
     // Pages of another version would have been written by other rules; a dump has no pages.
-    if about.way != Way::Dump && now != about.contents.engine && opened.engine.kind() == EngineKind::Postgres
-    {
+    let of_a_version = opened.engine.home().is_some_and(Home::files_are_of_a_version);
+    if about.way != Way::Dump && now != about.contents.engine && of_a_version {
         bail!(
             "the snapshot {name} is of {}, and this is {now}; remove it and save it anew",
             about.contents.engine

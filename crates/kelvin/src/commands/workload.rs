@@ -3,13 +3,18 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use kelvin_database::Engine;
+use kelvin_database::{Engine, Error, ErrorClass};
 use kelvin_lab::Spec;
 use kelvin_lab::spec::WorkloadName;
 use kelvin_observe::host::Host;
 use kelvin_workload::Workload;
-use kelvin_workload::pgbench::Pgbench;
+use kelvin_workload::pgbench::{self, Pgbench};
 use kelvin_workload::tproc_c::TprocC;
+
+/// Says what was being done when the database failed. What the user got wrong says so itself.
+pub(crate) fn while_doing(what: &'static str) -> impl Fn(Error) -> Error {
+    move |error| if error.class() == ErrorClass::Usage { error } else { error.context(what) }
+}
 
 /// A workload, and what only its own kind can tell.
 #[derive(Debug)]
@@ -28,13 +33,24 @@ impl Chosen {
         })
     }
 
-    /// The workload, when this engine can carry it. A scale factor that nobody gave becomes the one that the
-    /// database holds, and stands in `spec` from then on.
+    /// The workload, when this engine can carry it. What nobody said of pgbench's tables (scale factor, fillfactor,
+    /// foreign keys, unlogged tables) becomes what the database holds, and stands in `spec` from then on.
     pub(crate) fn on(engine: &dyn Engine, spec: &mut Spec) -> Result<Self> {
         let chosen = Self::new(spec)?;
         chosen.get().suits(engine)?;
-        if spec.workload == WorkloadName::Pgbench && spec.pgbench.scale.is_none() {
-            spec.pgbench.scale = Some(Pgbench::scale_in(engine)?.unwrap_or(1));
+        if spec.workload == WorkloadName::Pgbench {
+            let options = &mut spec.pgbench;
+            if let Some(shape) =
+                Pgbench::shape_in(engine).map_err(while_doing("looking for the workload's tables"))?
+            {
+                options.scale = options.scale.or(Some(shape.scale));
+                if options.fillfactor == pgbench::Options::default().fillfactor {
+                    options.fillfactor = shape.fillfactor;
+                }
+                options.foreign_keys |= shape.foreign_keys;
+                options.unlogged_tables |= shape.unlogged_tables;
+            }
+            options.scale = options.scale.or(Some(1));
             return Self::new(spec);
         }
         Ok(chosen)
@@ -50,10 +66,11 @@ impl Chosen {
 
     /// Looks at the data; see [`Workload::inspect`].
     pub(crate) fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
-        Ok(match self {
-            Self::TprocC(workload) => workload.inspect(engine)?,
-            Self::Pgbench(workload) => workload.inspect(engine)?,
-        })
+        let notes = match self {
+            Self::TprocC(workload) => workload.inspect(engine),
+            Self::Pgbench(workload) => workload.inspect(engine),
+        };
+        Ok(notes.map_err(while_doing("looking at the workload's data"))?)
     }
 
     /// For the driver.

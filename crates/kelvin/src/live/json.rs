@@ -1,12 +1,30 @@
-//! `--json`: every event as one line on standard output.
+//! `--json`: every event as one line on standard output, and at the end a line of what the run is good for.
 
 use std::io::Write;
 
 use kelvin_lab::Spec;
 use kelvin_measure::Event;
 use kelvin_store::{NewRun, RunId};
+use serde::Serialize;
 
-use super::Live;
+use super::{Live, Summary};
+
+/// The line after a run's last event.
+#[derive(Serialize)]
+struct Last<'a> {
+    event: &'static str,
+    #[serde(flatten)]
+    summary: &'a Summary<'a>,
+}
+
+fn line(what: &impl Serialize) {
+    if let Ok(mut line) = serde_json::to_vec(what) {
+        line.push(b'\n');
+        // A reader that has gone away does not end the run: the store keeps everything.
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(&line).and_then(|()| out.flush());
+    }
+}
 
 /// Writes events as they come.
 pub(super) struct Json;
@@ -15,12 +33,11 @@ impl Live for Json {
     fn begin(&mut self, _id: RunId, _info: &NewRun, _spec: &Spec) {}
 
     fn event(&mut self, event: &Event) {
-        if let Ok(mut line) = serde_json::to_vec(event) {
-            line.push(b'\n');
-            // A reader that has gone away does not end the run: the store keeps everything.
-            let mut out = std::io::stdout().lock();
-            let _ = out.write_all(&line).and_then(|()| out.flush());
-        }
+        line(event);
+    }
+
+    fn judged(&mut self, summary: &Summary<'_>) {
+        line(&Last { event: "summary", summary });
     }
 
     fn say(&mut self, _text: &str) {}

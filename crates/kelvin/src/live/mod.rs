@@ -12,9 +12,29 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) use status::grouped;
 pub(crate) use tui::{Tui, give_back_in_a_hurry};
 
+use kelvin_diagnose::KeyFigure;
 use kelvin_lab::Spec;
 use kelvin_measure::Event;
-use kelvin_store::{NewRun, RunId};
+use kelvin_store::{Judgement, NewRun, RunId};
+use serde::Serialize;
+
+/// What is said of a run at its end.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary<'a> {
+    /// Its number in the store.
+    pub(crate) run: i64,
+    /// Whether it counts (`state`), and why not (`reasons`).
+    #[serde(flatten)]
+    pub(crate) judgement: &'a Judgement,
+    /// Whether it counts: `state` is "counted".
+    pub(crate) valid: bool,
+    /// Transactions that failed for good.
+    pub(crate) failed: u64,
+    /// The point by which the run is known; none while no window has closed.
+    pub(crate) point: Option<u32>,
+    /// The key figures of that point, its headline first.
+    pub(crate) figures: Vec<KeyFigure>,
+}
 
 /// A view of what is going on.
 pub(crate) trait Live {
@@ -26,6 +46,9 @@ pub(crate) trait Live {
 
     /// A sentence for the person at the terminal.
     fn say(&mut self, text: &str);
+
+    /// A run has ended: what it is good for, and what it is known by.
+    fn judged(&mut self, _summary: &Summary<'_>) {}
 
     /// A piece of work is over: bars and status lines give way to the lines after them.
     fn end(&mut self);

@@ -1,7 +1,9 @@
 //! Faults planted on purpose, each in a real run on a real PostgreSQL: the one finding that names the fault is red, and
 //! no other is.
 //!
-//! Each run has the machine to itself: `alone` lets one test run at a time.
+//! Each run has the machine to itself: `alone` lets one test run at a time. What else is red says as much of the machine as
+//! of the run, so that it is judged by `cargo xtask machine` only, which runs all of them on a quiet machine; the tests of
+//! every day plant the faults that are there whatever the machine is, and ask for their finding.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,6 +29,11 @@ use support::{Place, Server, text};
 /// started and has not come to its level when the window opens. The latter is advised to be run again, which is done: by
 /// then the caches and the log's files are warm.
 const SPOILING_FINDINGS: [&str; 3] = ["steal", "noisy-neighbour", "ramp-up-too-short"];
+
+/// Whether the machine is quiet, by the word of whoever started the tests: `cargo xtask machine` sets it.
+fn judges_the_machine() -> bool {
+    std::env::var_os("KELVIN_QUIET_MACHINE").is_some()
+}
 
 static MACHINE: Mutex<()> = Mutex::new(());
 
@@ -88,7 +95,7 @@ impl Bench {
         for attempt in 1..=3 {
             let found = self.run(command());
             let not_planted = |id: &&str| SPOILING_FINDINGS.contains(id) && !red.contains(id);
-            let spoilt = found.red().iter().any(not_planted);
+            let spoilt = judges_the_machine() && found.red().iter().any(not_planted);
             if spoilt && attempt < 3 {
                 eprintln!("attempt {attempt} was spoilt: {:?}", found.red());
                 continue;
@@ -125,21 +132,17 @@ impl Found {
     /// The one red finding, or everything that was seen.
     #[track_caller]
     fn expect(&self, ids: &[&str]) {
-        if self.red() != ids {
+        let red = self.red();
+        let as_expected =
+            if judges_the_machine() { red == ids } else { ids.iter().all(|id| red.contains(id)) };
+        if !as_expected {
             for finding in &self.findings {
                 eprintln!("{finding:#?}");
             }
             eprintln!("{:#?}\n{}", verdict(&self.evidence, 0), self.shown);
+            panic!("red is {red:?}, expected {ids:?}");
         }
-        assert_eq!(self.red(), ids);
     }
-}
-
-#[test]
-fn a_healthy_run_has_no_red_finding() {
-    let bench = Bench::with(&[]).build("2");
-    // The others of ten: cargo xtask bench observe healthy.
-    bench.expect(&[], &bench.server.url(), &[]);
 }
 
 #[test]
@@ -183,51 +186,69 @@ fn an_index_that_is_gone() {
     bench.expect(&["scan-without-index"], &bench.server.url(), &[]);
 }
 
-#[test]
-fn a_hog_on_the_cpus() {
-    let bench = Bench::with(&[]).build("2");
-    let _hog = CpuHog::start(4);
-    bench.expect(&["noisy-neighbour"], &bench.server.url(), &[]);
-}
+mod machine {
+    use super::*;
 
-#[test]
-fn a_client_throttled_to_a_fifth_of_a_cpu() {
-    let bench = Bench::with(&[]);
-    let url = bench.server.url();
-    // Short transactions: with TPROC-C's the client needs less than that.
-    let load = ["-S", "-M", "prepared", "--users", "8", "--ramp-up", "4s", "--duration", "12s", "-q"];
-    bench.place.expect(0, &["build", "pgbench", "--target", &url, "-s", "5", "-q"]);
-    bench.sql("checkpoint");
-    let throttle = Throttle::cpu(0.2);
-    let words: Vec<_> = ["run", "pgbench", "--target", &url].into_iter().chain(load).collect();
-    bench.expect_of(&["client-saturated"], || throttle.around(&bench.place.command(&words)));
-}
+    #[test]
+    #[ignore = "judges the machine: cargo xtask machine"]
+    fn a_healthy_run_has_no_red_finding() {
+        let bench = Bench::with(&[]).build("2");
+        // The others of ten: cargo xtask bench observe healthy.
+        bench.expect(&[], &bench.server.url(), &[]);
+    }
 
-#[test]
-fn a_log_whose_flushes_are_slow() {
-    let bench = Bench::with(&[]).build("2");
-    let slow = SlowFlush::of(&bench.server, std::time::Duration::from_millis(15));
-    bench.expect(&["log-write-latency"], &bench.server.url(), &[]);
-    drop(slow);
-}
+    #[test]
+    #[ignore = "judges the machine: cargo xtask machine"]
+    fn a_hog_on_the_cpus() {
+        let bench = Bench::with(&[]).build("2");
+        let _hog = CpuHog::start(4);
+        bench.expect(&["noisy-neighbour"], &bench.server.url(), &[]);
+    }
 
-#[test]
-fn tiny_buffers_and_data_beyond_them() {
-    let bench = Bench::with(&[("shared_buffers", "2MB")]).build("4");
-    bench.expect(&["buffers-too-small"], &bench.server.url(), &[]);
-}
+    #[test]
+    #[ignore = "judges the machine: cargo xtask machine"]
+    fn a_client_throttled_to_a_fifth_of_a_cpu() {
+        let bench = Bench::with(&[]);
+        let url = bench.server.url();
+        // Short transactions: with TPROC-C's the client needs less than that.
+        let load = ["-S", "-M", "prepared", "--users", "8", "--ramp-up", "4s", "--duration", "12s", "-q"];
+        bench.place.expect(0, &["build", "pgbench", "--target", &url, "-s", "5", "-q"]);
+        bench.sql("checkpoint");
+        let throttle = Throttle::cpu(0.2);
+        let words: Vec<_> = ["run", "pgbench", "--target", &url].into_iter().chain(load).collect();
+        bench.expect_of(&["client-saturated"], || throttle.around(&bench.place.command(&words)));
+    }
 
-#[test]
-fn a_slow_network() {
-    let bench = Bench::with(&[]).build("2");
-    let delay = Delay::before(&bench.server, std::time::Duration::from_millis(3));
-    bench.expect(&["network-round-trips"], &delay.url(), &["--calls", "statements"]);
-}
+    #[test]
+    #[ignore = "judges the machine: cargo xtask machine"]
+    fn a_log_whose_flushes_are_slow() {
+        let bench = Bench::with(&[]).build("2");
+        let slow = SlowFlush::of(&bench.server, std::time::Duration::from_millis(15));
+        bench.expect(&["log-write-latency"], &bench.server.url(), &[]);
+        drop(slow);
+    }
 
-#[test]
-fn a_ramp_up_that_is_too_short() {
-    let bench = Bench::with(&[]).build("2");
-    // The users key in for 18 s before their first New-Order reaches the database.
-    let more = ["--users", "20", "--ramp-up", "0s", "--duration", "60s", "--keying-and-thinking"];
-    bench.expect(&["ramp-up-too-short"], &bench.server.url(), &more);
+    #[test]
+    #[ignore = "judges the machine: cargo xtask machine"]
+    fn tiny_buffers_and_data_beyond_them() {
+        let bench = Bench::with(&[("shared_buffers", "2MB")]).build("4");
+        bench.expect(&["buffers-too-small"], &bench.server.url(), &[]);
+    }
+
+    #[test]
+    #[ignore = "judges the machine: cargo xtask machine"]
+    fn a_slow_network() {
+        let bench = Bench::with(&[]).build("2");
+        let delay = Delay::before(&bench.server, std::time::Duration::from_millis(3));
+        bench.expect(&["network-round-trips"], &delay.url(), &["--calls", "statements"]);
+    }
+
+    #[test]
+    #[ignore = "judges the machine: cargo xtask machine"]
+    fn a_ramp_up_that_is_too_short() {
+        let bench = Bench::with(&[]).build("2");
+        // The users key in for 18 s before their first New-Order reaches the database.
+        let more = ["--users", "20", "--ramp-up", "0s", "--duration", "60s", "--keying-and-thinking"];
+        bench.expect(&["ramp-up-too-short"], &bench.server.url(), &more);
+    }
 }

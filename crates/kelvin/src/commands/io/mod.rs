@@ -28,8 +28,8 @@ pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
     done.unwrap_or_else(|error| {
         eprintln!("kelvin: {}", exit::describe(&error));
         match &args.command {
-            // fio draws nothing: the codes are those of kelvin's other commands.
-            Some(IoCommand::Plot(_)) => exit::Code::of_error(&error).into(),
+            // fio has neither: the codes are those of kelvin's other commands.
+            Some(IoCommand::Plot(_) | IoCommand::Explain(_)) => exit::Code::of_error(&error).into(),
             _ if error.downcast_ref::<Stopped>().is_some() => ExitCode::from(INTERRUPTED),
             _ => ExitCode::from(USAGE),
         }

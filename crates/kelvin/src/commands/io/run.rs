@@ -16,8 +16,9 @@ use kelvin_storage::error::Place;
 use kelvin_storage::event::{IoEvent, Watcher};
 use kelvin_storage::job::{Job, Jobs};
 use kelvin_storage::jobfile::{self, Asked, Eta, OutputFormat, Parsed, RunWords};
+use kelvin_storage::log::BandwidthLog;
 use kelvin_storage::output::status::{Dumps, StatusLine, StatusOptions};
-use kelvin_storage::output::{self, Format, OutputOptions};
+use kelvin_storage::output::{self, Format, OutputOptions, Remark, Remarks};
 use kelvin_storage::probe::Facts;
 use kelvin_store::{RunId, Store};
 
@@ -56,7 +57,7 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
         };
         return Ok(code(repeat::repeat(often, &spec, &plan, global)?));
     }
-    once(args, &spec, &parsed.run, global)
+    once(args, &spec, &parsed, global)
 }
 
 /// What is asked for without a run: help, the version, the jobs as they were understood.
@@ -124,11 +125,13 @@ fn unplaced(jobs: &Jobs) -> Vec<Job> {
 }
 
 /// Makes the run once.
-fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result<ExitCode> {
-    let flags = &args.flags;
-    let run = io_run(spec, &flags.i_know_it_destroys)?;
+fn once(args: &IoArgs, spec: &Spec, parsed: &Parsed, global: &Global) -> Result<ExitCode> {
+    let (flags, words) = (&args.flags, &parsed.run);
+    // With the places where they were written, which the specification's text has lost.
+    let notes = parsed.jobs.notes.as_slice();
+    let run = io_run(spec, &flags.i_know_it_destroys, words.aux_directory.clone())?;
     let formats = formats(words);
-    let machines = flags.load.json || formats.iter().any(|format| format.is_for_machines());
+    let voice = Voice::new(args, words, &formats, global.quiet);
     let stop = signal::listen()?;
     let mut file = match &words.output {
         Some(path) => Some(created(path)?),
@@ -137,6 +140,9 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
     let normal = formats.contains(&Format::Normal) && !flags.load.json;
     if normal {
         write(file.as_mut(), &(output::banner(run.jobs()) + &output::starting(run.jobs())))?;
+    }
+    if words.debug_random && !flags.load.json {
+        write(file.as_mut(), &seeds(&run))?;
     }
     let clock = Clock::real();
     let mut live: Box<dyn Live> = if flags.load.tui {
@@ -147,19 +153,23 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
     let line = shows(words.eta) && !global.quiet && !flags.load.tui && !flags.load.json;
     let line = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
     // On the screen of --tui there is no place for sentences; they come with those after the run.
-    let mut view = Seen { line, tell: !global.quiet && !flags.load.tui };
+    let bandwidth = words.bandwidth_log.then(BandwidthLog::default);
+    let mut view = Seen { line, tell: voice.heard && !global.quiet && !flags.load.tui, bandwidth };
     let metrics = flags.load.metrics.map(Metrics::start).transpose()?;
 
-    let (id, done) = if args.no_store {
+    let (kept, done) = if args.no_store {
         (None, unkept(spec, run, &mut *live, &stop, &clock, &mut view)?)
     } else {
         let store = Store::open(place::store(global.store.as_deref())?)?;
         let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics).in_history(flags.history()?);
-        let (id, done) = bench.run_io(spec, run, None, &clock, &mut view)?;
-        (Some(id), done)
+        let (kept, done) = bench.run_io(spec, run, None, &clock, &mut view)?;
+        (Some(kept), done)
     };
     view.line.end();
     live.end();
+    if let Some(log) = &view.bandwidth {
+        log.write(Path::new(""))?;
+    }
 
     let Some(outcome) = &done.result else {
         if done.status == Status::Interrupted {
@@ -167,12 +177,100 @@ fn once(args: &IoArgs, spec: &Spec, words: &RunWords, global: &Global) -> Result
         }
         bail!("{}", done.error.unwrap_or_else(|| "the jobs ended without a result".into()));
     };
+    let findings = io_findings(&done.facts);
     if !flags.load.json || file.is_some() {
-        let options = OutputOptions { terse_version: words.terse_version, ..OutputOptions::new() };
-        write(file.as_mut(), &output::written(outcome, &formats, &options)?)?;
+        let id = kept.as_ref().map(|kept| kept.id);
+        let state = kept.as_ref().map(|kept| (kept.judgement.state.word(), kept.judgement.reasons.clone()));
+        let remarks = Remarks {
+            run: id.map(|id| id.0),
+            state,
+            findings: findings.iter().map(remark).collect(),
+            notes: notes.to_vec(),
+        };
+        let options = OutputOptions { terse_version: words.terse_version, remarks, ..OutputOptions::new() };
+        let mut text = output::written(outcome, &formats, &options)?;
+        if formats.contains(&Format::Normal) {
+            text.push_str(&marked(&voice.words(&findings, notes, id)));
+        }
+        write(file.as_mut(), &text)?;
     }
-    after(&done, id, machines || file.is_some(), global.quiet)?;
+    if voice.after {
+        let id = kept.as_ref().map(|kept| kept.id);
+        eprint!("{}", voice.words(&findings, notes, id));
+    }
+    if let Some(error) = &done.error {
+        eprintln!("kelvin: {error}");
+    }
+    if !done.holds {
+        eprintln!("kelvin: counts that must agree do not: kelvin show says which; please report this");
+    }
     Ok(ExitCode::from(control::exit_code(outcome)))
+}
+
+/// Where what Kelvin has to say beside the result goes. As fio, a run that went well says nothing on standard error, so that
+/// programs which take a word there for a failure work: the result's own forms have it, as far as they have a place for it.
+struct Voice {
+    /// Somebody looks at standard error, or asks for it.
+    heard: bool,
+    /// What there is to say after the run goes there: the result on the terminal has no place for it.
+    after: bool,
+    quiet: bool,
+}
+
+impl Voice {
+    fn new(args: &IoArgs, words: &RunWords, formats: &[Format], quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let shown = formats.contains(&Format::Normal) && words.output.is_none() && !args.flags.load.json;
+        Self { heard: args.notes || terminal, after: args.notes || terminal && !shown, quiet }
+    }
+
+    /// The findings, how the jobs were read, and where the run is kept.
+    fn words(&self, findings: &[Finding], notes: &[String], id: Option<RunId>) -> String {
+        let mut told = String::new();
+        let findings = kelvin_report::text::findings(findings);
+        if !findings.is_empty() {
+            told.push_str("\nfindings\n");
+            told.push_str(&findings);
+        }
+        for note in notes.iter().filter(|_| !self.quiet) {
+            told.push_str(&format!("\nnote: {note}\n"));
+        }
+        if let Some(id) = id.filter(|_| !self.quiet) {
+            told.push_str(&format!("\nkept as run {id}: kelvin show {id}\n"));
+        }
+        told
+    }
+}
+
+/// With Kelvin's mark at the beginning of each line, by which those who read fio's text know what is not fio's.
+fn marked(text: &str) -> String {
+    text.lines()
+        .map(|line| if line.is_empty() { "\n".to_owned() } else { format!("kelvin: {line}\n") })
+        .collect()
+}
+
+fn remark(finding: &Finding) -> Remark {
+    let small = if finding.is_shown() { "" } else { ", below the run's precision" };
+    let effect = format!("effect: {}{small}", finding.effect.words());
+    let evidence = finding.evidence.iter().map(|fact| format!("{}: {}", fact.what, fact.found));
+    Remark {
+        id: finding.id.to_owned(),
+        severity: finding.severity.word().to_owned(),
+        title: finding.title.clone(),
+        evidence: std::iter::once(effect).chain(evidence).collect(),
+        next: finding.next.clone(),
+    }
+}
+
+/// `--debug=random`: what the workers' random numbers are drawn from, in fio's words.
+fn seeds(run: &IoRun) -> String {
+    let each = run.seeds().into_iter().map(|(job, clone, seed)| {
+        format!(
+            "kelvin: random: job {job}, worker {clone}: FIO_RAND_NR_OFFS=1\n\
+             kelvin: random: job {job}, worker {clone}: rand_seeds[0]={seed}\n"
+        )
+    });
+    each.collect()
 }
 
 /// The forms of the result: fio's normal text when nothing is said.
@@ -199,10 +297,14 @@ fn shows(eta: Eta) -> bool {
 struct Seen {
     line: StatusLine,
     tell: bool,
+    bandwidth: Option<BandwidthLog>,
 }
 
 impl Watcher for Seen {
     fn event(&mut self, event: &IoEvent<'_>) {
+        if let (IoEvent::Tick(tick), Some(log)) = (event, &mut self.bandwidth) {
+            log.tick(tick);
+        }
         self.line.event(event);
     }
 
@@ -220,30 +322,6 @@ impl View for Seen {
             eprint!("before the run:\n{}", kelvin_report::text::findings(&findings));
         }
     }
-}
-
-/// The findings, and where the run is kept. `apart` keeps them off standard output.
-fn after(done: &IoDone, id: Option<RunId>, apart: bool, quiet: bool) -> Result<()> {
-    let findings = io_findings(&done.facts);
-    let mut told = String::new();
-    if !findings.is_empty() {
-        told.push_str("\nfindings\n");
-        told.push_str(&kelvin_report::text::findings(&findings));
-    }
-    if let Some(error) = &done.error {
-        eprintln!("kelvin: {error}");
-    }
-    if !done.holds {
-        eprintln!("kelvin: counts that must agree do not: kelvin show says which; please report this");
-    }
-    if let Some(id) = id.filter(|_| !quiet) {
-        told.push_str(&format!("\nkept as run {id}: kelvin show {id}\n"));
-    }
-    if apart {
-        eprint!("{told}");
-        return Ok(());
-    }
-    out::write(&told)
 }
 
 fn created(path: &Path) -> Result<File> {

@@ -11,9 +11,10 @@ use kelvin_lab::repeat::Row;
 use kelvin_lab::spec::Setting;
 use kelvin_lab::study::duration;
 use kelvin_lab::{Bench, BenchError, Measured, Planned, Spec, bench};
+use kelvin_measure::Bounded;
 use kelvin_measure::event::Role;
 use kelvin_report::Report;
-use kelvin_report::figure::significant;
+use kelvin_report::figure::{bounded, significant};
 use kelvin_storage::jobfile;
 use kelvin_store::{Figures, GroupId, GroupKind, Member, NewGroup, Slot, Store, StoredGroup};
 use serde::{Deserialize, Serialize};
@@ -133,7 +134,8 @@ fn show(store: &Store, group: GroupId, as_json: bool) -> Result<()> {
         return out::line(&json(store, &group)?.to_string());
     }
     out::write(&text(store, &group)?)?;
-    out::line(&format!("Again:  kelvin groups {}   One run:  kelvin show RUN", group.id))
+    let kelvin = place::kelvin(store.path());
+    out::line(&format!("Again:  {kelvin} groups {}   One run:  {kelvin} show RUN", group.id))
 }
 
 /// Makes the runs; how many could not be made or do not count.
@@ -181,8 +183,7 @@ fn make(
 fn of_run(cell: &Cell, measured: &Measured) -> String {
     let figure = measured.figures.first();
     let value = figure.and_then(|figure| figure.value).map_or("–".into(), significant);
-    let void =
-        if measured.counts() { String::new() } else { format!(", void: {}", measured.void.join("; ")) };
+    let void = if measured.counts() { String::new() } else { format!(", {}", measured.judgement.words()) };
     format!("{}, run {}: {value} IOPS{void}", cell.name, measured.run)
 }
 
@@ -314,7 +315,7 @@ struct Line {
     sums: Figures,
     /// Mean, p50, p95, p99 and p99.9 in µs: response times where there was a rate, in which I/Os that had not begun when the
     /// window closed are longer than all others.
-    times: [Option<f64>; 5],
+    times: [Option<Bounded>; 5],
     /// Whether the rate was not kept.
     behind: bool,
     series: Vec<(String, Role)>,
@@ -378,7 +379,7 @@ pub(crate) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
     }
     for line in &lines {
         if let Some(why) = &line.member.void {
-            out::wrapped(&mut text, &format!("void: run {}: {why}", line.member.run), 0, 6, 100);
+            out::wrapped(&mut text, &format!("run {}, {why}", line.member.run), 0, 6, 100);
         }
     }
     text.push('\n');
@@ -459,7 +460,7 @@ fn curve(text: &mut String, lines: &[Line]) {
     for line in lines {
         let mut columns = vec![(9, line.member.slot.treatment.clone()), (9, shown(line.asked))];
         columns.extend([line.value("iops"), line.value("bandwidth")].map(|value| (9, shown(value))));
-        columns.extend(line.times.map(|time| (9, shown(time))));
+        columns.extend(line.times.map(|time| (9, bounded(time, shown))));
         columns.push((9, shown(line.value("cpu"))));
         let behind = if line.behind { " behind" } else { "" };
         columns.push((5, format!("{}{behind}", line.member.run)));
@@ -469,7 +470,7 @@ fn curve(text: &mut String, lines: &[Line]) {
         out::wrapped(
             text,
             "behind: the rate was not kept; I/Os that had not begun when the window closed count as longer than all others, and \
-             a time that lies among them is not known (–)",
+             a time that lies among them is known from below only (≥)",
             0,
             0,
             100,
@@ -491,6 +492,8 @@ pub(crate) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
     let cell = |line: &Line| {
         let figures: serde_json::Map<String, Value> =
             line.figures.iter().map(|figure| (figure.id.clone(), json!(figure.value))).collect();
+        let at_least: Vec<&str> =
+            line.figures.iter().filter(|figure| figure.at_least).map(|figure| figure.id.as_str()).collect();
         let set: serde_json::Map<String, Value> = line
             .member
             .slot
@@ -501,7 +504,7 @@ pub(crate) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
             .collect();
         json!({
             "run": line.member.run.0, "treatment": line.member.slot.treatment, "set": set, "asked": line.asked,
-            "figures": figures, "void": line.member.void,
+            "figures": figures, "at_least": at_least, "void": line.member.void,
         })
     };
     let cells: Vec<Value> = lines(store, group)?.iter().map(cell).collect();

@@ -222,8 +222,9 @@ fn kind_of_loop(job: &JobResult, asked: &Asked<'_>) -> String {
             };
             let open = job.option(&["rate_process"]).is_some_and(|process| process.trim() == "poisson");
             format!(
-                "limited to {value} {unit} for each worker and direction{}; {reached} were reached. The figures tell how that \
+                "limited to {} {unit} for each worker and direction{}; {reached} were reached. The figures tell how that \
                  rate is served, not what the device can do",
+                by_direction(value),
                 if open { ", with exponential gaps" } else { "" }
             )
         }
@@ -311,8 +312,10 @@ fn cpu(job: &JobResult, asked: &Asked<'_>) -> String {
     {
         words.push_str(". The generator had CPU left: the device, or its queue, was the limit");
     }
-    if let Some(delay) = job.kelvin.as_ref().and_then(|kelvin| kelvin.run_delay) {
-        let share = delay as f64 / 1e6 / job.runtime.max(1) as f64 * 100.0;
+    if let Some((kelvin, delay)) = job.kelvin.as_ref().and_then(|kelvin| Some((kelvin, kelvin.run_delay?))) {
+        // Results of versions that do not say over how long it was counted.
+        let counted = if kelvin.counted > 0 { kelvin.counted } else { job.runtime.max(1) * 1_000_000 };
+        let share = delay as f64 / counted as f64 * 100.0;
         if share > 5.0 {
             let _ = write!(words, ". Workers waited {} % of the time for a CPU", significant(share));
         }
@@ -507,4 +510,13 @@ fn together(text: &mut String, result: &IoResult, width: usize) {
             point(text, width, "together", &words);
         }
     }
+}
+
+/// "500,200" as "500 (reads), 200 (writes)".
+fn by_direction(value: &str) -> String {
+    if !value.contains(',') {
+        return value.to_owned();
+    }
+    let named = value.split(',').zip(["reads", "writes", "trims"]).filter(|(part, _)| !part.is_empty());
+    named.map(|(part, of)| format!("{part} ({of})")).collect::<Vec<_>>().join(", ")
 }

@@ -12,6 +12,7 @@ fn rows(values: &[f64]) -> Vec<Row> {
         void: None,
         figures: vec![figure("tps", *value), figure("server-cpu", 2.4e6 / value), figure("p99", 3.0)],
         steady: Steady::Yes,
+        noise: None,
         failed: 0,
     };
     values.iter().enumerate().map(row).collect()
@@ -23,8 +24,9 @@ const VALUES: [f64; 8] = [12_034.0, 12_101.0, 11_987.5, 12_080.0, 11_921.0, 12_0
 fn a_yes_has_everything_that_makes_it_one() {
     let plan = Plan::fixed(&Spec::new(WorkloadName::Pgbench), 6);
     let mut all = rows(&VALUES[..7]);
-    all[2].void =
-        Some("Another machine's guests took 9.1 % of this one's processors while it was measured".into());
+    all[2].void = Some(
+        "void: Another machine's guests took 9.1 % of this one's processors while it was measured".into(),
+    );
     insta::assert_snapshot!(
         "repeats_yes",
         page(&plan, &Summary::of(&plan, &all), "template: every run begins from the same data")
@@ -46,7 +48,7 @@ fn a_no_says_what_is_missing() {
     drifting[5].steady = Steady::Unknown;
     let fixed = Plan { replace: 0, ..Plan::fixed(&spec, 6) };
     text.push_str(&page(&fixed, &Summary::of(&fixed, &drifting), &unreset));
-    drifting[0].void = Some("it is interrupted".into());
+    drifting[0].void = Some("partial: it was interrupted".into());
     text.push_str(&page(&fixed, &Summary::of(&fixed, &drifting[..2]), &unreset));
     insta::assert_snapshot!("repeats_no", text);
 }
@@ -56,7 +58,7 @@ fn the_list_says_it_in_a_few_words() {
     let plan = Plan::fixed(&Spec::new(WorkloadName::Pgbench), 6);
     let short = |values: &[f64]| in_short(&Summary::of(&plan, &rows(values)));
     let words = [short(&VALUES), short(&VALUES[..4]), short(&[]), short(&[1.0; 1])];
-    assert_eq!(words, ["yes, ± 0.44 %", "no, 2 more, ± 0.67 %", "no, 6 more", "no, 5 more"]);
+    assert_eq!(words, ["yes, ± 0.76 %", "no, 2 more, ± 1.26 %", "no, 6 more", "no, 5 more"]);
 }
 
 #[test]

@@ -157,10 +157,8 @@ fn forsake(store: &Store, group: GroupId, situation: &Situation) -> Result<()> {
     let known = situation.state.known_runs();
     for member in store.members(group)? {
         if member.void.is_none() && !known.contains(&member.run) {
-            store.set_void(
-                member.run,
-                Some("kelvin was ended before it entered the run into the study's ledger"),
-            )?;
+            store
+                .set_void(member.run, "kelvin was ended before it entered the run into the study's ledger")?;
         }
     }
     Ok(())
@@ -253,6 +251,6 @@ impl Surroundings for Database<'_> {
     }
 
     fn set_void(&mut self, run: RunId, why: &str) -> Result<(), BenchError> {
-        self.store.set_void(run, Some(why)).map_err(|error| BenchError::Failed(error.into()))
+        self.store.set_void(run, why).map_err(|error| BenchError::Failed(error.into()))
     }
 }

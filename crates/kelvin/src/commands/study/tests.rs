@@ -65,6 +65,7 @@ fn a_while(plan: &Plan) -> Vec<Event> {
             unit: "per minute".into(),
             better: None,
             value: Some(value),
+            at_least: false,
         };
         let results = Results { run: RunId(place as i64 + 40), seconds: 171.5, figures: vec![figure] };
         events.push(match place {

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use kelvin_diagnose::{Context, Fact, Finding, Severity};
+use kelvin_diagnose::{Context, Effect, Fact, Finding, Of, Severity};
 use kelvin_measure::event::{
     Arrivals, ErrorCount, Event, KindCounts, Part, Per, Phase, Role, Second, Series,
 };
 use kelvin_measure::observation::{
-    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Reading, StatementTotals, WaitGroup, Waits,
+    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Reading, StatementTotals, Waits,
 };
+use kelvin_observe::postgres::wait_group;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -99,12 +100,7 @@ fn observers() -> Vec<Observation> {
         filesystem: "xfs".into(),
     };
     let metric = |name: &&str| Metric { name: (*name).into(), unit: "ratio".into(), help: String::new() };
-    let group = |class: &str, event: &str, query| WaitGroup {
-        backend: "client backend".into(),
-        class: class.into(),
-        event: event.into(),
-        query: Some(query),
-    };
+    let group = |class, event, query| wait_group("client backend", class, event, Some(query));
     vec![
         Observation::Observer(Observer {
             source: "host".into(),
@@ -212,6 +208,8 @@ fn finding(severity: Severity, title: &str) -> Finding {
         point: Some(1),
         title: title.into(),
         evidence: vec![Fact::new("checkpoint", "6 s")],
+        effect: Effect::up_to(0.64, Of::Throughput),
+        below_precision: false,
         threshold: String::new(),
         next: "set max_wal_size to 8 GB and let the ramp-up cover one checkpoint".into(),
     }

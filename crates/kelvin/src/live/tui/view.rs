@@ -167,6 +167,7 @@ impl View {
         }
         let before = Instant::now();
         self.model.findings = kelvin_diagnose::find(evidence);
+        self.model.findings.retain(kelvin_diagnose::Finding::is_shown);
         self.model.looked = Looked::UpToDate;
         self.look_cost = before.elapsed();
         self.looked = Instant::now();

@@ -1,5 +1,6 @@
 //! Figures and sentences as the panels write them.
 
+pub(super) use kelvin_report::wrap::wrap;
 use std::time::Duration;
 
 use ratatui::buffer::Buffer;
@@ -56,24 +57,6 @@ pub(super) fn line(buffer: &mut Buffer, area: Rect, row: u16, text: &str, style:
     }
 }
 
-/// Breaks a sentence between words; a word that is longer than a line is cut.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        let length = line.chars().count();
-        if length > 0 && length + 1 + word.chars().count() > width {
-            lines.push(std::mem::take(&mut line));
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines.push(line);
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,11 +73,5 @@ mod tests {
             [41, 185, 7800].map(|s| time(Duration::from_secs(s))).join(", "),
             "41 s, 3 min 5 s, 2 h 10 min"
         );
-    }
-
-    #[test]
-    fn sentences_break_between_words() {
-        assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
-        assert_eq!(wrap("", 7), [""]);
     }
 }

@@ -174,7 +174,7 @@ impl Model {
             Event::Note { text, .. } => self.say(text),
             Event::Check { line, .. } => {
                 self.checked.0 += 1;
-                if !line.holds {
+                if line.fails() {
                     self.checked.1 += 1;
                     self.say(&format!(
                         "condition {} ({}) does not hold: {}",

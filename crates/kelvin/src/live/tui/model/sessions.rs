@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kelvin_diagnose::{Class, is_client};
-use kelvin_measure::observation::{WaitGroup, Waits};
+use kelvin_measure::observation::{WaitGroup, WaitKind, Waits};
 
 /// Classes of waits that the view tells apart, in the order in which they are stacked.
 pub(crate) const CLASSES: usize = 9;
@@ -33,8 +33,8 @@ fn class(group: &WaitGroup) -> Option<usize> {
         Some(Class::DataWrites) => 3,
         Some(Class::Locks) => 4,
         Some(Class::Latch) => 5,
-        None if group.class == "Client" => 6,
-        None if group.class == "Idle in transaction" => 7,
+        None if group.kind == WaitKind::Client => 6,
+        None if group.kind == WaitKind::IdleInTransaction => 7,
         _ => 8,
     })
 }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn group(backend: &str, class: &str, event: &str) -> WaitGroup {
-        WaitGroup { backend: backend.into(), class: class.into(), event: event.into(), query: Some(7) }
+        kelvin_observe::postgres::wait_group(backend, class, event, Some(7))
     }
 
     #[test]

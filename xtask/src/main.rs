@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod machine;
 mod packages;
 mod suite;
 mod test;
@@ -16,6 +17,7 @@ Usage: cargo xtask CHORE
 
 Chores:
   test    install what the tests need, then check the format, the lints, the tests and the dependencies
+  machine run the tests that judge the machine, too: on a quiet one, as root
   bench   make the published figures: `bench driver`, `bench load`, `bench users`; `bench help` says more
   help    print this
 ";
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test"] => test::run(),
+        ["machine"] => machine::run(),
         ["bench", rest @ ..] => bench::run(rest).map(|()| ExitCode::SUCCESS),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -12,9 +12,16 @@ use super::options::Options;
 use super::server::{Bench, build};
 use super::{interrupt, median as middle};
 
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 14] = [
+    "mm4",
     "false-alarms",
     "power",
+    "carry-over",
+    "dependence",
+    "history",
+    "usl",
+    "within",
+    "bounds",
     "real-false-alarms",
     "real-power",
     "real-power-cpu",
@@ -25,8 +32,18 @@ const NAMES: [&str; 7] = [
 /// The record of real runs' noise.
 const RECORD: &str = "bench/lab/noise.csv";
 
+/// Simulated open loops of each row.
+const RUNS: &str = "300";
+
 /// Simulated studies of each row.
 const STUDIES: &str = "200";
+
+/// Studies of each row where the noise is made, and their seed, which no test has.
+const MANY: &str = "2000";
+const SEED: &str = "20261122";
+/// Simulated histories, sweeps and runs of each line.
+const SERIES: &str = "2000";
+const SWEEPS: &str = "500";
 
 /// The slowdown that is planted, and the power with which the tool is asked to find it.
 const PERCENT: f64 = 3.0;
@@ -54,8 +71,17 @@ pub(crate) fn lab(options: &Options) -> Result<()> {
         println!("## {row}\n");
         let since = Instant::now();
         match row {
-            "false-alarms" => simulated(&["false-alarms", RECORD, STUDIES])?,
-            "power" => simulated(&["power", RECORD, STUDIES, &PERCENT.to_string(), POWER])?,
+            "mm4" => simulated("kelvin-lab", "studies", &["mm4", RUNS])?,
+            "false-alarms" => simulated("kelvin-lab", "studies", &["false-alarms", RECORD, STUDIES])?,
+            "power" => {
+                let words = ["power", RECORD, STUDIES, &PERCENT.to_string(), POWER];
+                simulated("kelvin-lab", "studies", &words)?;
+            }
+            "carry-over" | "dependence" => simulated("kelvin-lab", "studies", &[row, MANY, SEED])?,
+            "history" => simulated("kelvin-stats", "dependent", &["history", RECORD, SERIES])?,
+            "usl" => simulated("kelvin-stats", "dependent", &["usl", SWEEPS])?,
+            "within" => simulated("kelvin-stats", "dependent", &["within", SERIES])?,
+            "bounds" => simulated("kelvin-stats", "bounds", &[SERIES])?,
             "real-false-alarms" => real_false_alarms(options)?,
             "real-power" => real_power(options, PERCENT, &[])?,
             "real-power-cpu" => real_power(options, PERCENT, &["--measure", "cpu"])?,
@@ -69,15 +95,18 @@ pub(crate) fn lab(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The studies on recorded noise, by the example that knows the lab.
-fn simulated(words: &[&str]) -> Result<()> {
-    let program = build(&["-p", "kelvin-lab", "--example", "studies"])?.join("release/examples/studies");
-    let program = program.canonicalize().context("no example named studies")?;
+/// Simulations, by the example of a crate.
+fn simulated(package: &str, example: &str, words: &[&str]) -> Result<()> {
+    let program = build(&["-p", package, "--example", example])?.join("release/examples").join(example);
+    let program = program.canonicalize().with_context(|| format!("no example named {example}"))?;
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let ended =
-        Command::new(program).args(words).current_dir(top).status().context("cannot run the studies")?;
+    let ended = Command::new(program)
+        .args(words)
+        .current_dir(top)
+        .status()
+        .with_context(|| format!("cannot run {example}"))?;
     if !ended.success() {
-        bail!("the studies ended with {ended}");
+        bail!("{example} ended with {ended}");
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! `cargo xtask bench NAME`: the figures that the project publishes. Never a test.
 
 mod driver;
+mod fio_json;
+mod fio_totals;
 mod interrupt;
 mod io;
 mod lab;
@@ -25,8 +27,12 @@ Usage: cargo xtask bench NAME [ROW…] [--rounds N] [--seconds N]
 
 Benchmarks:
   driver  Kelvin beside pgbench, and its figures beside the truth
+  fio-json  100 jobs of crates/storage/tests/jobs in fio and in Kelvin: keys, types, units, decided values and possible times of
+          their JSON; FILE… for some of them
+  fio-totals  whether random jobs do as many I/Os and bytes as the installed fio: --cases N [default: 2000], --seed N
   io      what an I/O costs, beside Debian's fio, and whether both say the same of a device
-  lab     how often A/B comparisons are wrong: false-alarms and power on recorded noise, real-false-alarms,
+  lab     how often A/B comparisons are wrong: false-alarms and power on recorded noise; how often change points
+          (history), a sweep's law (usl) and a run's own interval (within) are, simulated; real-false-alarms,
           real-power, -cpu and -tenth on this machine; `record` prints one more series of noise
   load    loading 10 warehouses into PostgreSQL and into SQLite
   observe what watching costs, and how many findings a healthy run has
@@ -46,7 +52,9 @@ Options:
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
         ["driver", rest @ ..] => driver::driver(&Options::parse(rest, 5, 5)?),
+        ["fio-totals", rest @ ..] => fio_totals::fio_totals(rest),
         ["io", rest @ ..] => io::io(&Options::parse(rest, 5, 3)?),
+        ["fio-json", rest @ ..] => fio_json::fio_json(rest),
         ["observe", rest @ ..] => observe::observe(&Options::parse(rest, 10, 15)?),
         ["reset", rest @ ..] => reset::reset(&Options::parse(rest, 5, 5)?),
         ["users", rest @ ..] => users::users(&Options::parse(rest, 5, 3)?),

@@ -207,6 +207,11 @@ impl Dialect for AbacusSql {
         "select 1"
     }
 
+    /// What keeps the rows would take minutes otherwise.
+    fn condition_source(&self, number: u32) -> Option<&'static str> {
+        super::sqlite::Sqlite.condition_source(number)
+    }
+
     fn money(&self, cents: i64) -> String {
         cents.to_string()
     }

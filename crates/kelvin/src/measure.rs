@@ -113,14 +113,12 @@ impl<'a> StoreBench<'a> {
             }
             None => run.execute(&mut sinks),
         };
-        if let Ok(outcome) = &outcome {
-            for (point, result) in (0..).zip(&outcome.points) {
-                sinks.writer.set_totals(point, &result.totals)?;
-            }
-        }
+        let mut points = (0..).zip(outcome.iter().flat_map(|outcome| &outcome.points));
+        let summed = points.try_for_each(|(point, result)| sinks.writer.set_totals(point, &result.totals));
         drop(sinks);
         self.live.end();
-        self.ended(id, outcome.map(drop))
+        let done = self.ended(id, outcome.map(drop))?;
+        summed.map(|()| done).context(Kept)
     }
 
     /// Judges a run that has ended by what was stored of it, and keeps that for the lists; also of one whose error is told

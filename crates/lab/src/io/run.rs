@@ -309,7 +309,7 @@ fn tell(
             server_transactions: None,
             client_cpu: cpu,
             client_run_delay: delay,
-            schedule: schedule(&outcome.jobs, point, &workers, (ios, elapsed)),
+            schedule: schedule(&outcome.jobs, point, &workers, ios),
         }))?;
         for invariant in invariants(&sums, &workers, ios, elapsed) {
             holds &= invariant.holds;
@@ -360,13 +360,8 @@ fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed:
 }
 
 /// What became of the rate that was asked for.
-fn schedule(
-    jobs: &Jobs,
-    point: u32,
-    workers: &[(&WorkerOutcome, u32)],
-    (ios, elapsed): (u64, Nanos),
-) -> Option<Schedule> {
-    let together = plan::asked_of(jobs, point)?;
+fn schedule(jobs: &Jobs, point: u32, workers: &[(&WorkerOutcome, u32)], ios: u64) -> Option<Schedule> {
+    let rate = plan::asked_of(jobs, point)?;
     let clones: u32 = workers.len() as u32;
     // Each worker was to keep its rate for as long as it ran.
     let of_worker = |worker: &WorkerOutcome| {
@@ -374,9 +369,6 @@ fn schedule(
         Some(plan::asked_of_job(job)? / f64::from(job.clones.max(1)) * worker.measured as f64 / 1e9)
     };
     let due: f64 = workers.iter().map(|(worker, _)| of_worker(worker)).sum::<Option<f64>>()?;
-    // Where not all of them ran for all of the window, this is what they asked for over it.
-    let over_window = due * 1e9 / elapsed.max(1) as f64;
-    let rate = if over_window < 0.99 * together { over_window } else { together };
     let random = plan::is_random(jobs, point);
     // Random gaps leave the count as uncertain as its root; even ones at most what is under way.
     let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();

@@ -1,7 +1,7 @@
 //! The one SQLite file that holds every run: its spec, environment, events, seconds and histograms.
 //!
 //! A run is written while it goes ([`Store::begin`], [`RunWriter::consume`]), in one transaction a second, so
-//! that a killed process loses at most its last second. A stored run is read whole ([`Store::load`]) and gives
+//! that a killed process loses its last one or two seconds. A stored run is read whole ([`Store::load`]) and gives
 //! back the events that the live view saw ([`StoredRun::events`]); every report is made of that alone.
 //!
 //! | table | holds |

@@ -10,7 +10,8 @@ pub trait Home: Send + Sync {
     /// A session whose statements may take as long as they need.
     fn unlimited(&self) -> Result<Box<dyn Session>>;
 
-    /// Names of the tables, those of the engine itself apart.
+    /// Names of the ordinary tables, partitions and those of the engine itself aside; with their schema where an unqualified
+    /// name does not lead to them.
     fn tables(&self) -> Result<Vec<String>>;
 
     /// The steps, each with its name and its SQL, that free what deleted rows took (`vacuum`) and count what there is for

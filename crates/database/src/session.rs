@@ -21,6 +21,13 @@ pub enum Control {
     Rollback,
 }
 
+impl Control {
+    /// The statement that does it, in sessions that prepare them first and in this order.
+    pub(crate) const fn statement(self) -> Statement {
+        Statement(self as u32)
+    }
+}
+
 /// One connection. Blocking, owned by one thread.
 ///
 /// After an error inside a transaction the caller rolls back; after [`crate::ErrorClass::ConnectionLost`]

@@ -12,20 +12,8 @@ const TEXT_RESULTS_AND_EXECUTE: [u8; 14] = [0, 1, 0, 0, b'E', 0, 0, 0, 9, 0, 0, 
 /// How many bytes of these belong to Bind.
 const RESULTS: usize = 4;
 
-/// What every session prepares first, in this order, to begin and to end transactions.
+/// What every session prepares first, in the order of [`Control`].
 pub(crate) const CONTROLS: [&str; 4] = ["BEGIN", "BEGIN READ ONLY", "COMMIT", "ROLLBACK"];
-const COMMIT: Statement = Statement(2);
-const ROLLBACK: Statement = Statement(3);
-
-/// The statement of [`CONTROLS`].
-pub(crate) fn statement_of(control: Control) -> Statement {
-    match control {
-        Control::Begin => Statement(0),
-        Control::BeginReadOnly => Statement(1),
-        Control::Commit => COMMIT,
-        Control::Rollback => ROLLBACK,
-    }
-}
 
 impl PostgresSession {
     pub(crate) fn execute_prepared(
@@ -34,10 +22,6 @@ impl PostgresSession {
         params: &[Value<'_>],
         rows: &mut Rows,
     ) -> Result<()> {
-        if statement == ROLLBACK {
-            // A caller that gave up between queue and flush is cleaning up: nothing of the batch was sent.
-            self.queued.clear();
-        }
         self.check_usable()?;
         self.out.clear();
         self.bind(statement, params)?;
@@ -102,7 +86,7 @@ impl PostgresSession {
                 b'C' => {
                     let body = self.inbox.body(body);
                     rows.set_affected(backend::affected(body));
-                    if statement == COMMIT && body != b"COMMIT\0" {
+                    if statement == Control::Commit.statement() && body != b"COMMIT\0" {
                         return Err(self.not_committed(body == b"ROLLBACK\0"));
                     }
                     if body.starts_with(b"SELECT ")

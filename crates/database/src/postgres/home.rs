@@ -22,7 +22,8 @@ impl Home for PostgresEngine {
     fn tables(&self) -> Result<Vec<String>> {
         self.connect()?
             .query(&format!(
-                "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'm') AND {RELATIONS} ORDER BY 1"
+                "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition \
+                 AND {RELATIONS} ORDER BY 1"
             ))?
             .texts(0)
     }
@@ -50,7 +51,11 @@ impl Home for PostgresEngine {
             ))?;
             return Ok(format!("pg_prewarm, {} pages", rows.int(0, 0)?));
         }
-        let tables = self.tables()?;
+        let tables = session
+            .query(&format!(
+                "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'm') AND {RELATIONS}"
+            ))?
+            .texts(0)?;
         for table in &tables {
             session.run(&format!("SELECT count(*) FROM {table}"))?;
         }

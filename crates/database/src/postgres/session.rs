@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::cancel::{Key, PostgresCancel};
 use super::copy_in::CopyIn;
-use super::execute::statement_of;
 use super::inbox::Inbox;
 use super::prepare::Prepared;
 use super::stream::Stream;
@@ -178,11 +177,15 @@ impl Session for PostgresSession {
     }
 
     fn control(&mut self, control: Control) -> Result<()> {
-        self.execute_prepared(statement_of(control), &[], &mut Rows::new())
+        if control == Control::Rollback {
+            // A caller that gave up between queue and flush is cleaning up: nothing of the batch was sent.
+            self.queued.clear();
+        }
+        self.execute_prepared(control.statement(), &[], &mut Rows::new())
     }
 
     fn queue_control(&mut self, control: Control) -> Result<()> {
-        self.queue_prepared(statement_of(control), &[])
+        self.queue_prepared(control.statement(), &[])
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement> {

@@ -21,8 +21,6 @@ pub struct Facts {
     /// Settings, privileges, subscriptions and replication slots that belong to the database itself, which a copy by
     /// template does not take over.
     pub own_settings: u64,
-    /// Ordinary tables in it, partitions aside; with their schema where the search path does not lead to them.
-    pub tables: Vec<String>,
     /// Where the data is, when it is on this host and may be known.
     pub data_directory: Option<PathBuf>,
     /// Whether files can be cloned where the snapshots of a managed server are: for its caller to try.
@@ -55,25 +53,17 @@ impl Facts {
         let yes = |column| rows.int(0, column).map(|number| number > 0);
         let data_directory = Some(PathBuf::from(rows.text(0, 7)?))
             .filter(|path| config.is_local() && path.is_absolute() && path.is_dir());
-        let mut facts = Self {
+        Ok(Self {
             version: u32::try_from(rows.int(0, 0)?).unwrap_or(0),
             version_text: rows.text(0, 1)?.to_owned(),
             bytes: u64::try_from(rows.int(0, 2)?).unwrap_or(0),
             may_create: yes(3)?,
             owns: yes(4)?,
             own_settings: u64::try_from(rows.int(0, 5)?).unwrap_or(0),
-            tables: Vec::new(),
             clones: false,
             data_directory,
             prewarm: yes(6)?,
             own_sessions: config.prepared_statements,
-        };
-        let rows = session.query(
-            "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition \
-             AND relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^(pg_|information_schema$)') \
-             ORDER BY 1",
-        )?;
-        facts.tables = rows.texts(0)?;
-        Ok(facts)
+        })
     }
 }

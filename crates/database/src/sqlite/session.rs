@@ -103,18 +103,8 @@ pub(crate) struct SqliteSession {
     queued_parameters: Parameters,
 }
 
-/// What every session prepares first, in this order, to begin and to end transactions.
+/// What every session prepares first, in the order of [`Control`].
 const CONTROLS: [&str; 4] = ["BEGIN IMMEDIATE", "BEGIN", "COMMIT", "ROLLBACK"];
-const ROLLBACK: Statement = Statement(3);
-
-fn statement_of(control: Control) -> Statement {
-    match control {
-        Control::Begin => Statement(0),
-        Control::BeginReadOnly => Statement(1),
-        Control::Commit => Statement(2),
-        Control::Rollback => ROLLBACK,
-    }
-}
 
 struct Prepared {
     sql: Box<str>,
@@ -165,7 +155,7 @@ impl SqliteSession {
             return Err(wrong_count(prepared, given));
         }
         self.calls.start();
-        if statement == ROLLBACK && self.connection.is_autocommit() {
+        if statement == Control::Rollback.statement() && self.connection.is_autocommit() {
             // SQLite ends a transaction by itself after some errors; the caller need not know which.
             self.calls.turn.give_back();
             rows.reset(0, true);
@@ -300,11 +290,11 @@ impl Session for SqliteSession {
             self.queue.clear();
             self.queued_parameters.clear();
         }
-        self.execute(statement_of(control), &[], &mut Rows::new())
+        self.execute(control.statement(), &[], &mut Rows::new())
     }
 
     fn queue_control(&mut self, control: Control) -> Result<()> {
-        self.queue(statement_of(control), &[])
+        self.queue(control.statement(), &[])
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement> {

@@ -77,8 +77,8 @@ impl Place {
     pub fn ground(&self, engine: &dyn Engine, data: Option<&Data>) -> Result<Ground> {
         let can_be_built = data.is_some_and(|data| data.can_be_built);
         let ours = |table: &String| data.is_none_or(|data| data.tables.contains(&table.as_str()));
+        let foreign = home(engine)?.tables()?.into_iter().filter(|table| !ours(table)).collect();
         let Self::Postgres { config, managed, .. } = self else {
-            let foreign = home(engine)?.tables()?.into_iter().filter(|table| !ours(table)).collect();
             return Ok(Ground { can_be_built, foreign, ..Ground::default() });
         };
         let mut facts = Facts::read(engine.connect()?.as_mut(), config)?;
@@ -86,7 +86,7 @@ impl Place {
             facts.clones = clones(manager.base_dir());
         }
         Ok(Ground {
-            foreign: facts.tables.iter().filter(|table| !ours(table)).cloned().collect(),
+            foreign,
             dump: programs(facts.version / 10_000).is_some(),
             managed: managed.is_some(),
             can_be_built,

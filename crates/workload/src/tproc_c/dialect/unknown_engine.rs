@@ -182,7 +182,7 @@ impl Dialect for AbacusSql {
         stop: &Stop,
     ) -> Result<()> {
         let mut session = engine.connect()?;
-        if let Some(missing) = load::prepare(session.as_mut(), (self, false), options)? {
+        if let Some(missing) = load::prepare(engine, session.as_mut(), self, options)? {
             let parts = (progress, stop);
             missing.load(engine, (1, &|_| Ok(())), options.seed_to_build(), parts)?;
             for table in &TABLES {

@@ -85,8 +85,9 @@ fn resumable(engine: &dyn Engine, dialect: &dyn Dialect) -> bool {
 
 /// Looks at what is there, makes the tables that are not, and says which parts are missing; none of a complete build.
 pub(crate) fn prepare(
+    engine: &dyn Engine,
     session: &mut dyn Session,
-    (dialect, atomic): (&dyn Dialect, bool),
+    dialect: &dyn Dialect,
     options: &Options,
 ) -> Result<Option<Missing>> {
     if let Some(build) = Build::read(session, dialect)? {
@@ -109,7 +110,7 @@ pub(crate) fn prepare(
             ))
             .with_help("remove them or use another database"));
         }
-        begin(session, (dialect, atomic), options)?;
+        begin(engine, session, dialect, options)?;
     }
     let loaded = loaded_parts(session)?;
     let parts =
@@ -119,11 +120,12 @@ pub(crate) fn prepare(
     Ok(Some(Missing { parts, loaded }))
 }
 
-/// Makes all tables. Where the engine can (`atomic`), in one transaction: either the whole schema is there afterwards,
-/// described, or nothing. Elsewhere the description comes first, so that the next build knows that it has to make the rest.
+/// Makes all tables. The description comes first: where they are not made at once ([`change_tables`]), the next build knows
+/// that it has to make the rest.
 fn begin(
+    engine: &dyn Engine,
     session: &mut dyn Session,
-    (dialect, atomic): (&dyn Dialect, bool),
+    dialect: &dyn Dialect,
     options: &Options,
 ) -> Result<()> {
     let describe = begin_build(options, &data::constants(options.seed_to_build()), dialect);
@@ -131,10 +133,16 @@ fn begin(
         describe.iter().try_for_each(|statement| session.run(statement))?;
         create_tables(session, dialect, options, |_| true)
     };
-    if !atomic {
-        return make(session).map_err(|error| error.context("making the tables"));
-    }
-    in_transaction(session, make).map_err(|error| error.context("making the tables"))
+    change_tables(engine, session, make).map_err(|error| error.context("making the tables"))
+}
+
+/// Makes or drops tables, all or none of them where the engine can.
+fn change_tables(
+    engine: &dyn Engine,
+    session: &mut dyn Session,
+    work: impl FnOnce(&mut dyn Session) -> Result<()>,
+) -> Result<()> {
+    if engine.capabilities().transactional_ddl { in_transaction(session, work) } else { work(session) }
 }
 
 fn create_tables(
@@ -190,10 +198,5 @@ pub(crate) fn drop_data(engine: &dyn Engine, dialect: &dyn Dialect) -> Result<()
     let drop = |session: &mut dyn Session| {
         names.into_iter().try_for_each(|name| session.run(&format!("drop table if exists {name}")))
     };
-    let outcome = if engine.capabilities().transactional_ddl {
-        in_transaction(session.as_mut(), drop)
-    } else {
-        drop(session.as_mut())
-    };
-    outcome.map_err(|error| error.context("removing the tables"))
+    change_tables(engine, session.as_mut(), drop).map_err(|error| error.context("removing the tables"))
 }

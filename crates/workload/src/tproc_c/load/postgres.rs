@@ -45,7 +45,7 @@ pub(crate) fn build(
 ) -> Result<()> {
     let mut session = engine.connect()?;
     lock(session.as_mut(), stop)?;
-    let Some(missing) = prepare(session.as_mut(), (dialect, true), options)? else { return Ok(()) };
+    let Some(missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
     let loaders = options.loaders.map_or_else(default_loaders, |loaders| loaders as usize);
     let job = |what, before| Job { what, before, progress, stop };
     missing.load(engine, (loaders, &set_up), options.seed_to_build(), (progress, stop))?;

@@ -30,7 +30,7 @@ pub(crate) fn build(
             Error::usage("SQLite has one writer and so one loader").with_help("leave out the loaders")
         );
     }
-    let Some(missing) = prepare(engine.connect()?.as_mut(), (dialect, true), options)? else {
+    let Some(missing) = prepare(engine, engine.connect()?.as_mut(), dialect, options)? else {
         return Ok(());
     };
     let job = |what, before| Job { what, before, progress, stop };

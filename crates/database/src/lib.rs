@@ -4,17 +4,22 @@
 //! thread that uses it. Nothing here knows a workload. Adding an engine means adding a folder beside
 //! `sqlite/` and `postgres/`.
 
+mod calendar;
+mod decimal;
 mod engine;
 mod error;
 mod home;
 pub mod managed;
+mod password;
 mod placeholder;
 pub mod postgres;
 mod rows;
 mod session;
 pub mod snapshot;
 pub mod sqlite;
+mod stream;
 pub mod target;
+mod url;
 mod value;
 
 pub use engine::{Capabilities, Engine, EngineKind, Fingerprint, ServerCounters, Setting};

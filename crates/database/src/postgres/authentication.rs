@@ -9,8 +9,8 @@ use postgres_protocol::message::frontend;
 
 use super::backend::Fields;
 use super::inbox::Inbox;
-use super::stream::Stream;
-use super::{ChannelBinding, Config, error, password, tls};
+use super::{ChannelBinding, Config, end_point, error, password};
+use crate::stream::Stream;
 use crate::{Error, ErrorClass, Result};
 
 /// What the server asks for.
@@ -137,14 +137,14 @@ pub(crate) fn log_in(stream: &mut Stream, inbox: &mut Inbox, config: &Config) ->
                 .with_help("allow scram-sha-256 for this user in pg_hba.conf"));
             }
         }
-        stream.send(&answer, inbox)?;
+        stream.send(&answer, &mut inbox.buffer)?;
     }
 }
 
 fn choose(offered: &[&[u8]], stream: &Stream, mode: ChannelBinding) -> Result<(&'static str, Binding)> {
     let plus = offered.contains(&SCRAM_SHA_256_PLUS.as_bytes());
     let plain = offered.contains(&SCRAM_SHA_256.as_bytes());
-    let end_point = stream.tls().filter(|_| mode != ChannelBinding::Disable).and_then(tls::end_point);
+    let end_point = stream.tls().filter(|_| mode != ChannelBinding::Disable).and_then(end_point::end_point);
     match end_point {
         Some(hash) if plus => Ok((SCRAM_SHA_256_PLUS, Binding::tls_server_end_point(hash))),
         _ if mode == ChannelBinding::Require => Err(unbound(match end_point {

@@ -3,6 +3,7 @@
 //! Every function takes bytes it cannot trust: a length is checked before it is used, and nothing panics.
 
 use super::{decode, error, oid};
+use crate::stream::printable;
 use crate::{Error, Result, Rows};
 
 /// No message is longer: PostgreSQL itself allocates at most this.
@@ -119,7 +120,7 @@ pub(crate) fn row_description(body: &[u8]) -> Result<Vec<Column>> {
     let count = fields.int2()?;
     let mut columns = Vec::new();
     for _ in 0..count {
-        let name = error::printable(fields.string()?);
+        let name = printable(fields.string()?);
         fields.take(6)?; // table and attribute
         let oid = fields.oid()?;
         fields.take(8)?; // size, modifier, format

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use super::backend::Fields;
 use super::inbox::Inbox;
-use super::stream::Stream;
 use super::{Config, SslMode, startup};
+use crate::stream::{Stream, connect};
 use crate::{Cancel, Error, ErrorClass, Result};
 
 /// What the server told the session for this purpose.
@@ -50,7 +50,7 @@ impl PostgresCancel {
             .ok_or_else(|| Error::new(ErrorClass::Server, "the server gave no cancel key"))?;
         let deadline = Instant::now() + self.config.connect_timeout;
         let socket = match self.peer {
-            Some(address) => startup::open_tcp(&[address], deadline)?,
+            Some(address) => connect::open_address(&[address], deadline)?,
             None => startup::open(&self.config, deadline)?,
         };
         let mut stream = Stream::new(socket, deadline);
@@ -67,9 +67,9 @@ impl PostgresCancel {
         message.extend_from_slice(&80_877_102_u32.to_be_bytes());
         message.extend_from_slice(&key.process.to_be_bytes());
         message.extend_from_slice(&key.secret);
-        stream.send(&message, &mut inbox)?;
+        stream.send(&message, &mut inbox.buffer)?;
         // The server closes when it has passed the request on; before that the statement may not know of it.
-        match stream.receive(inbox.space()?) {
+        match stream.receive(inbox.buffer.space()?) {
             Err(e) if e.class() == ErrorClass::Timeout => Err(e),
             _ => Ok(()),
         }

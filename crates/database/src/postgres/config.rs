@@ -4,52 +4,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Password;
+use super::{Password, SslMode};
 use crate::Result;
+use crate::url::Escaped;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const APPLICATION_NAME: &str = "kelvin";
-
-/// How much TLS a connection takes, with libpq's meanings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SslMode {
-    /// Never.
-    Disable,
-    /// When the server offers it; plain otherwise. Verifies nothing unless a root certificate is given.
-    #[default]
-    Prefer,
-    /// Always. Verifies the chain when a root certificate is given.
-    Require,
-    /// Always; the chain must lead to a trusted root.
-    VerifyCa,
-    /// Always; the chain must lead to a trusted root and the certificate must name the host.
-    VerifyFull,
-}
-
-impl SslMode {
-    /// The mode of this name, as `sslmode=` writes it.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "disable" => Self::Disable,
-            "prefer" => Self::Prefer,
-            "require" => Self::Require,
-            "verify-ca" => Self::VerifyCa,
-            "verify-full" => Self::VerifyFull,
-            _ => return None,
-        })
-    }
-
-    /// The name as `sslmode=` writes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Disable => "disable",
-            Self::Prefer => "prefer",
-            Self::Require => "require",
-            Self::VerifyCa => "verify-ca",
-            Self::VerifyFull => "verify-full",
-        }
-    }
-}
 
 /// Whether the login is tied to the TLS connection that carries it, with libpq's meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -230,22 +190,6 @@ impl fmt::Display for Config {
         }
         if let Some(options) = &self.options {
             parameter(f, "options", options)?;
-        }
-        Ok(())
-    }
-}
-
-/// A text in percent-encoding, but for these further characters.
-struct Escaped<'a>(&'a str, &'static str);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for &byte in self.0.as_bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || self.1.as_bytes().contains(&byte) {
-                write!(f, "{}", byte as char)?;
-            } else {
-                write!(f, "%{byte:02X}")?;
-            }
         }
         Ok(())
     }

@@ -62,12 +62,12 @@ impl<'a> CopyIn<'a> {
         self.close_message();
         let session = &mut *self.session;
         // The server says at once what it does not like, and then swallows the rest in silence.
-        let sent = session.stream.send(&self.buffer, &mut session.inbox);
-        let ready = sent.and_then(|()| session.stream.receive_ready(&mut session.inbox));
+        let sent = session.stream.send(&self.buffer, &mut session.inbox.buffer);
+        let ready = sent.and_then(|()| session.stream.receive_ready(&mut session.inbox.buffer));
         self.buffer.clear();
         self.buffer.extend_from_slice(&MESSAGE_HEADER);
         match ready {
-            Ok(false) if self.session.inbox.unread().is_empty() => Ok(()),
+            Ok(false) if self.session.inbox.buffer.unread().is_empty() => Ok(()),
             Ok(_) => self.look_for_error(),
             Err(e) => {
                 self.ended = true;
@@ -136,7 +136,7 @@ impl BulkLoad for CopyIn<'_> {
         self.buffer.extend_from_slice(&[b'c', 0, 0, 0, 4]);
         self.ended = true;
         let session = &mut *self.session;
-        if let Err(e) = session.stream.send(&self.buffer, &mut session.inbox) {
+        if let Err(e) = session.stream.send(&self.buffer, &mut session.inbox.buffer) {
             return Err(session.lost_sending(e));
         }
         let (tag, body) = session.message()?;

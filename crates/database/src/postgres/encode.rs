@@ -1,8 +1,9 @@
 //! Values as binary parameters of the types that the server expects.
 
 use super::decode::EPOCH;
-use super::numeric::{self, POWERS};
+use super::numeric;
 use super::oid::{self, Element, Kind};
+use crate::decimal::POWERS;
 use crate::{ColumnType, Decimal, Error, ErrorClass, Result, Value};
 
 /// Appends `value` as length and bytes of a field of `kind`; errors name the value, the caller the parameter.

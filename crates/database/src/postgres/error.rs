@@ -1,17 +1,8 @@
-//! The server's errors, and the operating system's, as the workspace's error.
-
-use std::io;
+//! The server's errors as the workspace's error.
 
 use super::backend::Fields;
+use crate::stream::printable;
 use crate::{Error, ErrorClass};
-
-/// Text from the server without what could steer a terminal.
-pub(crate) fn printable(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes)
-        .chars()
-        .map(|c| if c.is_control() && c != '\n' && c != '\t' { ' ' } else { c })
-        .collect()
-}
 
 /// The class that an SQLSTATE belongs to.
 pub(crate) fn class(code: &str) -> ErrorClass {
@@ -77,20 +68,6 @@ pub(crate) fn from_response(body: &[u8]) -> (Error, bool) {
         error = error.with_help(help.join("\n"));
     }
     (error, fatal)
-}
-
-/// A failure of the socket while `doing` something.
-#[cold]
-pub(crate) fn from_io(error: &io::Error, doing: &str) -> Error {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => timeout(doing),
-        _ => Error::connection_lost(format!("{doing}: {error}")),
-    }
-}
-
-#[cold]
-pub(crate) fn timeout(doing: &str) -> Error {
-    Error::new(ErrorClass::Timeout, format!("{doing}: no answer from the server within the time-out"))
 }
 
 #[cfg(test)]

@@ -1,22 +1,10 @@
 //! PostgreSQL's numeric in binary: digits of base 10,000, the first with weight 10,000^weight.
 
 use super::backend::Fields;
+use crate::decimal::{MAX_SCALE, POWERS, fit, too_long};
 use crate::{Decimal, Error, Result};
 
 const NEGATIVE: u16 = 0x4000;
-/// The largest power of ten in an i64.
-pub(crate) const MAX_SCALE: u8 = 18;
-
-pub(crate) const POWERS: [u64; 19] = {
-    let mut powers = [1_u64; 19];
-    let mut i = 1;
-    while i < 19 {
-        powers[i] = powers[i - 1] * 10;
-        i += 1;
-    }
-    powers
-};
-
 /// Appends the length and the content of `value`.
 pub(crate) fn put(out: &mut Vec<u8>, value: Decimal) -> Result<()> {
     if value.scale > MAX_SCALE {
@@ -106,57 +94,6 @@ pub(crate) fn get(bytes: &[u8]) -> Result<(i64, u8)> {
     // value × 10^exponent is the number in units of its last place.
     let exponent = 4 * (weight + 1 - i32::from(count)) + scale;
     fit(value, exponent, scale, sign == NEGATIVE)
-}
-
-/// Brings `value × 10^exponent`, in units of 10^-`scale`, into 64 bits and at most 18 digits after the point.
-pub(crate) fn fit(mut value: i128, mut exponent: i32, mut scale: i32, negative: bool) -> Result<(i64, u8)> {
-    if value == 0 {
-        return Ok((0, scale.clamp(0, i32::from(MAX_SCALE)) as u8));
-    }
-    if negative {
-        value = -value;
-    }
-    // The usual case, money: the last group of digits has zeros beyond the scale, and all fits a machine word.
-    if let (Some(&unit), Ok(small)) = (POWERS.get(exponent.unsigned_abs() as usize), i64::try_from(value))
-        && exponent < 0
-        && small % unit as i64 == 0
-    {
-        (value, exponent) = (i128::from(small / unit as i64), 0);
-    }
-    loop {
-        let wanted = usize::try_from(exponent).ok().and_then(|e| POWERS.get(e));
-        let unscaled =
-            wanted.and_then(|&p| value.checked_mul(i128::from(p))).and_then(|v| i64::try_from(v).ok());
-        match (unscaled, u8::try_from(scale)) {
-            (Some(unscaled), Ok(scale)) if scale <= MAX_SCALE => {
-                return Ok((unscaled, scale));
-            }
-            // Digits that the scale has no place for do not occur, except as zeros.
-            _ if exponent < 0 => {
-                if value % 10 != 0 {
-                    return Err(too_long());
-                }
-                value /= 10;
-                exponent += 1;
-            }
-            // Too many places for 64 bits: do without zeros at the end.
-            _ if scale > 0 && exponent > 0 => {
-                exponent -= 1;
-                scale -= 1;
-            }
-            _ if scale > 0 && value % 10 == 0 => {
-                value /= 10;
-                scale -= 1;
-            }
-            _ => return Err(too_long()),
-        }
-    }
-}
-
-#[cold]
-fn too_long() -> Error {
-    Error::protocol("a numeric has more digits than a decimal of 64 bits can hold")
-        .with_help("round it or cast it to double precision in the statement")
 }
 
 #[cfg(test)]

@@ -1,44 +1,14 @@
 //! Passwords: where they are found, and that they stay unseen.
 
-use std::fmt;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use super::{Config, Host};
-use crate::{Error, ErrorClass, Result};
-
-/// A password. Debug shows nothing of it, and there is no Display.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Password(String);
-
-impl Password {
-    /// Keeps `text` as a password.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    pub(crate) fn expose(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-impl fmt::Debug for Password {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Password(…)")
-    }
-}
-
-const MISSING: &str = "the server asks for a password and none is known";
+pub use crate::password::{Password, is_missing};
+use crate::password::{missing_for, must_be_private};
+use crate::{Error, Result};
 
 pub(crate) fn missing(user: &str) -> Error {
-    Error::new(ErrorClass::Authentication, format!("{MISSING} for user {user:?}"))
-        .with_help("set PGPASSWORD, write a line into ~/.pgpass, or answer the prompt")
-}
-
-/// Whether connecting failed only because the server wants a password and none was given: asking the user
-/// for one and connecting again is worth it.
-pub fn is_missing(error: &Error) -> bool {
-    error.class() == ErrorClass::Authentication && error.message().contains(MISSING)
+    missing_for(user, "set PGPASSWORD, write a line into ~/.pgpass, or answer the prompt")
 }
 
 /// Looks for the password as libpq does: PGPASSWORD, then the file PGPASSFILE or `~/.pgpass`.
@@ -47,7 +17,7 @@ pub fn is_missing(error: &Error) -> bool {
 /// user would wonder.
 pub fn find(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Password>> {
     if let Some(password) = env("PGPASSWORD").filter(|p| !p.is_empty()) {
-        return Ok(Some(Password(password)));
+        return Ok(Some(Password::new(password)));
     }
     let named = env("PGPASSFILE").filter(|p| !p.is_empty()).map(PathBuf::from);
     let Some(path) = named.or_else(|| env("HOME").map(|home| PathBuf::from(home).join(".pgpass"))) else {
@@ -57,10 +27,7 @@ pub fn find(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Result<Opt
     if !metadata.is_file() {
         return Ok(None);
     }
-    if metadata.mode() & 0o077 != 0 {
-        return Err(Error::usage(format!("the password file {} can be read by others", path.display()))
-            .with_help(format!("chmod 0600 {}", path.display())));
-    }
+    must_be_private(&path, &metadata)?;
     // Lines that are not UTF-8 cannot match a configuration, which is; the others still count.
     let bytes = std::fs::read(&path)
         .map_err(|e| Error::usage(format!("the password file {} cannot be read: {e}", path.display())))?;
@@ -69,7 +36,7 @@ pub fn find(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Result<Opt
         .filter_map(|line| std::str::from_utf8(line).ok())
         // The first line that matches decides, even one without a password.
         .find_map(|line| in_line(line, config))
-        .filter(|password| !password.0.is_empty()))
+        .filter(|password| !password.expose().is_empty()))
 }
 
 /// The password of one line `host:port:database:user:password` when its first four fields match; it may be empty.
@@ -100,7 +67,7 @@ fn in_line(line: &str, config: &Config) -> Option<Password> {
         }
         rest = after;
     }
-    Some(Password(unescape(rest)))
+    Some(Password::new(unescape(rest)))
 }
 
 /// The next field, unescaped, and what follows its colon.
@@ -150,7 +117,8 @@ mod tests {
 
     #[test]
     fn lines_match_as_in_libpq() {
-        let of = |line: &str| in_line(line, &config()).map(|p| p.0);
+        let of =
+            |line: &str| in_line(line, &config()).map(|p| String::from_utf8(p.expose().to_vec()).unwrap());
         assert_eq!(of(r"h:5432:d:u\:x:pa\:ss\\w"), Some(r"pa:ss\w".into()));
         assert_eq!(of("*:*:*:*:p:q"), Some("p:q".into()));
         assert_eq!(of(r"\*:*:*:*:p"), None);

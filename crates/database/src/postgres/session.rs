@@ -7,8 +7,8 @@ use super::cancel::{Key, PostgresCancel};
 use super::copy_in::CopyIn;
 use super::inbox::Inbox;
 use super::prepare::Prepared;
-use super::stream::Stream;
 use super::{Config, backend, error};
+use crate::stream::Stream;
 use crate::{
     BulkLoad, BulkTable, Cancel, Control, EngineKind, Error, Result, Rows, Session, Statement, Value,
 };
@@ -78,7 +78,7 @@ impl PostgresSession {
     /// Sends `out` and empties it.
     #[inline]
     pub(crate) fn send(&mut self) -> Result<()> {
-        let sent = self.stream.send(&self.out, &mut self.inbox);
+        let sent = self.stream.send(&self.out, &mut self.inbox.buffer);
         self.out.clear();
         sent.map_err(|e| self.lost_sending(e))
     }
@@ -283,7 +283,7 @@ impl Drop for PostgresSession {
     fn drop(&mut self) {
         if !self.broken {
             // The server rolls back and closes either way; this way it logs no lost connection.
-            let _ = self.stream.send(&[b'X', 0, 0, 0, 4], &mut self.inbox);
+            let _ = self.stream.send(&[b'X', 0, 0, 0, 4], &mut self.inbox.buffer);
         }
     }
 }

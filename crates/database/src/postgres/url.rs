@@ -1,9 +1,10 @@
 //! `postgres://` URLs, as libpq reads them, without passwords.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use super::{ChannelBinding, Config, Host, SslMode};
+use super::{ChannelBinding, Config, Host};
+use crate::stream::tls;
+use crate::url::{Split, port, seconds, system_user, yes_or_no};
 use crate::{Error, Result};
 
 type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -36,78 +37,22 @@ fn split(url: &str) -> Result<Parts> {
         return Err(Error::usage("a PostgreSQL URL begins with postgres:// or postgresql://")
             .with_help("for example postgres://user@host:5432/database"));
     };
-    if rest.contains('#') {
-        return Err(Error::usage("the URL holds a '#'").with_help("write it as %23"));
-    }
-    let (before_query, query) = rest.split_once('?').map_or((rest, None), |(a, b)| (a, Some(b)));
-    let (authority, path) = before_query.split_once('/').map_or((before_query, None), |(a, b)| (a, Some(b)));
-    // The last '@', since an unescaped one in a password would otherwise put the rest of it into messages.
-    let (userinfo, hostport) = authority.rsplit_once('@').map_or((None, authority), |(a, b)| (Some(a), b));
-
-    let mut parts = Parts::default();
-    if let Some(userinfo) = userinfo {
-        if userinfo.contains(':') {
-            return Err(Error::usage("the URL holds a password").with_help(PASSWORD_REMEDY));
-        }
-        parts.user = decode(userinfo, "the user name")?;
-    }
-    // "user:secret" without '@' would be read as host and port, and "postgres://u:a/b@h/db" as path: an '@'
-    // after the authority means that a part of a password may follow.
-    if path.is_some_and(|p| p.contains('@')) || (userinfo.is_none() && query.is_some_and(|q| q.contains('@')))
-    {
-        return Err(Error::usage("the URL holds an '@' after the host")
-            .with_help(format!("write it as %40; if it belongs to a password, {PASSWORD_REMEDY}")));
-    }
-    split_host(hostport, &mut parts)?;
-    if let Some(path) = path {
-        if path.contains('/') {
-            return Err(Error::usage("the database name holds a '/'").with_help("write it as %2F"));
-        }
-        parts.database = decode(path, "the database name")?;
-    }
-    for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
-        parameter(pair, &mut parts)?;
+    let found = Split::of(rest, PASSWORD_REMEDY)?;
+    let mut parts = Parts {
+        user: found.user,
+        host: found.host,
+        port: found.port,
+        database: found.database,
+        ..Parts::default()
+    };
+    for (name, value) in found.parameters {
+        parameter(&name, value, &mut parts)?;
     }
     Ok(parts)
 }
 
-fn split_host(hostport: &str, parts: &mut Parts) -> Result<()> {
-    let (host, port) = if let Some(bracketed) = hostport.strip_prefix('[') {
-        let Some((address, after)) = bracketed.split_once(']') else {
-            return Err(Error::usage("the IPv6 address in the URL has no closing ']'"));
-        };
-        if address.parse::<std::net::Ipv6Addr>().is_err() {
-            return Err(Error::usage(format!("{address:?} in the URL is not an IPv6 address")));
-        }
-        match after.strip_prefix(':') {
-            Some(port) => (address, Some(port)),
-            None if after.is_empty() => (address, None),
-            None => return Err(Error::usage(format!("{after:?} follows the address instead of a port"))),
-        }
-    } else {
-        match hostport.split_once(':') {
-            Some((_, port)) if port.contains(':') => {
-                return Err(Error::usage("the host in the URL holds more than one ':'")
-                    .with_help("write an IPv6 address in brackets: [::1]"));
-            }
-            Some((host, port)) => (host, Some(port)),
-            None => (hostport, None),
-        }
-    };
-    parts.host = decode(host, "the host")?;
-    parts.port = port.filter(|port| !port.is_empty()).map(str::to_owned);
-    Ok(())
-}
-
-fn parameter(pair: &str, parts: &mut Parts) -> Result<()> {
-    let (name, value) = pair.split_once('=').ok_or_else(|| {
-        Error::usage(format!("the URL's parameter {pair:?} has no value")).with_help("write name=value")
-    })?;
-    let name = decode(name, "a parameter's name")?.unwrap_or_default();
-    if name == "password" || name == "passfile" {
-        return Err(Error::usage(format!("the URL holds the parameter {name}")).with_help(PASSWORD_REMEDY));
-    }
-    let slot = match name.as_str() {
+fn parameter(name: &str, value: Option<String>, parts: &mut Parts) -> Result<()> {
+    let slot = match name {
         "user" => &mut parts.user,
         "host" => &mut parts.host,
         "port" => &mut parts.port,
@@ -126,53 +71,13 @@ fn parameter(pair: &str, parts: &mut Parts) -> Result<()> {
             ));
         }
     };
-    *slot = decode(value, &format!("the parameter {name}"))?;
+    *slot = value;
     Ok(())
-}
-
-/// Resolves %xx. `None` for an empty part. Errors name the part and the position, not the text.
-fn decode(text: &str, part: &str) -> Result<Option<String>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes().enumerate();
-    while let Some((at, byte)) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digit = |found: Option<(usize, u8)>| found.and_then(|(_, b)| (b as char).to_digit(16));
-        let value = digit(rest.next()).and_then(|high| Some(high * 16 + digit(rest.next())?));
-        match value {
-            None => {
-                return Err(Error::usage(format!(
-                    "{part} has a bad percent-encoding at its character {}",
-                    at + 1
-                ))
-                .with_help("a % is followed by two hexadecimal digits; write % itself as %25"));
-            }
-            Some(0) => {
-                return Err(Error::usage(format!("{part} holds %00, which PostgreSQL has no place for")));
-            }
-            Some(value) => bytes.push(value as u8),
-        }
-    }
-    let text =
-        String::from_utf8(bytes).map_err(|_| Error::usage(format!("{part} is not UTF-8 when decoded")))?;
-    if text.contains('\0') {
-        return Err(Error::usage(format!("{part} holds a zero byte, which PostgreSQL has no place for")));
-    }
-    Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
 fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
     let env = |name: &str| env(name).filter(|value| !value.is_empty());
-    let port = match parts.port.or_else(|| env("PGPORT")) {
-        None => 5432,
-        Some(text) => match text.parse::<u16>() {
-            Ok(port) if port > 0 => port,
-            // A bad port may be a password whose '@' was forgotten: it is not repeated.
-            _ => return Err(Error::usage("the port is not a number from 1 to 65535")),
-        },
-    };
+    let port = parts.port.or_else(|| env("PGPORT")).map_or(Ok(5432), |text| port(&text))?;
     let host = match parts.host.or_else(|| env("PGHOST")) {
         Some(host) if host.contains(',') => {
             return Err(
@@ -192,7 +97,11 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
     let database = parts.database.or_else(|| env("PGDATABASE")).unwrap_or_else(|| user.clone());
     let mut config = Config::new(host, port, &user, &database);
     let root = parts.ssl_root_certificate.or_else(|| env("PGSSLROOTCERT"));
-    trust(&mut config, parts.ssl_mode.or_else(|| env("PGSSLMODE")), root)?;
+    (config.ssl_mode, config.ssl_root_certificate) =
+        tls::trust(parts.ssl_mode.or_else(|| env("PGSSLMODE")), root)?;
+    if matches!(config.host, Host::Tcp(_)) {
+        tls::check_trust(config.ssl_mode, config.ssl_root_certificate.as_deref())?;
+    }
     if let Some(name) = parts.channel_binding.or_else(|| env("PGCHANNELBINDING")) {
         config.channel_binding = ChannelBinding::from_name(&name).ok_or_else(|| {
             Error::usage(format!("channel_binding {name:?} is not known"))
@@ -203,50 +112,13 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
         config.prepared_statements = yes_or_no("prepared_statements", &text)?;
     }
     if let Some(text) = parts.connect_timeout.or_else(|| env("PGCONNECT_TIMEOUT")) {
-        let seconds =
-            text.parse::<u32>().ok().filter(|seconds| (1..=86_400).contains(seconds)).ok_or_else(|| {
-                Error::usage(format!("connect_timeout {text:?} is not a number of seconds from 1 to 86400"))
-            })?;
-        config.connect_timeout = Duration::from_secs(seconds.into());
+        config.connect_timeout = seconds("connect_timeout", &text)?;
     }
     if let Some(name) = parts.application_name {
         config.application_name = name;
     }
     config.options = parts.options.or_else(|| env("PGOPTIONS"));
     Ok(config)
-}
-
-fn yes_or_no(name: &str, text: &str) -> Result<bool> {
-    match text {
-        "true" | "yes" | "on" | "1" => Ok(true),
-        "false" | "no" | "off" | "0" => Ok(false),
-        _ => Err(Error::usage(format!("{name} {text:?} is neither true nor false"))),
-    }
-}
-
-/// How much TLS and whom to trust.
-fn trust(config: &mut Config, mode: Option<String>, root: Option<String>) -> Result<()> {
-    let system = root.as_deref() == Some("system");
-    config.ssl_mode = match mode {
-        // As libpq: who names the system's roots means to verify, and any name would do without the name.
-        None if system => SslMode::VerifyFull,
-        None => SslMode::default(),
-        Some(name) => SslMode::from_name(&name).ok_or_else(|| {
-            Error::usage(format!("sslmode {name:?} is not known"))
-                .with_help("known are disable, prefer, require, verify-ca and verify-full")
-        })?,
-    };
-    if system && config.ssl_mode != SslMode::VerifyFull {
-        return Err(Error::usage(format!(
-            "sslmode={} is too weak for sslrootcert=system: anyone can have a certificate of those roots",
-            config.ssl_mode.name()
-        ))
-        .with_help(
-            "use sslmode=verify-full, or name the certificate authority's PEM file with sslrootcert=",
-        ));
-    }
-    config.ssl_root_certificate = root.filter(|_| !system).map(PathBuf::from);
-    if matches!(config.host, Host::Tcp(_)) { super::tls::check_trust(config) } else { Ok(()) }
 }
 
 /// The socket directory where a server listens at this port, or localhost. libpq has one directory compiled
@@ -258,20 +130,12 @@ fn default_host(port: u16) -> Host {
         .map_or_else(|| Host::Tcp("localhost".to_owned()), |directory| Host::Unix(PathBuf::from(directory)))
 }
 
-/// The name of the effective user, which libpq takes too.
-fn system_user() -> Option<String> {
-    let id = rustix::process::geteuid().as_raw().to_string();
-    let users = std::fs::read_to_string("/etc/passwd").ok()?;
-    users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == id).then(|| name.to_owned())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    use super::super::SslMode;
     use crate::ErrorClass;
 
     fn read(url: &str) -> Result<Config> {

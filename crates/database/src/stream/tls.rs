@@ -1,6 +1,6 @@
-//! TLS with libpq's degrees of trust, and the channel binding that ties a SCRAM login to it.
+//! TLS with libpq's degrees of trust, for every client.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -12,29 +12,92 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
-use sha2::{Digest, Sha256, Sha384, Sha512};
 
-use super::{Config, Host, SslMode};
 use crate::{Error, Result};
+
+/// How much TLS a connection takes, with libpq's meanings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SslMode {
+    /// Never.
+    Disable,
+    /// When the server offers it; plain otherwise. Verifies nothing unless a root certificate is given.
+    #[default]
+    Prefer,
+    /// Always. Verifies the chain when a root certificate is given.
+    Require,
+    /// Always; the chain must lead to a trusted root.
+    VerifyCa,
+    /// Always; the chain must lead to a trusted root and the certificate must name the host.
+    VerifyFull,
+}
+
+impl SslMode {
+    /// The mode of this name, as `sslmode=` writes it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "disable" => Self::Disable,
+            "prefer" => Self::Prefer,
+            "require" => Self::Require,
+            "verify-ca" => Self::VerifyCa,
+            "verify-full" => Self::VerifyFull,
+            _ => return None,
+        })
+    }
+
+    /// The name as `sslmode=` writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+            Self::VerifyCa => "verify-ca",
+            Self::VerifyFull => "verify-full",
+        }
+    }
+}
+
+/// How much TLS and whom to trust, of what the user wrote for `sslmode` and `sslrootcert`.
+pub(crate) fn trust(mode: Option<String>, root: Option<String>) -> Result<(SslMode, Option<PathBuf>)> {
+    let system = root.as_deref() == Some("system");
+    let mode = match mode {
+        // As libpq: who names the system's roots means to verify, and any name would do without the name.
+        None if system => SslMode::VerifyFull,
+        None => SslMode::default(),
+        Some(name) => SslMode::from_name(&name).ok_or_else(|| {
+            Error::usage(format!("sslmode {name:?} is not known"))
+                .with_help("known are disable, prefer, require, verify-ca and verify-full")
+        })?,
+    };
+    if system && mode != SslMode::VerifyFull {
+        return Err(Error::usage(format!(
+            "sslmode={} is too weak for sslrootcert=system: anyone can have a certificate of those roots",
+            mode.name()
+        ))
+        .with_help(
+            "use sslmode=verify-full, or name the certificate authority's PEM file with sslrootcert=",
+        ));
+    }
+    Ok((mode, root.filter(|_| !system).map(PathBuf::from)))
+}
 
 /// Refuses a verification that would verify nothing of use: with public roots and without the name, anyone's
 /// certificate passes.
-pub(crate) fn check_trust(config: &Config) -> Result<()> {
-    if config.ssl_mode == SslMode::VerifyCa && config.ssl_root_certificate.is_none() {
+pub(crate) fn check_trust(mode: SslMode, root: Option<&Path>) -> Result<()> {
+    if mode == SslMode::VerifyCa && root.is_none() {
         return Err(Error::usage("sslmode=verify-ca needs to know which certificate authority to trust")
             .with_help("name its PEM file with sslrootcert=FILE, or use sslmode=verify-full"));
     }
     Ok(())
 }
 
-/// A TLS connection for `config`, before its handshake.
-pub(crate) fn connection(config: &Config) -> Result<ClientConnection> {
-    check_trust(config)?;
+/// A TLS connection to `host`, before its handshake.
+pub(crate) fn connection(host: &str, mode: SslMode, root: Option<&Path>) -> Result<ClientConnection> {
+    check_trust(mode, root)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let trust = match (config.ssl_mode, &config.ssl_root_certificate) {
+    let trust = match (mode, root) {
         // As in libpq a root certificate turns verification on in the modes below verify-ca too.
-        (SslMode::VerifyFull, root) => Trust { roots: Some(roots(root.as_deref())?), name: true },
-        (SslMode::VerifyCa, root) => Trust { roots: Some(roots(root.as_deref())?), name: false },
+        (SslMode::VerifyFull, root) => Trust { roots: Some(roots(root)?), name: true },
+        (SslMode::VerifyCa, root) => Trust { roots: Some(roots(root)?), name: false },
         (_, Some(root)) => Trust { roots: Some(roots(Some(root))?), name: false },
         (_, None) => Trust { roots: None, name: false },
     };
@@ -46,10 +109,9 @@ pub(crate) fn connection(config: &Config) -> Result<ClientConnection> {
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
     client.resumption = rustls::client::Resumption::disabled();
-    let Host::Tcp(host) = &config.host else { return Err(Error::protocol("TLS was begun on a unix socket")) };
-    let name = match ServerName::try_from(host.clone()) {
+    let name = match ServerName::try_from(host.to_owned()) {
         Ok(name) => name,
-        Err(_) if config.ssl_mode == SslMode::VerifyFull => {
+        Err(_) if mode == SslMode::VerifyFull => {
             return Err(Error::usage(format!("{host:?} is not a name that a certificate can hold")));
         }
         // A name such as "my_server" is no DNS name; nothing compares it here.
@@ -186,49 +248,8 @@ pub(crate) fn failure(error: &rustls::Error) -> Error {
     }
 }
 
-/// The hash of the server's certificate for `tls-server-end-point` (RFC 5929): by the hash of the certificate's
-/// signature, or SHA-256 where that is MD5 or SHA-1. `None` for signatures without a hash of their own.
-pub(crate) fn end_point(connection: &ClientConnection) -> Option<Vec<u8>> {
-    let certificate = connection.peer_certificates()?.first()?;
-    hash_by_signature(certificate)
-}
-
-fn hash_by_signature(certificate: &[u8]) -> Option<Vec<u8>> {
-    const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
-    const ECDSA_SHA2: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
-    const ECDSA_SHA1: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01];
-    let (_, content, _) = element(certificate)?;
-    let (_, _to_be_signed, rest) = element(content)?;
-    let (_, algorithm, _) = element(rest)?;
-    let (tag, oid, parameters) = element(algorithm)?;
-    if tag != 6 {
-        return None;
-    }
-    let digest: fn(&[u8]) -> Vec<u8> = match oid.split_last()? {
-        (4 | 5 | 11, RSA) | (2, ECDSA_SHA2) => |data| Sha256::digest(data).to_vec(),
-        (12, RSA) | (3, ECDSA_SHA2) => |data| Sha384::digest(data).to_vec(),
-        (13, RSA) | (4, ECDSA_SHA2) => |data| Sha512::digest(data).to_vec(),
-        // RSA-PSS names its hash in the parameters: [0] { SEQUENCE { OID 2.16.840.1.101.3.4.2.n } }.
-        (10, RSA) => {
-            let (_, sequence, _) = element(parameters)?;
-            let (0xa0, hash, _) = element(sequence)? else { return None };
-            let (_, hash, _) = element(hash)?;
-            let (_, hash, _) = element(hash)?;
-            match hash {
-                [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 1] => |data| Sha256::digest(data).to_vec(),
-                [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 2] => |data| Sha384::digest(data).to_vec(),
-                [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 3] => |data| Sha512::digest(data).to_vec(),
-                _ => return None,
-            }
-        }
-        _ if oid == ECDSA_SHA1 => |data| Sha256::digest(data).to_vec(),
-        _ => return None,
-    };
-    Some(digest(certificate))
-}
-
 /// The DER element at the front: tag, content, and what follows.
-fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+pub(crate) fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&first, mut rest) = rest.split_first()?;
     let mut length = usize::from(first);
@@ -240,18 +261,4 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     }
     let (content, after) = rest.split_at_checked(length)?;
     Some((tag, content, after))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn der_that_is_cut_gives_nothing() {
-        for bytes in
-            [&[][..], &[0x30], &[0x30, 5, 1], &[0x30, 0x84, 255, 255, 255, 255], &[0x30, 0xff], &[0x30, 0]]
-        {
-            assert!(hash_by_signature(bytes).is_none());
-        }
-    }
 }

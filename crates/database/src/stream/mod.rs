@@ -1,7 +1,15 @@
-//! The socket, plain or under TLS.
+//! The socket that every client shares, plain or under TLS.
+//!
+//! A thread blocks in it; a fiber switches to the next one. `connect` opens it, `tls` encrypts it, and a `Buffer` holds
+//! what came until the client's protocol has cut it into messages.
 //!
 //! Sending never blocks while the server waits for us to read: what a socket does not take at once is sent
 //! with an eye on what comes in. Without that, a large batch and its large results would wait for each other.
+
+mod buffer;
+pub(crate) mod connect;
+mod error;
+pub(crate) mod tls;
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,8 +22,9 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::ClientConnection;
 
-use super::error::{from_io, timeout};
-use super::inbox::Inbox;
+pub(crate) use buffer::Buffer;
+pub(crate) use error::{from_io, printable, timeout};
+
 use crate::{Error, Result};
 
 const SENDING: &str = "sending to the server";
@@ -98,6 +107,17 @@ impl Stream {
         Ok(())
     }
 
+    /// While connecting: from now on all waiting ends after `limit`.
+    pub(crate) fn extend(&mut self, limit: Duration) {
+        self.deadline = Some(Instant::now() + limit);
+        self.drained = true;
+    }
+
+    /// Gives the connection up, at once and in both directions.
+    pub(crate) fn shut_down(&self) {
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+    }
+
     /// A new request begins: the deadline of the last is over.
     #[cold]
     fn forget_call(&mut self) -> Result<()> {
@@ -153,6 +173,18 @@ impl Stream {
             self.wait_readable(limit, RECEIVING)?;
         }
         receive_raw(&self.socket, space, RecvFlags::empty()).map_err(|e| from_io(&e, RECEIVING))
+    }
+
+    /// [`Stream::receive`] into `inbox`; an end of the connection is an error.
+    #[inline]
+    pub(crate) fn fill(&mut self, inbox: &mut Buffer) -> Result<()> {
+        match self.receive(inbox.space()?)? {
+            0 => Err(Error::connection_lost("the server closed the connection")),
+            count => {
+                inbox.filled(count);
+                Ok(())
+            }
+        }
     }
 
     fn receive_in_fiber(&mut self, space: &mut [u8]) -> Result<usize> {
@@ -212,7 +244,7 @@ impl Stream {
             match tls.reader().read(space) {
                 Ok(count) => return Ok(count),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                // The peer left without the TLS farewell, as PostgreSQL does when it is stopped.
+                // The peer left without the TLS farewell, as PostgreSQL and MySQL do when they are stopped.
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 Err(e) => return Err(from_io(&e, RECEIVING)),
             }
@@ -222,7 +254,7 @@ impl Stream {
     }
 
     /// Takes what has arrived already, without waiting. False when there was nothing.
-    pub(crate) fn receive_ready(&mut self, inbox: &mut Inbox) -> Result<bool> {
+    pub(crate) fn receive_ready(&mut self, inbox: &mut Buffer) -> Result<bool> {
         self.drained = false;
         let Some(tls) = self.tls.as_mut() else {
             return match receive_raw(&self.socket, inbox.space()?, RecvFlags::DONTWAIT) {
@@ -253,7 +285,7 @@ impl Stream {
 
     /// Sends all of `data`; what the server sends meanwhile goes into `inbox`.
     #[inline]
-    pub(crate) fn send(&mut self, data: &[u8], inbox: &mut Inbox) -> Result<()> {
+    pub(crate) fn send(&mut self, data: &[u8], inbox: &mut Buffer) -> Result<()> {
         if self.call_deadline.is_some() {
             self.forget_call()?;
         }
@@ -272,7 +304,7 @@ impl Stream {
         &mut self,
         mut data: &[u8],
         mut sent: rustix::io::Result<usize>,
-        inbox: &mut Inbox,
+        inbox: &mut Buffer,
     ) -> Result<()> {
         loop {
             match sent {
@@ -291,7 +323,7 @@ impl Stream {
         }
     }
 
-    fn send_tls(&mut self, mut data: &[u8], inbox: &mut Inbox) -> Result<()> {
+    fn send_tls(&mut self, mut data: &[u8], inbox: &mut Buffer) -> Result<()> {
         loop {
             let Some(tls) = self.tls.as_mut() else { return Ok(()) };
             // The connection takes as much as its own buffer holds, then wants to write it.
@@ -312,7 +344,7 @@ impl Stream {
     }
 
     /// Waits until the socket takes more, and reads what comes in meanwhile.
-    fn wait_for_space(&mut self, inbox: &mut Inbox) -> Result<()> {
+    fn wait_for_space(&mut self, inbox: &mut Buffer) -> Result<()> {
         loop {
             let (readable, writable) = self.wait_any(SENDING)?;
             if readable {
@@ -366,7 +398,7 @@ fn process(tls: &mut ClientConnection, socket: &Socket) -> Result<()> {
     if tls.wants_write() {
         let _ = tls.write_tls(&mut Wire { socket, flags: RecvFlags::empty() });
     }
-    result.map(drop).map_err(|e| super::tls::failure(&e))
+    result.map(drop).map_err(|e| tls::failure(&e))
 }
 
 #[inline]

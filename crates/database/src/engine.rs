@@ -12,18 +12,21 @@ pub enum EngineKind {
     Sqlite,
     /// PostgreSQL and what speaks its protocol.
     Postgres,
+    /// MySQL and MariaDB. Which of them a server is, its version says.
+    Mysql,
     /// One that this crate does not know, by its name: of a program that brings its own.
     Other(&'static str),
 }
 
 impl EngineKind {
-    const KNOWN: [Self; 2] = [Self::Sqlite, Self::Postgres];
+    const KNOWN: [Self; 3] = [Self::Sqlite, Self::Postgres, Self::Mysql];
 
     /// Its name in results and specifications.
     pub fn word(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
             Self::Postgres => "postgres",
+            Self::Mysql => "mysql",
             Self::Other(name) => name,
         }
     }
@@ -34,6 +37,7 @@ impl std::fmt::Display for EngineKind {
         f.write_str(match self {
             Self::Sqlite => "SQLite",
             Self::Postgres => "PostgreSQL",
+            Self::Mysql => "MySQL",
             Self::Other(name) => name,
         })
     }
@@ -59,6 +63,9 @@ impl<'de> Deserialize<'de> for EngineKind {
 pub struct Capabilities {
     /// [`Session::flush`] sends a whole batch in one round trip.
     pub one_round_trip_batch: bool,
+    /// The server skips what follows a failed statement of a batch. Elsewhere the session sees to it that what ran behind
+    /// a failed statement of a transaction is rolled back with it, and sends the end of a transaction by itself.
+    pub batch_stops_at_error: bool,
     /// Routines can be stored in the database and called.
     pub stored_functions: bool,
     /// Parameters can be arrays.

@@ -10,6 +10,7 @@ mod engine;
 mod error;
 mod home;
 pub mod managed;
+pub mod mysql;
 mod password;
 mod placeholder;
 pub mod postgres;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::{EngineKind, Error, Result, postgres};
+use crate::{EngineKind, Error, Result, mysql, postgres};
 
 /// A database as the user named it.
 #[derive(Debug, Clone)]
@@ -20,27 +20,25 @@ pub enum Target {
         /// Major version; absent for the newest.
         version: Option<u32>,
     },
+    /// A MySQL or MariaDB server that runs somewhere.
+    Mysql(Box<mysql::Config>),
 }
 
 /// Schemes of databases that people know and this build does not.
-const NOT_YET: &[(&str, &str)] = &[
-    ("mysql", "MySQL"),
-    ("mariadb", "MariaDB"),
-    ("sqlserver", "SQL Server"),
-    ("mssql", "SQL Server"),
-    ("oracle", "Oracle"),
-    ("db2", "Db2"),
-];
+const NOT_YET: &[(&str, &str)] =
+    &[("sqlserver", "SQL Server"), ("mssql", "SQL Server"), ("oracle", "Oracle"), ("db2", "Db2")];
 
 const ACCEPTED: &str = "accepted are:\n\
     sqlite                            a file of kelvin's choosing\n\
     sqlite:PATH, PATH.db, PATH.sqlite an SQLite file\n\
     postgres, postgres:16             a PostgreSQL server that kelvin makes and starts itself\n\
-    postgres://user@host:port/db      a PostgreSQL server that runs";
+    postgres://user@host:port/db      a PostgreSQL server that runs\n\
+    mariadb://user@host:port/db       a MariaDB or MySQL server that runs (also mysql://)";
 
 impl Target {
     /// Reads what the user wrote: `sqlite`, `sqlite:PATH`, `sqlite:///PATH`, a path that ends in `.db`,
-    /// `.sqlite` or `.sqlite3`, `postgres`, `postgres:VERSION`, `postgres://…` or `postgresql://…`.
+    /// `.sqlite` or `.sqlite3`, `postgres`, `postgres:VERSION`, `postgres://…`, `postgresql://…`, `mysql`, `mariadb`,
+    /// `mysql://…` or `mariadb://…`.
     pub fn parse(text: &str) -> Result<Self> {
         let scheme_end = text.find(':');
         let scheme = scheme_end.map_or(text, |end| &text[..end]).to_ascii_lowercase();
@@ -53,6 +51,11 @@ impl Target {
                 Ok(Self::Postgres(Box::new(postgres::Config::parse(text)?)))
             }
             ("postgres" | "postgresql", Some(version)) => managed(version),
+            ("mysql" | "mariadb", Some(rest)) if rest.starts_with("//") => {
+                Ok(Self::Mysql(Box::new(mysql::Config::parse(text)?)))
+            }
+            ("mysql" | "mariadb", _) => Err(Error::usage(format!("{:?} names no server", shown(text)))
+                .with_help(format!("write {scheme}://user@host:port/database"))),
             (other, _) => {
                 if let Some((_, name)) = NOT_YET.iter().find(|(known, _)| *known == other) {
                     return Err(Error::usage(format!("{name} is not supported yet")).with_help(ACCEPTED));
@@ -75,6 +78,7 @@ impl Target {
         match self {
             Self::Sqlite { .. } => EngineKind::Sqlite,
             Self::Postgres(_) | Self::ManagedPostgres { .. } => EngineKind::Postgres,
+            Self::Mysql(_) => EngineKind::Mysql,
         }
     }
 }
@@ -142,6 +146,7 @@ impl fmt::Display for Target {
             }
             Self::Sqlite { path: Some(path) } => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(config) => config.fmt(f),
+            Self::Mysql(config) => config.fmt(f),
             Self::ManagedPostgres { version: None } => f.write_str("postgres"),
             Self::ManagedPostgres { version: Some(version) } => write!(f, "postgres:{version}"),
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use kelvin_database::Engine;
 use kelvin_database::managed::Manager;
+use kelvin_database::mysql::{self, MysqlEngine};
 use kelvin_database::postgres::password::{self, Password};
 use kelvin_database::postgres::{Config, Host, PostgresEngine};
 use kelvin_database::sqlite::SqliteEngine;
@@ -62,6 +63,10 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
             let place = Place::Postgres { config: Box::new(config.clone()), managed, dumps: place::dumps()? };
             (Arc::new(PostgresEngine::new(config)), place, None)
         }
+        Target::Mysql(config) => {
+            let engine = MysqlEngine::new(with_mysql_password(*config)?);
+            (Arc::new(engine), Place::Mysql, None)
+        }
         Target::ManagedPostgres { version } => {
             let manager = Manager::new(place::servers()?);
             let instance = manager.up(version, tell)?;
@@ -102,10 +107,30 @@ pub(crate) fn with_password(mut config: Config) -> Result<Config> {
         return Ok(config);
     }
     config.password = password::find(&config, &|name| std::env::var(name).ok())?;
-    if config.password.is_none() && std::io::stdin().is_terminal() {
-        let prompt = format!("Password for {config}: ");
-        config.password =
-            Some(Password::new(rpassword::prompt_password(prompt).context("cannot read a password")?));
+    if config.password.is_none() {
+        config.password = asked(&config)?;
     }
     Ok(config)
+}
+
+/// [`with_password`] for MySQL and MariaDB, by the places where their clients look.
+fn with_mysql_password(mut config: mysql::Config) -> Result<mysql::Config> {
+    let Err(error) = MysqlEngine::new(config.clone()).connect() else { return Ok(config) };
+    if !password::is_missing(&error) {
+        return Ok(config);
+    }
+    config.password = mysql::password::find(&|name| std::env::var(name).ok())?;
+    if config.password.is_none() {
+        config.password = asked(&config)?;
+    }
+    Ok(config)
+}
+
+/// The password that the person at the terminal types, if there is one.
+fn asked(server: &dyn std::fmt::Display) -> Result<Option<Password>> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    let prompt = format!("Password for {server}: ");
+    Ok(Some(Password::new(rpassword::prompt_password(prompt).context("cannot read a password")?)))
 }

@@ -62,7 +62,9 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
             let data = engine.connect().ok().and_then(|mut session| engine.data_directory(&mut *session));
             Ok(Found { watchers: sqlite::watchers(engine, plan.figures), server: None, data, wal: None })
         }
-        EngineKind::Other(name) => Err(Error::usage(format!("{name} has nothing that can be watched"))),
+        kind @ (EngineKind::Mysql | EngineKind::Other(_)) => {
+            Err(Error::usage(format!("{kind} has nothing that can be watched")))
+        }
     }
 }
 

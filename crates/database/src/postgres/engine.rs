@@ -52,6 +52,7 @@ impl Engine for PostgresEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             one_round_trip_batch: true,
+            batch_stops_at_error: true,
             stored_functions: true,
             arrays: true,
             concurrent_writers: true,

@@ -192,6 +192,7 @@ impl Engine for SqliteEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             one_round_trip_batch: false,
+            batch_stops_at_error: true,
             stored_functions: false,
             arrays: false,
             concurrent_writers: false,

@@ -28,6 +28,8 @@ pub enum Place {
         /// Where dumps are kept.
         dumps: PathBuf,
     },
+    /// A MySQL or MariaDB server: its data is made anew.
+    Mysql,
 }
 
 impl Place {

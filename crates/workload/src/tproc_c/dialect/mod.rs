@@ -24,7 +24,9 @@ pub(crate) fn of_engine(kind: EngineKind) -> Result<&'static dyn Dialect> {
     match kind {
         EngineKind::Postgres => Ok(&postgres::Postgres),
         EngineKind::Sqlite => Ok(&sqlite::Sqlite),
-        EngineKind::Other(_) => Err(Error::usage(format!("TPROC-C has no dialect for {kind}"))),
+        EngineKind::Mysql | EngineKind::Other(_) => {
+            Err(Error::usage(format!("TPROC-C has no dialect for {kind}")))
+        }
     }
 }
 

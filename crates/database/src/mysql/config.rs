@@ -1,0 +1,172 @@
+//! Where a server is and how to enter it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Password, SslMode};
+use crate::Result;
+use crate::url::Escaped;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Which of the two products a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Product {
+    /// MySQL.
+    #[default]
+    Mysql,
+    /// MariaDB.
+    Mariadb,
+}
+
+impl Product {
+    /// Its name in targets and of its directories.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Mysql => "mysql",
+            Self::Mariadb => "mariadb",
+        }
+    }
+}
+
+impl fmt::Display for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mysql => "MySQL",
+            Self::Mariadb => "MariaDB",
+        })
+    }
+}
+
+/// The server's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// A host name or address without brackets.
+    Tcp(String),
+    /// The unix socket.
+    Unix(PathBuf),
+}
+
+/// Everything a connection needs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// What the target called the server: a word of its URL only. What it is, it says itself.
+    pub product: Product,
+    /// Host, or unix socket.
+    pub host: Host,
+    /// TCP port; without meaning for a unix socket.
+    pub port: u16,
+    /// User to log in as.
+    pub user: String,
+    /// Database to use; empty for none.
+    pub database: String,
+    /// The password, when one is known. Debug prints nothing of it.
+    pub password: Option<Password>,
+    /// How much TLS; ignored on a unix socket.
+    pub ssl_mode: SslMode,
+    /// File of trusted root certificates (PEM). When absent, [`SslMode::VerifyFull`] trusts the system's,
+    /// [`SslMode::VerifyCa`] is refused and the others verify nothing.
+    pub ssl_root_certificate: Option<PathBuf>,
+    /// File with the server's public key (PEM), with which caching_sha2_password encrypts the password where there is no
+    /// TLS.
+    pub server_public_key: Option<PathBuf>,
+    /// Whether that key may be asked of the server itself. Whoever stands between can give another, and read the password.
+    pub get_server_public_key: bool,
+    /// Connecting, TLS and login together take no longer than this.
+    pub connect_timeout: Duration,
+}
+
+impl Config {
+    /// Reads a `mysql://` or `mariadb://` URL; what it leaves out comes from MYSQL_HOST, MYSQL_TCP_PORT and
+    /// MYSQL_UNIX_PORT, then from the clients' defaults. A password in it is refused.
+    pub fn parse(url: &str) -> Result<Self> {
+        Self::parse_with(url, &|name| std::env::var(name).ok())
+    }
+
+    /// [`Config::parse`] with its own environment.
+    pub fn parse_with(url: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
+        super::url::parse(url, env)
+    }
+
+    /// A configuration for a server on this host reached through the unix socket at `path`.
+    pub fn unix(path: &Path, user: &str, database: &str) -> Self {
+        Self::new(Host::Unix(path.to_owned()), 3306, user, database)
+    }
+
+    /// A configuration with the defaults for everything but the place.
+    pub fn new(host: Host, port: u16, user: &str, database: &str) -> Self {
+        Self {
+            product: Product::default(),
+            host,
+            port,
+            user: user.to_owned(),
+            database: database.to_owned(),
+            password: None,
+            ssl_mode: SslMode::default(),
+            ssl_root_certificate: None,
+            server_public_key: None,
+            get_server_public_key: false,
+            connect_timeout: CONNECT_TIMEOUT,
+        }
+    }
+
+    /// Whether the server runs on this host, as far as the address tells.
+    pub fn is_local(&self) -> bool {
+        match &self.host {
+            Host::Unix(_) => true,
+            Host::Tcp(name) => {
+                name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            }
+        }
+    }
+
+    /// The place in a few words, for messages.
+    pub(crate) fn place(&self) -> String {
+        match &self.host {
+            Host::Tcp(name) => format!("{name}, port {}", self.port),
+            Host::Unix(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// The URL that means this configuration, never with a password.
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}@", self.product.word(), Escaped(&self.user, ""))?;
+        match &self.host {
+            Host::Tcp(name) if name.parse::<std::net::Ipv6Addr>().is_ok() => {
+                write!(f, "[{name}]:{}", self.port)?;
+            }
+            Host::Tcp(name) => write!(f, "{}:{}", Escaped(name, ""), self.port)?,
+            Host::Unix(_) => {}
+        }
+        write!(f, "/{}", Escaped(&self.database, ""))?;
+        let mut separator = '?';
+        let mut parameter = |f: &mut fmt::Formatter<'_>, name: &str, value: &str| {
+            write!(f, "{separator}{name}={}", Escaped(value, "/"))?;
+            separator = '&';
+            Ok(())
+        };
+        if let Host::Unix(path) = &self.host {
+            parameter(f, "socket", &path.to_string_lossy())?;
+        } else {
+            if self.ssl_mode != SslMode::default() {
+                parameter(f, "sslmode", self.ssl_mode.name())?;
+            }
+            if let Some(path) = &self.ssl_root_certificate {
+                parameter(f, "sslrootcert", &path.to_string_lossy())?;
+            }
+        }
+        if let Some(path) = &self.server_public_key {
+            parameter(f, "server_public_key", &path.to_string_lossy())?;
+        }
+        if self.get_server_public_key {
+            parameter(f, "get_server_public_key", "true")?;
+        }
+        if self.connect_timeout != CONNECT_TIMEOUT {
+            parameter(f, "connect_timeout", &self.connect_timeout.as_secs().max(1).to_string())?;
+        }
+        Ok(())
+    }
+}

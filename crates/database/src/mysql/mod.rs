@@ -1,0 +1,34 @@
+//! MySQL and MariaDB: a thin blocking client of their common protocol.
+//!
+//! A session owns its socket and its buffers. The hot path is one `send` and one `recv` a round trip, without an
+//! allocation. One verb a file: `startup` connects and `authentication` logs in; `prepare`, `execute`, `pipeline`, `text`
+//! and `bulk` talk; `cancel` interrupts. `packet` and `decode` read what the server sends.
+
+mod authentication;
+mod bulk;
+mod cancel;
+mod config;
+mod decode;
+mod encode;
+mod engine;
+mod error;
+mod examine;
+mod execute;
+mod home;
+mod inbox;
+mod packet;
+pub mod password;
+mod pipeline;
+mod prepare;
+mod rsa;
+mod session;
+mod startup;
+mod text;
+mod url;
+mod wire;
+
+pub use crate::stream::tls::SslMode;
+pub use config::{Config, Host, Product};
+pub use engine::MysqlEngine;
+pub use examine::examine;
+pub use password::Password;

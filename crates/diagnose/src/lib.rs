@@ -6,6 +6,7 @@
 //! here knows a database or a clock: the same events give the same answer every time.
 
 mod class;
+mod durability;
 mod effect;
 mod evidence;
 mod finding;
@@ -14,11 +15,13 @@ mod judge;
 mod key;
 mod load;
 mod noise;
+mod pages;
 #[cfg(test)]
 mod scene;
 mod verdict;
 
 pub use class::{Class, is_client};
+pub use durability::durability_given_up;
 pub use effect::{Effect, Of};
 pub use evidence::{Active, Context, Evidence, PointEvidence, Seen, Span};
 pub use finding::{Fact, Finding, Severity};
@@ -26,4 +29,5 @@ pub use findings::{About, IoAbout, all, compared, find, io_all, io_findings, is_
 pub use judge::{Judged, judge};
 pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, key_figures};
 pub use noise::{NoisePrice, accepted_noise, noise};
+pub use pages::{PAGES, page};
 pub use verdict::{Outcome, Share, Verdict, Witness, verdict};

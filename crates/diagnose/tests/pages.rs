@@ -14,8 +14,7 @@ fn every_finding_has_its_page() {
     let of_jobs = kelvin_diagnose::io_all().iter().map(|about| (about.id, about.question));
     for (id, question) in all.chain(of_jobs) {
         assert!(ids.insert(id), "{id} stands twice in the list");
-        let page = std::fs::read_to_string(pages.join(format!("{id}.md")));
-        let page = page.unwrap_or_else(|error| panic!("docs/findings/{id}.md: {error}"));
+        let page = kelvin_diagnose::page(id).unwrap_or_else(|| panic!("there is no docs/findings/{id}.md"));
         assert!(page.starts_with(&format!("# {id}\n")), "the page of {id} has its title");
         // What it explains of the figure, or why that is unknown.
         let effect = page.split_once("\n## Effect\n\n").and_then(|(_, rest)| rest.split("\n## ").next());

@@ -137,6 +137,11 @@ impl Histogram {
         recorded.map(|v| (v.value_iterated_to(), v.count_at_value()))
     }
 
+    /// The standard deviation in nanoseconds, to the width of the buckets; none where nothing was recorded.
+    pub fn deviation(&self) -> Option<f64> {
+        self.filled().map(Hdr::stdev)
+    }
+
     /// What a table shows of it.
     pub fn summary(&self) -> LatencySummary {
         LatencySummary {

@@ -247,7 +247,7 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |v| format!("{v:.1}"))
 }
 
-fn line(out: &mut String, fields: &[String]) {
+pub(crate) fn line(out: &mut String, fields: &[String]) {
     for (i, field) in fields.iter().enumerate() {
         if i > 0 {
             out.push(',');

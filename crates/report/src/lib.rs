@@ -11,10 +11,12 @@ pub mod gate;
 pub mod history;
 pub mod html;
 pub mod json;
-mod markdown;
+pub mod markdown;
 mod model;
+pub mod pgbench;
 pub mod plot;
 pub mod study;
+pub mod table;
 pub mod text;
 pub mod wrap;
 

@@ -1,6 +1,83 @@
-//! Text within Markdown.
+//! A run as Markdown, and text within Markdown.
 
-use crate::text::printable;
+use std::fmt::Write as _;
+
+use crate::figure::{bounded, ms, rate, seconds, significant};
+use crate::table::Table;
+use crate::text::{is_minor, printable};
+use crate::{LatencyRow, PointReport, Report};
+
+/// The run for a pull request or a wiki: headline, state, verdict, findings with what to do, and the times of each point.
+pub fn render(report: &Report) -> String {
+    let mut out = String::new();
+    let label = report.label.as_ref().map_or_else(String::new, |label| format!(" ({})", escaped(label)));
+    let _ = writeln!(
+        out,
+        "## Kelvin run {}{label}: {} on {}\n",
+        report.run,
+        escaped(&report.workload_name()),
+        escaped(&report.target)
+    );
+    if let Some(best) = report.best() {
+        let interval = best.within_run.map_or_else(String::new, |p| {
+            format!(" ± {:.1} % (95 %, within this run)", p.half_width_percent)
+        });
+        let value = rate(best.headline(report.headline_per));
+        let _ = writeln!(out, "**{value} {}**{interval}", report.headline);
+        let _ = writeln!(
+            out,
+            "with {}, {} measured after a ramp-up of {}.\n",
+            best.users(),
+            seconds(best.window_s),
+            seconds(best.ramp_up_s)
+        );
+    }
+    let _ = writeln!(out, "State: {}\n", escaped(&report.judgement.words()));
+    for verdict in report.points.iter().filter_map(|point| point.verdict.as_ref()) {
+        let _ = writeln!(out, "Verdict: {}\n", escaped(&verdict.sentence));
+    }
+    for finding in report.findings.iter().filter(|finding| !is_minor(finding)) {
+        let (severity, title) = (finding.severity.word(), escaped(&finding.title));
+        let _ = writeln!(out, "- **{severity}**: {title}. {}", escaped(&finding.next));
+    }
+    if report.findings.iter().any(|finding| !is_minor(finding)) {
+        out.push('\n');
+    }
+    for point in &report.points {
+        if report.points.len() > 1 {
+            let value = rate(point.headline(report.headline_per));
+            let _ = writeln!(out, "### {}: {value} {}\n", escaped(&point.name()), report.headline);
+        }
+        out.push_str(&times(report, point).markdown());
+        out.push('\n');
+    }
+    out
+}
+
+/// The times of a point as a table.
+fn times(report: &Report, p: &PointReport) -> Table {
+    let unit = if report.is_io() { "µs" } else { "ms" };
+    let mut table = Table::new("time,count,mean,p50,p95,p99,p99.9,max");
+    table.columns[0] = format!("time ({unit})");
+    let mut rows = |name: &str, rows: &[LatencyRow], all: &LatencyRow| {
+        let all = (rows.len() > 1).then_some(all);
+        for row in rows.iter().chain(all) {
+            let mut fields = vec![format!("{name}: {}", row.kind), row.count().to_string()];
+            let shown = |value| if report.is_io() { micro(value) } else { ms(value) };
+            fields.extend(row.times().map(|time| bounded(time, shown)));
+            table.rows.push(fields);
+        }
+    };
+    if let Some(all) = &p.response_all {
+        rows("response", &p.response, all);
+    }
+    rows(p.words.time_short, &p.latency, &p.latency_all);
+    table
+}
+
+fn micro(value: Option<f64>) -> String {
+    value.map_or(crate::figure::NONE.into(), significant)
+}
 
 /// Text that stays text: what a person or a file says is not to make headings, tables, links, mentions or HTML.
 pub(crate) fn escaped(text: &str) -> String {

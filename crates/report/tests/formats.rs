@@ -40,6 +40,42 @@ fn text_of_a_killed_run() {
     ));
 }
 
+#[test]
+fn every_run_ends_on_one_screen() {
+    let users = [1, 2, 4, 8];
+    let search =
+        Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) };
+    let law = Plan { concluded: vec![pgbench::fitted(&users)], ..Plan::closed(&users) };
+    let runs = [
+        ("good", report(GOOD)),
+        ("void", bad()),
+        ("killed", report(Shape { finished: false, ..GOOD })),
+        ("points", report(Shape { users: &[1, 2, 4], seconds: 5, ..GOOD })),
+        ("open loop", of(&Plan::rates(8, &[2800.0]))),
+        ("search", of(&search)),
+        ("law", of(&law)),
+    ];
+    let mut seen = String::new();
+    for (name, report) in &runs {
+        let shown = text::brief(report, text::Options::default());
+        assert!(shown.lines().count() <= 20, "{name}\n{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{name}\n{shown}");
+        assert!(!shown.contains('\x1b'), "{name}");
+        seen.push_str(&format!("## {name}\n{shown}\n"));
+    }
+    insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn markdown_and_pgbenchs_lines() {
+    let report = of(&Plan::closed(&[4]));
+    insta::assert_snapshot!(format!(
+        "{}\n{}",
+        kelvin_report::markdown::render(&report),
+        kelvin_report::pgbench::render(&report)
+    ));
+}
+
 fn of(plan: &Plan) -> Report {
     pgbench::stored(&tempfile::tempdir().unwrap().path().join("k.db"), plan)
 }

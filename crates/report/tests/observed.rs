@@ -27,6 +27,24 @@ fn text_has_the_verdict_and_the_findings_first() {
 }
 
 #[test]
+fn a_run_with_findings_ends_on_one_screen() {
+    let report = judged(seen(GOOD));
+    let shown = text::brief(&report, text::Options::default());
+    let mut long = report.clone();
+    for finding in &mut long.findings {
+        finding.title = finding.title.repeat(4);
+        finding.next = finding.next.repeat(4);
+    }
+    long.findings.extend(report.findings.clone());
+    let full = text::brief(&long, text::Options::default());
+    for text in [&shown, &full] {
+        assert!(text.lines().count() <= 20, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+    insta::assert_snapshot!(format!("{shown}\n## long\n{full}"));
+}
+
+#[test]
 fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing() {
     let mut report = seen(GOOD);
     report.findings.clear();

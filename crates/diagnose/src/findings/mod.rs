@@ -34,7 +34,7 @@ mod past_the_knee;
 mod ramp_up_too_short;
 mod scan_without_index;
 mod server_fault;
-mod setting;
+pub(crate) mod setting;
 #[cfg(test)]
 mod staged;
 mod steal;

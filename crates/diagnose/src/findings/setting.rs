@@ -3,7 +3,7 @@
 use crate::Evidence;
 
 /// A setting's word, such as "off".
-pub(super) fn word<'a>(evidence: &'a Evidence, name: &str) -> Option<&'a str> {
+pub(crate) fn word<'a>(evidence: &'a Evidence, name: &str) -> Option<&'a str> {
     evidence.setting(name).or_else(|| {
         // "off (configuration file)": the value, and in brackets where it comes from.
         let known = evidence.context.environment(&format!("/database/settings/{name}"))?.as_str()?;

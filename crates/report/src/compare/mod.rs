@@ -13,6 +13,7 @@ mod html;
 mod loads;
 mod own;
 mod side;
+mod table;
 mod text;
 
 use kelvin_diagnose::Evidence;
@@ -33,6 +34,7 @@ pub use html::render as html;
 use loads::{Load, Pairs, loads};
 pub use own::OwnFinding;
 pub use side::{Run, Side};
+pub use table::table;
 pub use text::{render, text};
 
 /// The smallest change that matters when nobody says otherwise.

@@ -18,6 +18,7 @@
 
 mod junit;
 mod markdown;
+mod table;
 mod text;
 
 use kelvin_diagnose::Better;
@@ -28,6 +29,7 @@ use serde::Serialize;
 
 pub use junit::render as junit;
 pub use markdown::render as markdown;
+pub use table::table;
 pub use text::render as text;
 
 use crate::compare::{ADVISED, ComparedFigure, ComparedPoint, Comparison, Side, percent, share};

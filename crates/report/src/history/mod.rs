@@ -7,6 +7,7 @@
 mod entries;
 mod page;
 mod plot;
+mod table;
 mod text;
 
 use kelvin_diagnose::Better;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 pub use entries::{Asked, load};
 pub use page::render as html;
+pub use table::table;
 pub use text::render as text;
 
 use crate::compare::{Difference, between};

@@ -30,6 +30,8 @@ pub struct LatencyRow {
     pub p999_us: Option<Bounded>,
     /// The slowest.
     pub max_us: Option<Bounded>,
+    /// Standard deviation; none where some are known from below only.
+    pub stddev_us: Option<f64>,
     /// Which of these are known from below only, by their names, such as "max_us".
     pub at_least: Vec<&'static str>,
     /// Longer than an hour, recorded as an hour.
@@ -79,6 +81,7 @@ pub(super) fn row(name: &str, counts: &KindCounts, times: Times<'_>) -> LatencyR
         p99_us: percentile(99.0),
         p999_us: percentile(99.9),
         max_us: us(times.max()),
+        stddev_us: times.answered().deviation().filter(|_| times.unanswered() == 0.0).map(|ns| ns / 1e3),
         at_least: Vec::new(),
         clamped: times.answered().clamped(),
         unanswered_percent: times.unanswered_percent(),

@@ -2,11 +2,11 @@
 
 use kelvin_diagnose::{Evidence, Verdict};
 use kelvin_measure::Times;
-use kelvin_measure::event::{AuditLine, KindCounts, Part, Per, Role, Series};
+use kelvin_measure::event::{AuditLine, KindCounts, Part, Per, Phase, Role, Series};
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::words::{self, Words};
 use kelvin_stats::ess;
-use kelvin_store::{Figures, Judgement, Point, StoredRun};
+use kelvin_store::{Figures, Judgement, PhaseSpan, Point, StoredRun};
 use serde::Serialize;
 
 use super::errors::{ErrorRow, error_row};
@@ -41,6 +41,8 @@ pub struct PointReport {
     pub window_s: f64,
     /// Length of the ramp-up in seconds.
     pub ramp_up_s: f64,
+    /// How long the users took to connect, one after another, in seconds; none where that is not known.
+    pub connect_s: Option<f64>,
     /// Headline transactions committed in the window, by the client.
     pub headline_count: u64,
     /// Headline transactions per elapsed minute.
@@ -248,6 +250,7 @@ impl PointReport {
             closed: figures.closed,
             window_s: figures.seconds,
             ramp_up_s: point.ramp_up,
+            connect_s: connecting(&point.phases),
             headline_count: figures.headline,
             headline_per_minute: figures.headline_per(Per::Minute),
             headline_per_second: figures.headline_per(Per::Second),
@@ -289,6 +292,12 @@ impl PointReport {
                 .collect(),
         })
     }
+}
+
+/// How long the phase of connecting took.
+fn connecting(phases: &[PhaseSpan]) -> Option<f64> {
+    let connect = phases.iter().find(|span| span.phase == Phase::Connect)?;
+    Some(connect.end?.saturating_sub(connect.start) as f64 / 1e9)
 }
 
 /// Whether all points are open loops; of a run that has none yet, whether its series are those of one.

@@ -125,7 +125,7 @@ impl Page {
         }
     }
 
-    fn io_times(&mut self, title: &str, rows: &[LatencyRow], all: &LatencyRow) {
+    pub(super) fn io_times(&mut self, title: &str, rows: &[LatencyRow], all: &LatencyRow) {
         self.line("");
         let mut head = format!("{title:<16}{:>11}", "count");
         for name in ["mean", "p50", "p95", "p99", "p99.9", "max"] {
@@ -173,7 +173,7 @@ fn times_line(row: &LatencyRow) -> String {
     line
 }
 
-fn figure(value: Option<f64>) -> String {
+pub(super) fn figure(value: Option<f64>) -> String {
     value.map_or(NONE.into(), significant)
 }
 

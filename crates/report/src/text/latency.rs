@@ -44,7 +44,7 @@ impl Page {
         }
     }
 
-    fn times(&mut self, title: &str, rows: &[LatencyRow], all: &LatencyRow) {
+    pub(super) fn times(&mut self, title: &str, rows: &[LatencyRow], all: &LatencyRow) {
         self.line("");
         let mut head = format!("{title:<13}{:>11}", "count");
         for name in ["mean", "p50", "p95", "p99", "p99.9", "max"] {

@@ -1,5 +1,6 @@
 //! The report for a terminal, 80 columns wide.
 
+mod brief;
 mod findings;
 mod io;
 mod latency;
@@ -8,6 +9,7 @@ mod point;
 mod points;
 mod squeeze;
 
+pub use brief::brief;
 pub use findings::findings;
 pub(crate) use findings::{counted, effect, grouped, is_minor, of_finding};
 pub(crate) use io::{loop_words, times_of};
@@ -122,6 +124,11 @@ impl Page {
         self.wrapped_in(if report.valid { "" } else { RED }, "", &words);
         if let Some(error) = &report.error {
             self.wrapped_in(RED, "error: ", error);
+        }
+        if let Some(caution) =
+            report.evidence.as_deref().and_then(kelvin_diagnose::Evidence::durability_given_up)
+        {
+            self.wrapped_in(RED, "caution: ", &caution);
         }
         for lost in &report.lost {
             self.wrapped_in(AMBER, "lost: ", &format!("{}: {}", lost.what, lost.why));

@@ -1,0 +1,28 @@
+//! A history as a table: a row for each entry.
+
+use super::History;
+use crate::compare::list;
+use crate::table::{Table, number};
+
+/// The entries in the order of time, with the change of the level that begins at them.
+pub fn table(history: &History) -> Table {
+    let mut table =
+        Table::new("runs,started,label,measure,unit,value,at_least,lowest,highest,change_ratio,change_p");
+    for (index, entry) in history.entries.iter().enumerate() {
+        let change = history.changes.iter().find(|change| change.index == index);
+        table.rows.push(vec![
+            list(&entry.runs),
+            entry.started.to_string(),
+            entry.label.clone().unwrap_or_default(),
+            history.measure.clone(),
+            history.unit.clone(),
+            entry.value.to_string(),
+            entry.at_least.to_string(),
+            entry.range.0.to_string(),
+            entry.range.1.to_string(),
+            number(change.map(super::Change::ratio)),
+            number(change.map(|change| change.p)),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,60 @@
+//! Rows and columns, as CSV or as a Markdown table.
+
+use crate::csv;
+use crate::markdown::escaped;
+
+/// A table of text. Every row has as many fields as there are columns.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// Names of the columns, with their units.
+    pub columns: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// Without rows; the columns' names are separated by commas.
+    pub fn new(columns: &str) -> Self {
+        Self { columns: columns.split(',').map(Into::into).collect(), rows: Vec::new() }
+    }
+
+    /// As RFC 4180 has it, the names first.
+    pub fn csv(&self) -> String {
+        let mut out = String::new();
+        csv::line(&mut out, &self.columns);
+        for row in &self.rows {
+            csv::line(&mut out, row);
+        }
+        out
+    }
+
+    /// As a Markdown table.
+    pub fn markdown(&self) -> String {
+        let line = |fields: &[String]| {
+            let fields: Vec<String> = fields.iter().map(|field| escaped(field)).collect();
+            format!("| {} |\n", fields.join(" | "))
+        };
+        let rule = "|---".repeat(self.columns.len()) + "|\n";
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        line(&self.columns) + &rule + &rows
+    }
+}
+
+/// A number for a program; empty where it is not known.
+pub fn number(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_can_hold_anything() {
+        let mut table = Table::new("run,label");
+        table.rows.push(vec!["1".into(), "a|b, \"c\"".into()]);
+        assert_eq!(table.csv(), "run,label\r\n1,\"a|b, \"\"c\"\"\"\r\n");
+        assert_eq!(table.markdown(), "| run | label |\n|---|---|\n| 1 | a\\|b, \"c\" |\n");
+        assert_eq!([number(Some(1.5)), number(None)], ["1.5", ""]);
+    }
+}

@@ -131,6 +131,14 @@ impl Store {
         Ok(())
     }
 
+    /// Deletes a group. Its runs stay, unless they are deleted, too.
+    pub fn delete_group(&self, group: GroupId) -> Result<()> {
+        let to = |e| Error::sqlite(self.path(), e);
+        self.connection().execute("DELETE FROM member WHERE run_group = ?", [group.0]).map_err(to)?;
+        self.connection().execute("DELETE FROM run_group WHERE id = ?", [group.0]).map_err(to)?;
+        Ok(())
+    }
+
     /// One group; none when there is none of this number.
     pub fn group(&self, id: GroupId) -> Result<Option<StoredGroup>> {
         Ok(self.groups_where("WHERE id = ?", params![id.0])?.pop())

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -195,10 +196,21 @@ fn hex(digit: u8) -> char {
 /// Makes the directory and the empty file; [`fill`] fills it.
 fn make_file(path: &Path) -> Result<()> {
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent).map_err(|e| Error::io("make the directory", parent, e))?;
+        let mut builder = std::fs::DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(parent)
+            .map_err(|e| Error::io("make the directory", parent, e))?;
     }
     // SQLite's own error for a missing permission is "unable to open": ask the system for the reason.
-    File::options().append(true).create(true).open(path).map_err(|e| Error::io("make", path, e))?;
+    // Results name hosts, users and statements. SQLite gives its log the file's own mode.
+    File::options()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|e| Error::io("make", path, e))?;
     Ok(())
 }
 

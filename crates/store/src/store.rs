@@ -67,11 +67,7 @@ impl Store {
     /// # Errors
     /// A label that reads like a run's number, "last", "last-N" or a name of several runs is refused.
     pub fn begin(&self, run: &NewRun) -> Result<RunWriter> {
-        if let Some(label) = &run.label
-            && (label.parse::<i64>().is_ok() || back_from_last(label).is_some() || !is_label(label))
-        {
-            return Err(Error::Label(label.clone()));
-        }
+        run.label.as_deref().map(refuse_label).transpose()?;
         let notes: Vec<String> = run.notes.iter().map(|note| redact(note)).collect();
         let mut environment = run.environment.clone();
         redact_json(&mut environment);
@@ -274,6 +270,19 @@ impl Store {
         Ok((info, self.liveness(row, 15)?))
     }
 
+    /// Gives a run a label, or takes its label away.
+    ///
+    /// # Errors
+    /// A label that [`Store::begin`] refuses, and a run that is not there.
+    pub fn set_label(&self, id: RunId, label: Option<&str>) -> Result<()> {
+        label.map(refuse_label).transpose()?;
+        let changed = self
+            .conn
+            .execute("UPDATE run SET label = ? WHERE id = ?", params![label.map(redact), id.0])
+            .map_err(|e| Error::sqlite(&self.path, e))?;
+        if changed == 0 { Err(self.no_such_run(&id.to_string())) } else { Ok(()) }
+    }
+
     /// Deletes a run. Its number is not given again.
     ///
     /// # Errors
@@ -326,6 +335,14 @@ impl Store {
     fn timestamp(&self, text: &str) -> Result<jiff::Timestamp> {
         text.parse().map_err(|_| Error::damaged(&self.path, format!("{text:?} is not a time")))
     }
+}
+
+/// Refuses a label that reads like another name of runs.
+fn refuse_label(label: &str) -> Result<()> {
+    if label.parse::<i64>().is_ok() || back_from_last(label).is_some() || !is_label(label) {
+        return Err(Error::Label(label.to_owned()));
+    }
+    Ok(())
 }
 
 /// N of "last-N"; 0 for "last".

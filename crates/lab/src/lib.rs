@@ -11,6 +11,7 @@ pub mod environment;
 pub mod factor;
 pub mod find_max;
 pub mod io;
+mod nearest;
 pub mod observation;
 pub mod repeat;
 pub mod reset;
@@ -26,6 +27,7 @@ pub mod undo;
 
 pub use bench::{Bench, BenchError, Measured, Planned};
 pub use environment::Environment;
+pub use nearest::nearest;
 pub use run::{Outcome, Run, RunError, Sink, SinkError};
 pub use series::series;
 pub use spec::{Spec, SpecError};

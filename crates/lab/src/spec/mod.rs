@@ -282,7 +282,7 @@ impl Spec {
         let refused = |error: toml::de::Error| SpecError::Parse {
             path: name.into(),
             // The message repeats the line, and the line may hold the password that it is refused for.
-            message: kelvin_store::redact(error.to_string().trim_end()),
+            message: kelvin_store::redact(&with_suggestion(error.to_string().trim_end())),
         };
         let mut spec: Self = toml::from_str(text).map_err(refused)?;
         let keys: toml::Table = toml::from_str(text).map_err(refused)?;
@@ -398,6 +398,17 @@ impl Spec {
         // Every field is a number, text, list or table of those: nothing that TOML cannot say.
         toml::to_string(&shown).unwrap_or_default()
     }
+}
+
+/// The message of an unknown key with the key that was probably meant.
+fn with_suggestion(message: &str) -> String {
+    let meant = message.split_once("unknown field `").and_then(|(_, rest)| {
+        let mut words = rest.split('`');
+        let unknown = words.next()?;
+        let known: Vec<&str> = words.skip(1).step_by(2).collect();
+        crate::nearest(unknown, known)
+    });
+    meant.map_or_else(|| message.to_owned(), |meant| format!("{message}\n  did you mean `{meant}`?"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod args;
 mod commands;
+mod document;
 mod exit;
 mod live;
 mod measure;
@@ -37,16 +38,19 @@ fn main() -> ExitCode {
 }
 
 fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("kelvin: {}", exit::describe(error));
+    out::note(&format!("kelvin: {}", exit::describe(error)));
     exit::Code::of_error(error).into()
 }
 
 /// Prints what clap has to say. It repeats the words that it refuses, and an URL may hold a password.
 fn show(error: &clap::Error) {
     use std::io::IsTerminal;
-    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    // A word of the command line that steers terminals is repeated, too: then there are no sequences but blanks.
+    let steers = std::env::args_os().any(|word| word.to_string_lossy().chars().any(char::is_control));
+    let colour = !steers && std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let styled = error.render();
-    let text = kelvin_store::redact(&if colour { styled.ansi().to_string() } else { styled.to_string() });
+    let text = if colour { styled.ansi().to_string() } else { out::clean(&styled.to_string()) };
+    let text = kelvin_store::redact(&text);
     if error.use_stderr() {
         eprint!("{text}");
     } else {

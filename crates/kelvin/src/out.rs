@@ -1,6 +1,8 @@
 //! Standard output, which may be a pipe whose reader has seen enough (`kelvin show | head`).
 
+use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -21,11 +23,44 @@ pub(crate) fn line(text: &str) -> Result<()> {
 
 /// Writes a file and says so.
 pub(crate) fn file(path: &Path, text: &str, quiet: bool) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    private(path, text)?;
     if !quiet {
-        eprintln!("wrote {}", path.display());
+        note(&format!("wrote {}", path.display()));
     }
     Ok(())
+}
+
+/// Writes a file that only its owner can read: results name hosts, users and statements.
+pub(crate) fn private(path: &Path, text: &str) -> Result<()> {
+    let open = || File::options().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let written = open().and_then(|mut file| file.write_all(text.as_bytes()));
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Makes a directory that only its owner can enter; one that is there stays as it is.
+pub(crate) fn directory(path: &Path) -> Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.with_context(|| format!("cannot make {}", path.display()))
+}
+
+/// Writes a line to standard error. Where that has gone, as after a hang-up, nobody reads it: `eprintln!` would panic, and
+/// the run would die of it.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", clean(text));
+}
+
+/// Text without control characters that could steer a terminal; its lines stay.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
+}
+
+/// Writes a line to standard error, red on a terminal.
+pub(crate) fn warning(text: &str) {
+    use std::io::IsTerminal;
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colour = std::io::stderr().is_terminal() && !plain;
+    let (on, off) = if colour { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+    let _ = writeln!(std::io::stderr(), "{on}{}{off}", clean(text));
 }
 
 /// Writes words in lines of at most `width` columns: the first one begins at `first`, those after at `rest`.

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use kelvin_store::RunId;
 
+use crate::out;
+
 /// The user's data directory for Kelvin: `$XDG_DATA_HOME/kelvin`, or `~/.local/share/kelvin`.
 pub(crate) fn data_directory() -> Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -18,7 +20,7 @@ pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf> {
         return Ok(path.to_owned());
     }
     let directory = data_directory()?;
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    out::directory(&directory)?;
     Ok(directory.join("kelvin.db"))
 }
 
@@ -34,7 +36,7 @@ pub(crate) fn kelvin(store: &Path) -> String {
 pub(crate) fn report(store: &Path, run: RunId) -> Result<PathBuf> {
     let parent = store.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = parent.join("reports");
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    out::directory(&directory)?;
     Ok(directory.join(format!("run-{run}.html")))
 }
 

@@ -16,7 +16,9 @@ pub(crate) fn listen() -> Result<Stop> {
 pub(crate) fn listen_saying(words: &'static str) -> Result<Stop> {
     let stop = Stop::new();
     let asked = stop.clone();
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
+    // A hang-up ends the run as Ctrl-C does, unless the caller had it ignored, as nohup does.
+    let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM].into_iter().chain(hang_up))
         .context("cannot listen for signals")?;
     std::thread::Builder::new()
         .name("signals".into())
@@ -29,6 +31,14 @@ pub(crate) fn listen_saying(words: &'static str) -> Result<Stop> {
     Ok(stop)
 }
 
+/// Whether this process ignores a signal, as it was started.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal - 1)) != 0
+}
+
 /// What a signal does, and a key of the live view that stands for one.
 pub(crate) fn asked(stop: &Stop) {
     answer(stop, TRANSACTIONS);
@@ -39,6 +49,7 @@ fn answer(stop: &Stop, words: &str) {
         crate::live::give_back_in_a_hurry();
         std::process::exit(crate::exit::Code::Interrupted as i32);
     }
-    crate::live::tell(if stop.requested() { "kelvin: stopping now" } else { words });
+    let words = if stop.requested() { "kelvin: stopping now" } else { words };
     stop.request();
+    crate::live::tell(words);
 }

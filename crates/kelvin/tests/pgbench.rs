@@ -107,7 +107,7 @@ fn tables_that_are_not_complete_and_not_ours_are_kept() {
         assert!(told.contains("no primary key on pgbench_accounts") && told.contains("-I p"), "{told}");
     }
     pgbench(&server, &["-i", "-q", "-I", "p"]);
-    let shown = place.expect(0, &["run", "pgbench", "-S", "-t", "5", "--target", &url]);
+    let shown = place.expect(0, &["run", "pgbench", "-S", "-t", "5", "--verbose", "--target", &url]);
     assert!(shown.contains("scale 2 is"), "{shown}");
     pgbench(&server, &["-i", "-q", "-I", "dtg"]);
     place.expect(0, &["drop", "pgbench", "--target", &url, "--yes"]);
@@ -121,7 +121,8 @@ fn pgbench_builds_what_kelvin_drives_in_every_mode() {
     pgbench(&server, &["-i", "-q", "-s", "3"]);
     for (mode, script) in [("simple", "tpcb-like"), ("extended", "simple-update"), ("prepared", "tpcb-like")]
     {
-        let args = ["run", "pgbench", "--target", &url, "-M", mode, "-b", script, "-c", "2", "-j", "2"];
+        let args =
+            ["run", "pgbench", "--target", &url, "-M", mode, "-b", script, "-c", "2", "-j", "2", "--verbose"];
         let shown = place.expect(0, &[&args, &SHORT[..]].concat());
         assert!(shown.contains("tps") && shown.contains("scale 3 is"), "{shown}");
         assert!(shown.contains("kelvin chooses its threads itself"), "{shown}");

@@ -39,8 +39,21 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
 
     // A run of one's own scripts begins from it, every time.
     place.write("own.sql", "insert into a values (2);\n");
-    let run =
-        ["run", "script", "own.sql", target, "-t", "5", "-c", "1", "--snapshot", "first", "--rest", "0s"];
+    let run = [
+        "run",
+        "script",
+        "own.sql",
+        target,
+        "-t",
+        "5",
+        "-c",
+        "1",
+        "--snapshot",
+        "first",
+        "--rest",
+        "0s",
+        "-v",
+    ];
     for _ in 0..2 {
         let shown = place.expect(0, &run);
         assert!(shown.contains("reset by files (as it was saved)"), "{shown}");

@@ -15,15 +15,23 @@ fn a_run_measures_checks_and_reports() {
     let place = Place::new();
     let shown = place
         .expect(0, &["run", "tproc-c", "--ramp-up", "1s", "--duration", "3s", "--check", "--users", "2"]);
-    for part in ["NOPM", "TPM", "New-Order", "Stock-Level", "p99.9", "Report: "] {
+    for part in ["NOPM", "TPM", "state ", "p99", "More: ", "Report: "] {
         assert!(shown.contains(part), "no {part} in:\n{shown}");
     }
+    // With the prompt it fits a screen of 80 columns and 24 rows; the path is the test's own.
+    assert!(shown.lines().count() <= 23, "{shown}");
+    assert!(shown.lines().filter(|line| !line.contains(": ")).all(|line| line.chars().count() <= 80));
+    assert!(!shown.contains('\x1b'));
     assert!(place.path("reports/run-1.html").exists());
     let run = place.report("last");
     assert_eq!(run["status"], "complete");
     assert_eq!(run["checks"].as_array().unwrap().len(), 12);
-    let again = place.expect(0, &["show"]);
-    assert!(shown.starts_with(&again), "`show` prints what `run` printed");
+    let again = place.expect(0, &["show", "--brief"]);
+    assert!(shown.starts_with(&again), "show --brief prints what run printed");
+    let whole = place.expect(0, &["show"]);
+    for part in ["New-Order", "Stock-Level", "p99.9", "self-audit", "consistency after the run"] {
+        assert!(whole.contains(part), "no {part} in:\n{whole}");
+    }
 }
 
 #[test]

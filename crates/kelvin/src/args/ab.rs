@@ -8,6 +8,7 @@ use clap::Args;
 use kelvin_lab::ab::Plan;
 use kelvin_lab::{Spec, bench};
 
+use super::FormatArgs;
 use super::repeat::{measures, refuse_other_headline};
 use super::workload::refuse_shell;
 
@@ -89,9 +90,8 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "DEVICE")]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
 
-    /// Print every event and the result as lines of JSON on standard output, and nothing else there
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 impl AbArgs {

@@ -7,6 +7,8 @@ use clap::Args;
 use kelvin_report::gate::Limit;
 use kelvin_store::history_name;
 
+use super::FormatArgs;
+
 /// What runs can be called.
 const NAMES: &str = "Runs are named by\n  \
     12, last, last-1, base      a number, the last, the one before it, the newest with this label\n  \
@@ -31,9 +33,8 @@ pub(crate) struct CompareArgs {
     /// The smallest change that matters: one that is shown and smaller is "within noise"
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     pub(crate) noise: f64,
-    /// As JSON, one comparison a line
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
     /// Write one self-contained page as well; for two sides
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -68,9 +69,8 @@ pub(crate) struct HistoryArgs {
     /// Write the trend as one self-contained page as well
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// As JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 /// `kelvin gate`.
@@ -107,9 +107,8 @@ pub(crate) struct GateArgs {
     /// Write the result for a pull request; "-" prints it in place of the text
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// As JSON
-    #[arg(long, conflicts_with = "markdown")]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 impl GateArgs {

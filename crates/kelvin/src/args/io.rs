@@ -23,6 +23,7 @@ use super::{Cli, Flags, HistoryPlace};
         kelvin io [OPTIONS] --name=JOB --rw=randread --filename=FILE --size=1g [fio's options]…\n       \
         kelvin io explain | plot | sweep …",
     args_conflicts_with_subcommands = true,
+    mut_arg("format", |arg| arg.hide(true)),
     disable_help_subcommand = true,
     after_help = "Job files and options are fio's, with fio's meaning; what kelvin does not do is refused by name. These are \
     fio's, too: --output FILE, --output-format normal|terse|json|json+, --section, --parse-only, --showcmd, --cmdhelp[=OPTION], \
@@ -104,6 +105,7 @@ pub(crate) struct ExplainArgs {
     mut_arg("observe_interval", |arg| arg.help("Time between two readings of the host's counters [default: 1s]")),
     mut_arg("seed", |arg| arg.help("Other random offsets than the jobs' own; a job that says randseed keeps it").help_heading(None)),
     mut_arg("json", |arg| arg.visible_alias("json-events")),
+    mut_arg("verbose", |arg| arg.hide(true)),
     mut_arg("repeat", |arg| arg.help("Run it so many times, and say whether the result is statistically correct: 2 to 1000")),
 )]
 pub(crate) struct IoFlags {
@@ -144,6 +146,7 @@ impl IoFlags {
 #[derive(Debug, Clone, Args)]
 #[command(
     override_usage = "kelvin run io --job JOB.fio [OPTIONS]",
+    mut_arg("verbose", |arg| arg.short('v').hide(false)),
     after_help = "The same engine as `kelvin io`, with the output and the exit codes of `kelvin run`.\n\n\
     Examples:\n  kelvin run io --job job.fio\n  kelvin run io --job job.fio --set iodepth=8 --repeat 6\n  \
     kelvin run io --job job.fio --print-spec > io.toml && kelvin ab io.toml other.toml"

@@ -9,6 +9,7 @@ use clap::Args;
 use kelvin_lab::Spec;
 use kelvin_lab::spec::{Build, Span, TargetName, Users};
 
+use super::OutputArgs;
 use super::history::HistoryPlaceArgs;
 use super::language::seconds;
 use super::observation::ObservationArgs;
@@ -56,7 +57,7 @@ pub(crate) struct LoadArgs {
     reset: ResetArgs,
 
     #[command(flatten)]
-    pub(super) repeat: RepeatArgs,
+    pub(crate) repeat: RepeatArgs,
 
     /// Decides every random value of the run [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
@@ -94,17 +95,15 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     pub(crate) print_spec: bool,
 
-    /// Print every event as a line of JSON on standard output, and nothing else there; the last, "summary", says whether the
-    /// run counts
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 
     /// Show the run to Prometheus at this address while it goes on, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) metrics: Option<SocketAddr>,
 
     /// Show the run on the whole terminal while it goes on; ? explains the keys, q stops it
-    #[arg(long, conflicts_with_all = ["json", "repeat", "until"])]
+    #[arg(long, conflicts_with_all = ["json", "format", "repeat", "until"])]
     pub(crate) tui: bool,
 }
 

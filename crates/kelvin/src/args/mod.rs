@@ -3,6 +3,7 @@
 mod ab;
 mod doctor;
 mod familiar;
+mod format;
 mod history;
 pub(crate) mod io;
 pub(crate) mod io_plot;
@@ -15,6 +16,7 @@ mod parse;
 mod pgbench;
 mod repeat;
 mod reset;
+mod runs;
 mod script;
 mod server;
 mod snapshot;
@@ -34,10 +36,12 @@ use kelvin_lab::Spec;
 
 pub(crate) use ab::AbArgs;
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use format::{Format, FormatArgs, OutputArgs};
 pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryPlace};
 pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
+pub(crate) use runs::{RmArgs, RunsArgs, TagArgs};
 pub(crate) use server::{ProfileArgs, ServerCommand};
 pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};
 pub(crate) use squeeze::SqueezeArgs;
@@ -61,8 +65,7 @@ pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
     after_help = "Exit codes: 0 counted · 1 void: measured, not to be used · 2 bad input, nothing measured · \
         3 counted, but transactions failed · 4 failed, part kept · 5 too few runs to tell, 6 too much scatter (gate) · \
         130 partial: interrupted, part kept",
-    max_term_width = 100,
-    disable_help_subcommand = true
+    max_term_width = 100
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -84,7 +87,7 @@ pub(crate) struct Global {
         display_order = 900
     )]
     pub(crate) store: Option<PathBuf>,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(long, short, global = true, display_order = 900)]
     pub(crate) quiet: bool,
 }
@@ -109,6 +112,10 @@ pub(crate) enum Command {
     Drop(DropArgs),
     /// List the stored runs
     Runs(RunsArgs),
+    /// Remove stored runs
+    Rm(RmArgs),
+    /// Label a stored run, or take its label away
+    Tag(TagArgs),
     /// Show a stored run in the terminal
     Show(ShowArgs),
     /// Write a stored run as HTML, JSON, CSV or text
@@ -138,6 +145,8 @@ pub(crate) enum Command {
     Observe(ObserveArgs),
     /// Measure whether storage is fast enough for a column store: MB/s for each core, by vioperf's four tests
     Vioperf(VioperfArgs),
+    /// Explain a finding: what it means, how it is seen, its bounds, and what to do
+    Explain(ExplainArgs),
     /// Print the completions for a shell
     Completions {
         /// The shell
@@ -162,17 +171,6 @@ fn set<T: Clone>(place: &mut T, flag: Option<&T>) {
     }
 }
 
-/// `kelvin runs`.
-#[derive(Debug, Args)]
-pub(crate) struct RunsArgs {
-    /// Look for findings in every run, and not only in the newest 20
-    #[arg(long)]
-    pub(crate) findings: bool,
-    /// As JSON, one run a line
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// `kelvin groups`.
 #[derive(Debug, Args)]
 #[command(
@@ -185,9 +183,18 @@ pub(crate) struct RunsArgs {
 pub(crate) struct GroupsArgs {
     /// The group to show: its number
     pub(crate) group: Option<i64>,
-    /// As JSON: one group a line, or the summary of the one
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+/// `kelvin explain`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  kelvin explain checkpoint-in-window\n  kelvin explain            every finding with its question"
+)]
+pub(crate) struct ExplainArgs {
+    /// The finding by its name, as kelvin show and kelvin runs print it
+    pub(crate) finding: Option<String>,
 }
 
 /// `kelvin show`.
@@ -199,6 +206,11 @@ pub(crate) struct ShowArgs {
     /// Every point in full, every note on the timeline, every finding and every line of evidence
     #[arg(long)]
     pub(crate) all: bool,
+    /// The summary that a run ends with, on one screen
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) brief: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 /// `kelvin report`.
@@ -222,6 +234,16 @@ pub(crate) struct ReportArgs {
     /// What `kelvin show` prints
     #[arg(long, group = "format")]
     pub(crate) text: bool,
+    /// text, json, jsonl, csv, markdown or pgbench, as in kelvin show
+    #[arg(
+        long = "format",
+        id = "form",
+        group = "format",
+        value_name = "FORMAT",
+        value_enum,
+        hide_possible_values = true
+    )]
+    pub(crate) form: Option<Format>,
     /// Where to; "-" is standard output [default: a file beside the store for HTML, else standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -68,8 +68,11 @@ fn read(word: &OsStr, known: &[WorkloadName]) -> Result<Spec> {
         }
     }
     if !shown.contains(['/', '.']) && !path.exists() {
+        let all = known.iter().map(|workload| workload.as_str());
+        let meant = kelvin_lab::nearest(&shown, all)
+            .map_or_else(String::new, |meant| format!(" (did you mean {meant}?)"));
         bail!(
-            "there is no workload \"{shown}\"; there are {}, or give a file such as run.toml",
+            "there is no workload \"{shown}\"{meant}; there are {}, or give a file such as run.toml",
             names(known)
         );
     }

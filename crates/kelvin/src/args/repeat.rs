@@ -61,6 +61,11 @@ pub(crate) struct RepeatArgs {
 }
 
 impl RepeatArgs {
+    /// Whether there is to be more than one run.
+    pub(crate) fn is_given(&self) -> bool {
+        self.repeat.is_some() || self.until.is_some()
+    }
+
     /// The plan; none when the run is made once.
     pub(super) fn plan(&self, spec: &Spec) -> Result<Option<Plan>> {
         if self.repeat.is_none() && self.until.is_none() {

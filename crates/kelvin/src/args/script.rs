@@ -20,6 +20,7 @@ use super::pgbench::FamiliarArgs;
     mut_arg("transactions", |arg| arg.short('t')),
     mut_arg("seed", |arg| arg.visible_alias("random-seed")),
     mut_arg("rate", |arg| arg.short('R')),
+    mut_arg("verbose", |arg| arg.short('v')),
     // There is no data of ours to build or to check.
     mut_arg("no_build", |arg| arg.hide(true)),
     mut_arg("check", |arg| arg.hide(true)),

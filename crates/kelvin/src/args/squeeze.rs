@@ -15,6 +15,7 @@ use super::workload::TakesFile;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "kelvin squeeze <WORKLOAD|FILE.toml> [OPTIONS]",
+    disable_help_subcommand = true,
     subcommand_help_heading = "Workloads",
     subcommand_value_name = "WORKLOAD|FILE.toml",
     after_help = "A run during which one resource at a time has a share taken away, in slices of some seconds in random \

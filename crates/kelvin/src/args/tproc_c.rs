@@ -46,6 +46,7 @@ pub(crate) struct DataArgs {
 #[command(
     mut_arg("users", |arg| arg.short('u')),
     mut_arg("duration", |arg| arg.short('d')),
+    mut_arg("verbose", |arg| arg.short('v')),
     after_help = "The password comes from PGPASSWORD, from ~/.pgpass, or from a prompt; a URL with a password in it \
     is refused, because command lines can be read by everybody on the host.\n\n\
     Examples:\n  kelvin run tproc-c\n  kelvin run tproc-c --target postgres --warehouses 10 \

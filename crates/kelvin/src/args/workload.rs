@@ -14,12 +14,13 @@ use kelvin_lab::repeat::Plan;
 use kelvin_lab::spec::WorkloadName;
 
 use super::load::LoadArgs;
-use super::{Flags, HistoryPlace, io, pgbench, script, tproc_c};
+use super::{Flags, HistoryPlace, OutputArgs, io, pgbench, script, tproc_c};
 
 /// `kelvin run`.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "kelvin run <WORKLOAD|FILE.toml> [OPTIONS]",
+    disable_help_subcommand = true,
     subcommand_help_heading = "Workloads",
     subcommand_value_name = "WORKLOAD|FILE.toml",
     after_help = "In place of a workload stands a file that --print-spec wrote; flags after it override it. \
@@ -68,6 +69,7 @@ enum OnTables<T: Args, P: Args> {
 #[derive(Debug, Args)]
 #[command(
     override_usage = "kelvin build <WORKLOAD|FILE.toml> [OPTIONS]",
+    disable_help_subcommand = true,
     subcommand_help_heading = "Workloads",
     subcommand_value_name = "WORKLOAD|FILE.toml"
 )]
@@ -85,6 +87,7 @@ pub(crate) struct BuildArgs {
 #[derive(Debug, Args)]
 #[command(
     override_usage = "kelvin check <WORKLOAD|FILE.toml> [OPTIONS]",
+    disable_help_subcommand = true,
     subcommand_help_heading = "Workloads",
     subcommand_value_name = "WORKLOAD|FILE.toml"
 )]
@@ -99,6 +102,7 @@ pub(crate) struct CheckArgs {
 #[derive(Debug, Args)]
 #[command(
     override_usage = "kelvin drop <WORKLOAD|FILE.toml> [OPTIONS]",
+    disable_help_subcommand = true,
     subcommand_help_heading = "Workloads",
     subcommand_value_name = "WORKLOAD|FILE.toml"
 )]
@@ -190,9 +194,9 @@ impl RunArgs {
         self.load().is_some_and(|load| load.print_spec)
     }
 
-    /// Events on standard output, and nothing else there.
-    pub(crate) fn json(&self) -> bool {
-        self.load().is_some_and(|load| load.json)
+    /// What is printed at the end.
+    pub(crate) fn output(&self) -> OutputArgs {
+        self.load().map(|load| load.output.clone()).unwrap_or_default()
     }
 
     /// Where the run is shown to Prometheus.

@@ -22,7 +22,7 @@ use super::groups;
 use super::repeat::{
     at_least, change, code, ended, failed, noise_words, of_chance, of_run, percent, time_left,
 };
-use crate::args::{AbArgs, Global};
+use crate::args::{AbArgs, Format, Global};
 use crate::exit::Code;
 use crate::measure::StoreBench;
 use crate::{live, out, place, signal};
@@ -31,7 +31,7 @@ use crate::{live, out, place, signal};
 pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let (plan, specs) = args.plan()?;
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, args.json);
+    let mut live = live::for_run(global.quiet, args.format.format() == Format::Jsonl);
     let store_path = place::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
     let group = store.begin_group(&NewGroup {
@@ -57,10 +57,8 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let ended = ended(ran.map(|ran| ran.ended))?;
 
     let group = groups::find_again(&store, group)?;
-    if args.json {
-        out::line(&self::json(&store, &group)?.to_string())?;
-    } else {
-        out::write(&text(&store, &group)?)?;
+    groups::show(&store, &group.id.to_string(), args.format.format())?;
+    if args.format.format() == Format::Text {
         out::line(&format!("Again:  {} groups {}", place::kelvin(&store_path), group.id))?;
     }
     let summary = Summary::of(&plan, &rows(&store, group.id)?);

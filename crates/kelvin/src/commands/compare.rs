@@ -1,11 +1,13 @@
 //! `kelvin compare`: stored runs, groups or branches against the first.
 
 use anyhow::{Context, Result, bail};
-use kelvin_report::compare::{html, render, sides};
+use kelvin_report::compare::{Comparison, html, render, sides};
+use kelvin_report::table::Table;
 use kelvin_store::Store;
 
 use super::select::{Named, Progress};
 use crate::args::{CompareArgs, Global};
+use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::out;
 use crate::place;
@@ -24,19 +26,36 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Code> {
     }
     drop(progress);
     let (base, others) = loaded.split_first().context("give at least two runs")?;
-    for (index, other) in others.iter().enumerate() {
-        let found = sides(&base.side(), &other.side(), args.noise)?;
-        if args.json {
-            out::line(&serde_json::to_string(&found)?)?;
-        } else {
-            if index > 0 {
-                out::line("")?;
-            }
-            out::write(&render(&found, super::show::options(false)))?;
-        }
-        if let Some(file) = &args.html {
-            out::file(file, &html(&found)?, global.quiet)?;
-        }
+    let mut compared = Vec::new();
+    for other in others {
+        compared.push(sides(&base.side(), &other.side(), args.noise)?);
     }
+    if let (Some(file), Some(found)) = (&args.html, compared.first()) {
+        out::file(file, &html(found)?, global.quiet)?;
+    }
+    document::print(&Compared(compared), args.format.format())?;
     Ok(Code::Success)
+}
+
+/// Each side against the base.
+struct Compared(Vec<Comparison>);
+
+impl Document for Compared {
+    fn text(&self) -> Result<String> {
+        let options = super::show::options(false);
+        let each: Vec<String> = self.0.iter().map(|found| render(found, options)).collect();
+        Ok(each.join("\n"))
+    }
+
+    fn records(&self) -> Result<Vec<String>> {
+        self.0.iter().map(|found| Ok(serde_json::to_string(found)?)).collect()
+    }
+
+    fn is_list(&self) -> bool {
+        true
+    }
+
+    fn table(&self) -> Result<Table> {
+        Ok(kelvin_report::compare::table(&self.0))
+    }
 }

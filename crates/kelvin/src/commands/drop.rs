@@ -21,7 +21,7 @@ pub(crate) fn drop_data(args: &DropArgs, global: &Global) -> Result<Code> {
     }
     workload.drop_data(&*opened.engine)?;
     if !global.quiet {
-        eprintln!("removed");
+        crate::out::note("removed");
     }
     Ok(Code::Success)
 }

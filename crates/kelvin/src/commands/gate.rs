@@ -4,11 +4,13 @@ use std::path::Path;
 
 use anyhow::Result;
 use kelvin_report::compare::sides;
-use kelvin_report::gate;
+use kelvin_report::gate::{self, Gate};
+use kelvin_report::table::Table;
 use kelvin_store::Store;
 
 use super::select::{Named, Progress};
 use crate::args::{GateArgs, Global};
+use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::out;
 use crate::place;
@@ -45,11 +47,7 @@ pub(crate) fn gate(args: &GateArgs, global: &Global) -> Result<Code> {
             if let Some(file) = other {
                 out::file(file, &gate::markdown(&judged), global.quiet)?;
             }
-            if args.json {
-                out::line(&serde_json::to_string(&judged)?)?;
-            } else {
-                out::write(&gate::text(&judged, super::show::options(false)))?;
-            }
+            document::print(&judged, args.format.format())?;
         }
     }
     Ok(if judged.fails() {
@@ -61,6 +59,24 @@ pub(crate) fn gate(args: &GateArgs, global: &Global) -> Result<Code> {
     } else {
         Code::Success
     })
+}
+
+impl Document for Gate {
+    fn text(&self) -> Result<String> {
+        Ok(gate::text(self, super::show::options(false)))
+    }
+
+    fn records(&self) -> Result<Vec<String>> {
+        Ok(vec![serde_json::to_string(self)?])
+    }
+
+    fn table(&self) -> Result<Table> {
+        Ok(gate::table(self))
+    }
+
+    fn markdown(&self) -> Result<String> {
+        Ok(gate::markdown(self))
+    }
 }
 
 /// The newest run, with the group and the treatment that it is of.

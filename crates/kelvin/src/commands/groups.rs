@@ -6,10 +6,12 @@ use anyhow::{Context, Result, bail};
 use kelvin_lab::repeat::{Row, Steady};
 use kelvin_lab::spec::Beginning;
 use kelvin_lab::{Spec, ab, repeat};
+use kelvin_report::table::{Table, number};
 use kelvin_store::{GroupId, GroupKind, Judgement, RunId, RunSummary, Store, StoredGroup};
 use serde::de::DeserializeOwned;
 
-use crate::args::{Global, GroupsArgs};
+use crate::args::{Format, Global, GroupsArgs};
+use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::{out, place};
 
@@ -18,42 +20,117 @@ pub(crate) fn groups(args: &GroupsArgs, global: &Global) -> Result<Code> {
     let path = place::store(global.store.as_deref())?;
     if let Some(group) = args.group {
         let store = Store::open_read_only(&path)?;
-        return show(&store, &group.to_string(), args.json);
+        return show(&store, &group.to_string(), args.format.format());
     }
     let listed = if path.exists() { list(&Store::open_read_only(&path)?)? } else { Vec::new() };
-    if args.json {
-        for group in &listed {
-            out::line(&serde_json::to_string(group)?)?;
-        }
-    } else if listed.is_empty() {
+    if listed.is_empty() && args.format.format() == Format::Text {
         let path = path.display();
         out::line(&format!("no groups yet in {path}; start with: kelvin run tproc-c --repeat 6"))?;
-    } else {
-        out::write(&table(&listed))?;
+        return Ok(Code::Success);
     }
+    document::print(&Groups(listed), args.format.format())?;
     Ok(Code::Success)
 }
 
-/// Prints what was printed when the group ended, for people or for programs.
-pub(super) fn show(store: &Store, group: &str, json: bool) -> Result<Code> {
+/// Prints a group as it was printed when it ended.
+pub(super) fn show(store: &Store, group: &str, format: Format) -> Result<Code> {
     let group = find(store, group)?;
-    match (group.info.kind, json) {
-        (GroupKind::Repeat, false) => out::write(&super::repeat::text(store, &group)?)?,
-        (GroupKind::Repeat, true) => out::line(&super::repeat::json(store, &group)?.to_string())?,
-        (GroupKind::Ab, false) => out::write(&super::ab::text(store, &group)?)?,
-        (GroupKind::Ab, true) => out::line(&super::ab::json(store, &group)?.to_string())?,
-        (GroupKind::Sweep, false) => out::write(&super::io::sweep_text(store, &group)?)?,
-        (GroupKind::Sweep, true) => out::line(&super::io::sweep_json(store, &group)?.to_string())?,
-        (GroupKind::Study, _) => {
-            let name = group.info.name.as_deref().unwrap_or("DIR");
-            bail!(
-                "group {} is of the study \"{name}\": see kelvin study show and kelvin study analyze, or kelvin show for \
-                 one of its runs",
-                group.id
-            )
+    if group.info.kind == GroupKind::Study {
+        let name = group.info.name.as_deref().unwrap_or("DIR");
+        bail!(
+            "group {} is of the study \"{name}\": see kelvin study show and kelvin study analyze, or kelvin show for \
+             one of its runs",
+            group.id
+        )
+    }
+    document::print(&Group { store, group: &group }, format)?;
+    Ok(Code::Success)
+}
+
+/// A group with its summary.
+pub(super) struct Group<'a> {
+    store: &'a Store,
+    group: &'a StoredGroup,
+}
+
+impl Document for Group<'_> {
+    fn text(&self) -> Result<String> {
+        match self.group.info.kind {
+            GroupKind::Repeat => super::repeat::text(self.store, self.group),
+            GroupKind::Ab => super::ab::text(self.store, self.group),
+            GroupKind::Sweep => super::io::sweep_text(self.store, self.group),
+            GroupKind::Study => bail!("a study has pages of its own: kelvin study show"),
         }
     }
-    Ok(Code::Success)
+
+    fn records(&self) -> Result<Vec<String>> {
+        let value = match self.group.info.kind {
+            GroupKind::Repeat => super::repeat::json(self.store, self.group)?,
+            GroupKind::Ab => super::ab::json(self.store, self.group)?,
+            GroupKind::Sweep => super::io::sweep_json(self.store, self.group)?,
+            GroupKind::Study => bail!("a study has pages of its own: kelvin study show"),
+        };
+        Ok(vec![value.to_string()])
+    }
+
+    /// A row for each run.
+    fn table(&self) -> Result<Table> {
+        let rows = repeat::rows(self.store, self.group.id)?;
+        let mut table = Table::new("run,order,block,treatment,counted,reason");
+        let figures: Vec<String> = rows
+            .first()
+            .map(|row| row.figures.iter().map(|figure| figure.id.clone()).collect())
+            .unwrap_or_default();
+        table.columns.extend(figures.iter().cloned());
+        for row in &rows {
+            let mut fields = vec![
+                row.run.to_string(),
+                (row.slot.place + 1).to_string(),
+                (row.slot.block + 1).to_string(),
+                row.slot.treatment.clone(),
+                row.counts().to_string(),
+                row.void.clone().unwrap_or_default(),
+            ];
+            let value =
+                |id: &String| row.figures.iter().find(|figure| figure.id == *id).and_then(|f| f.value);
+            fields.extend(figures.iter().map(|id| number(value(id))));
+            table.rows.push(fields);
+        }
+        Ok(table)
+    }
+}
+
+/// The list of groups.
+struct Groups(Vec<Listed>);
+
+impl Document for Groups {
+    fn text(&self) -> Result<String> {
+        Ok(table(&self.0))
+    }
+
+    fn records(&self) -> Result<Vec<String>> {
+        self.0.iter().map(|group| Ok(serde_json::to_string(group)?)).collect()
+    }
+
+    fn is_list(&self) -> bool {
+        true
+    }
+
+    fn table(&self) -> Result<Table> {
+        let mut table = Table::new("group,kind,name,created,runs,void,answer");
+        for one in &self.0 {
+            table.rows.push(vec![
+                one.group.to_string(),
+                one.kind.into(),
+                one.name.clone().unwrap_or_default(),
+                one.created.clone(),
+                one.runs.to_string(),
+                one.void.to_string(),
+                one.answer.clone(),
+            ]);
+        }
+        Ok(table)
+    }
 }
 
 /// The data that the runs of each treatment began with, by the specification of its first run; none where that

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use kelvin_report::history;
+use kelvin_report::history::{self, History};
+use kelvin_report::table::Table;
 use kelvin_store::{RunId, Store};
 
 use super::select::Progress;
 use crate::args::{Global, HistoryArgs};
+use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::out;
 use crate::place;
@@ -26,15 +28,25 @@ pub(crate) fn history(args: &HistoryArgs, global: &Global) -> Result<Code> {
     let mut progress = Progress::new(global.quiet);
     let found = history::load(&store, &asked, &mut |read, of| progress.told("the history", read, of))?;
     drop(progress);
-    if args.json {
-        out::line(&serde_json::to_string(&found)?)?;
-    } else {
-        out::write(&history::text(&found, super::show::options(false)))?;
-    }
+    document::print(&found, args.format.format())?;
     if let Some(file) = &args.html {
         out::file(file, &history::html(&found, &|run| link(&path, file, run))?, global.quiet)?;
     }
     Ok(Code::Success)
+}
+
+impl Document for History {
+    fn text(&self) -> Result<String> {
+        Ok(history::text(self, super::show::options(false)))
+    }
+
+    fn records(&self) -> Result<Vec<String>> {
+        Ok(vec![serde_json::to_string(self)?])
+    }
+
+    fn table(&self) -> Result<Table> {
+        Ok(history::table(self))
+    }
 }
 
 /// The address of a run's own page from where the trend's page will stand; none where the run has none.

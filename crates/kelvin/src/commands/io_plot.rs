@@ -57,7 +57,7 @@ pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
     let index = write(&args.out, "index.html", page(&title, &charts, &notes).as_bytes())?;
     if !global.quiet {
         for note in &notes {
-            eprintln!("note: {note}");
+            out::note(&format!("note: {note}"));
         }
         let kinds = if args.png { "SVG and PNG" } else { "SVG" };
         out::line(&format!("{} charts ({kinds}), all on {}", charts.len(), index.display()))?;

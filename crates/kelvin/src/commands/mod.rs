@@ -7,6 +7,7 @@ mod compare;
 mod completions;
 mod doctor;
 mod drop;
+mod explain;
 mod gate;
 mod groups;
 mod history;
@@ -16,6 +17,7 @@ mod io_plot;
 mod observe;
 mod repeat;
 mod report;
+mod rm;
 mod run;
 mod runs;
 mod select;
@@ -53,6 +55,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Check(args) => check::check(&args, global),
         Command::Drop(args) => drop::drop_data(&args, global),
         Command::Runs(args) => runs::runs(&args, global),
+        Command::Rm(args) => rm::remove(&args, global),
+        Command::Tag(args) => rm::tag(&args, global),
         Command::Show(args) => show::show(&args, global),
         Command::Report(args) => report::report(&args, global),
         Command::Compare(args) => compare::compare(&args, global),
@@ -64,6 +68,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Doctor(args) => doctor::doctor(&args, global),
         Command::Observe(args) => observe::observe(&args, global),
         Command::Vioperf(args) => vioperf::run(&args, global),
+        Command::Explain(args) => explain::explain(&args),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),
     }?;

@@ -32,7 +32,7 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
     let opened = match &args.target {
         Some(target) => Some(open::open(target, Purpose::Existing, &mut |text| {
             if !global.quiet {
-                eprintln!("{text}");
+                out::note(text);
             }
         })?),
         None => None,

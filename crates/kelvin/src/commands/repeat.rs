@@ -19,15 +19,15 @@ use kelvin_store::{GroupKind, NewGroup, Store, StoredGroup};
 use serde_json::{Value, json};
 
 use super::groups;
-use crate::args::{Global, HistoryPlace};
+use crate::args::{Format, Global, HistoryPlace};
 use crate::exit::{self, Code, Stopped};
 use crate::measure::{Metrics, StoreBench};
 use crate::{live, out, place, signal};
 
 /// What the flags say of runs that are repeated.
 pub(super) struct Often<'a> {
-    /// Events on standard output, and nothing else there.
-    pub(super) json: bool,
+    /// How the result is printed; as jsonl every event is, too.
+    pub(super) format: Format,
     /// Where they are shown to Prometheus.
     pub(super) metrics: Option<SocketAddr>,
     /// Block devices that may be written although they hold something.
@@ -39,7 +39,7 @@ pub(super) struct Often<'a> {
 /// Repeats the run and prints what came of it.
 pub(super) fn repeat(often: Often<'_>, spec: &Spec, plan: &Plan, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, often.json);
+    let mut live = live::for_run(global.quiet, often.format == Format::Jsonl);
     let metrics = often.metrics.map(Metrics::start).transpose()?;
     let store_path = place::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
@@ -60,10 +60,8 @@ pub(super) fn repeat(often: Often<'_>, spec: &Spec, plan: &Plan, global: &Global
     let ended = ended(ran.map(|ran| ran.ended))?;
 
     let group = groups::find_again(&store, group)?;
-    if often.json {
-        out::line(&self::json(&store, &group)?.to_string())?;
-    } else {
-        out::write(&text(&store, &group)?)?;
+    groups::show(&store, &group.id.to_string(), often.format)?;
+    if often.format == Format::Text {
         out::line(&format!(
             "Again:  {0} groups {1}   One run:  {0} show RUN, {0} report RUN",
             place::kelvin(&store_path),
@@ -90,7 +88,7 @@ pub(super) fn ended(ran: Result<Ended, BenchError>) -> Result<Ended> {
 pub(super) fn code(ended: Ended, trusted: bool, failed: u64) -> Code {
     match ended {
         Ended::Failed(error) => {
-            eprintln!("kelvin: {}", exit::describe(&anyhow!(error)));
+            out::note(&format!("kelvin: {}", exit::describe(&anyhow!(error))));
             Code::Aborted
         }
         Ended::Interrupted => Code::Interrupted,

@@ -8,6 +8,7 @@ use kelvin_report::text::Options;
 use kelvin_store::Store;
 
 use crate::args::{Global, ReportArgs};
+use crate::document::{self, RunDocument};
 use crate::exit::Code;
 use crate::out;
 use crate::place;
@@ -29,8 +30,9 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
             _ => kelvin_report::csv::series(&report),
         };
         (csv, true)
-    } else if args.text {
-        (kelvin_report::text::render(&report, Options::default()), true)
+    } else if args.text || args.form.is_some() {
+        let shown = RunDocument { report: &report, options: Options::default(), brief: false };
+        (document::render(&shown, args.form.unwrap_or_default())?, true)
     } else {
         (kelvin_report::html::render(&report)?, false)
     };

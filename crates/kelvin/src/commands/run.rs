@@ -6,7 +6,8 @@ use anyhow::{Context, Result, bail};
 use kelvin_report::Report;
 use kelvin_store::{RunId, Store};
 
-use crate::args::{Global, RunArgs, SqueezeArgs};
+use crate::args::{Format, Global, RunArgs, SqueezeArgs};
+use crate::document::{self, RunDocument};
 use crate::exit::{Code, Kept};
 use crate::live::{self, Live, Tui};
 use crate::measure::{Metrics, StoreBench};
@@ -38,7 +39,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
             );
         }
         let often = super::repeat::Often {
-            json: args.json(),
+            format: args.output().format(),
             metrics: args.metrics(),
             destroys: args.destroys(),
             history,
@@ -49,7 +50,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     let mut live: Box<dyn Live> = if args.tui() {
         Box::new(Tui::new(&spec, global.quiet, &stop)?)
     } else {
-        live::for_run(global.quiet, args.json())
+        live::for_run(global.quiet, args.output().events())
     };
     let metrics = args.metrics().map(Metrics::start).transpose()?;
     let store_path = place::store(global.store.as_deref())?;
@@ -66,16 +67,22 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
 /// Prints the stored run and writes its page.
 fn show(store: &Store, path: &Path, id: RunId, args: &RunArgs) -> Result<()> {
     let report = Report::load(store, id)?;
-    if !args.json() {
-        out::write(&kelvin_report::text::render(&report, super::show::options(false)))?;
+    let output = args.output();
+    if !output.events() {
+        // What a squeeze found is all of its result.
+        let brief = !output.verbose && report.squeeze.is_none();
+        let shown = RunDocument { report: &report, options: super::show::options(false), brief };
+        document::print(&shown, output.format())?;
     }
     match write_report(path, id, &report) {
-        Ok(page) if !args.json() => {
-            out::line(&format!("\nReport: {}\nAgain:  {} show {id}", page.display(), place::kelvin(path)))?;
+        Ok(page) if output.format() == Format::Text => {
+            let kelvin = place::kelvin(path);
+            let more = if output.verbose { "" } else { "   (or run with --verbose)" };
+            out::line(&format!("\nMore:   {kelvin} show {id}{more}\nReport: {}", page.display()))?;
         }
         Ok(_) => {}
         // The figures are in the store; a report can be written again.
-        Err(error) => eprintln!("kelvin: the HTML report could not be written: {error:#}"),
+        Err(error) => out::note(&format!("kelvin: the HTML report could not be written: {error:#}")),
     }
     Ok(())
 }
@@ -83,7 +90,6 @@ fn show(store: &Store, path: &Path, id: RunId, args: &RunArgs) -> Result<()> {
 /// Writes the HTML report beside the store and returns where.
 fn write_report(store: &Path, id: RunId, report: &Report) -> Result<PathBuf> {
     let path = place::report(store, id)?;
-    std::fs::write(&path, kelvin_report::html::render(report)?)
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    out::private(&path, &kelvin_report::html::render(report)?)?;
     Ok(path)
 }

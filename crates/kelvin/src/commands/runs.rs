@@ -5,49 +5,112 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use kelvin_diagnose::{Evidence, Severity, judge};
 use kelvin_measure::event::Status;
-use kelvin_measure::words::{self, Words};
+use kelvin_measure::words;
+use kelvin_report::table::{Table, number};
+use kelvin_report::text::cut;
 use kelvin_store::{Liveness, PointSummary, RunId, RunSummary, Store, StoredRun};
 use serde::Serialize;
 
-use crate::args::{Global, RunsArgs};
+use crate::args::{Format, Global, RunsArgs};
+use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::live::grouped;
 use crate::out;
 use crate::place;
 
-/// Lists them, the newest last.
+/// Lists those that the filters leave, the newest last.
 pub(crate) fn runs(args: &RunsArgs, global: &Global) -> Result<Code> {
     let path = place::store(global.store.as_deref())?;
-    if !path.exists() {
-        return none(args, &path);
-    }
-    let store = Store::open_read_only(&path)?;
-    let mut runs = store.runs()?;
-    if runs.is_empty() {
-        return none(args, &path);
-    }
-    let first = if args.findings { 0 } else { runs.len().saturating_sub(NEWEST) };
-    let mut red = BTreeMap::new();
-    for index in first..runs.len() {
-        let (before, from) = runs.split_at_mut(index);
-        let Some(run) = from.first_mut() else { break };
-        red.extend(look(&store, run, before).map(|found| (run.id, found)));
-    }
-    if args.json {
-        for run in &runs {
-            out::line(&serde_json::to_string(&Line { run, red: red.get(&run.id) })?)?;
+    let format = args.format.format();
+    let store = if path.exists() { Some(Store::open_read_only(&path)?) } else { None };
+    let all = store.as_ref().map(Store::runs).transpose()?.unwrap_or_default();
+    let (Some(store), false) = (store, all.is_empty()) else {
+        if format == Format::Text {
+            out::line(&format!("no runs yet in {}; start with: kelvin run tproc-c", path.display()))?;
+            return Ok(Code::Success);
         }
-    } else {
-        out::write(&table(&runs, &red, first))?;
+        document::print(&Listed::default(), format)?;
+        return Ok(Code::Success);
+    };
+    let mut wanted: Vec<usize> = (0..all.len()).filter(|index| args.wants(&all[*index])).collect();
+    if args.state.is_none() {
+        limit(&mut wanted, args.limit);
     }
+    let first = if args.findings { 0 } else { wanted.len().saturating_sub(NEWEST) };
+    let mut listed = Listed { width: args.width(), ..Listed::default() };
+    for (place, index) in wanted.into_iter().enumerate() {
+        let mut run = all[index].clone();
+        if place >= first {
+            let found = look(&store, &mut run, &all[..index]);
+            listed.red.extend(found.map(|found| (run.id, found)));
+        }
+        if args.state.is_none_or(|state| state.is_of(&run)) {
+            listed.runs.push(run);
+        }
+    }
+    limit(&mut listed.runs, args.limit);
+    listed.first = first;
+    if listed.runs.is_empty() && format == Format::Text {
+        out::line(&format!("none of the {} runs is as asked for", all.len()))?;
+        return Ok(Code::Success);
+    }
+    document::print(&listed, format)?;
     Ok(Code::Success)
 }
 
-fn none(args: &RunsArgs, path: &std::path::Path) -> Result<Code> {
-    if !args.json {
-        out::line(&format!("no runs yet in {}; start with: kelvin run tproc-c", path.display()))?;
+/// Keeps the newest so many.
+fn limit<T>(all: &mut Vec<T>, most: Option<usize>) {
+    if let Some(most) = most {
+        all.drain(..all.len().saturating_sub(most));
     }
-    Ok(Code::Success)
+}
+
+/// The list.
+#[derive(Default)]
+struct Listed {
+    runs: Vec<RunSummary>,
+    /// The red findings of the runs that were looked at.
+    red: BTreeMap<RunId, Red>,
+    /// How many of the oldest were not.
+    first: usize,
+    /// Columns of the screen.
+    width: usize,
+}
+
+impl Document for Listed {
+    fn text(&self) -> Result<String> {
+        Ok(table(&self.runs, &self.red, self.first, self.width))
+    }
+
+    fn records(&self) -> Result<Vec<String>> {
+        let line = |run| Ok(serde_json::to_string(&Line { run, red: self.red.get(&run.id) })?);
+        self.runs.iter().map(line).collect()
+    }
+
+    fn is_list(&self) -> bool {
+        true
+    }
+
+    fn table(&self) -> Result<Table> {
+        let mut table = Table::new("run,started,workload,users,result,unit,state,failed,red,label,target");
+        for run in &self.runs {
+            let best = run.best();
+            table.rows.push(vec![
+                run.id.to_string(),
+                run.started.to_string(),
+                run.workload.clone(),
+                best.map_or(String::new(), |best| best.users.to_string()),
+                number(best.map(|best| best.rate(run.headline_per))),
+                run.headline.clone(),
+                state(run).into(),
+                run.failed.to_string(),
+                self.red.get(&run.id).map_or(String::new(), |red| red.join(" ")),
+                run.label.clone().unwrap_or_default(),
+                run.target.clone(),
+            ]);
+        }
+        Ok(table)
+    }
 }
 
 /// A run is read from end to end to find what is to be said of it: a list of hundreds would take its time.
@@ -96,34 +159,18 @@ fn look(store: &Store, run: &mut RunSummary, before: &[RunSummary]) -> Option<Re
     Some(red)
 }
 
-/// The words of the runs that are listed, each once, joined.
-fn joined(runs: &[&RunSummary], joint: &str, word: fn(&Words) -> &'static str) -> String {
-    let mut found: Vec<&str> = Vec::new();
-    for run in runs {
-        let word = word(Words::of(&run.workload));
-        if !found.contains(&word) {
-            found.push(word);
-        }
-    }
-    found.join(joint)
-}
-
 /// The phases of a run of I/O jobs that has several: other jobs, so that none stands for the run.
 fn phases(run: &RunSummary) -> &[PointSummary] {
     if run.workload == words::IO && run.points.len() > 1 { &run.points } else { &[] }
 }
 
-/// The list, for people. The figure is that of the best point.
-fn table(runs: &[RunSummary], red: &BTreeMap<RunId, Red>, first: usize) -> String {
-    let remarks: Vec<String> = runs.iter().map(|run| remarks(run, red.get(&run.id))).collect();
-    let wide = remarks.iter().map(|text| text.chars().count()).max().unwrap_or(0).max("findings".len());
-    let who = joined(&runs.iter().collect::<Vec<_>>(), "/", |words| words.who.many);
-    let many = who.len().max(5);
+/// The list, for people, in lines of at most `width` columns. The result is that of the best point.
+fn table(runs: &[RunSummary], red: &BTreeMap<RunId, Red>, first: usize, width: usize) -> String {
     let mut text = format!(
-        "{:>5}  {:<16}  {:<8}  {who:>many$}  {:>12}  {:<11}  {:<wide$}  {}\n",
-        "run", "started (UTC)", "workload", "figure", "state", "findings", "target"
+        "{:>5}  {:<16}  {:<7}  {:>5}  {:>13}  {:<7}  notes\n",
+        "run", "started (UTC)", "load", "users", "result", "state"
     );
-    for (run, remarks) in runs.iter().zip(remarks) {
+    for run in runs {
         let shown =
             |point: &PointSummary| format!("{} {}", figure(point.rate(run.headline_per)), run.headline);
         let phases = phases(run);
@@ -132,43 +179,40 @@ fn table(runs: &[RunSummary], red: &BTreeMap<RunId, Red>, first: usize) -> Strin
             Some(_) if !phases.is_empty() => (String::new(), format!("{} phases", phases.len())),
             Some(best) => (best.users.to_string(), shown(best)),
         };
-        let label = run.label.as_ref().map_or(String::new(), |label| format!("  \"{label}\""));
-        text.push_str(&format!(
-            "{:>5}  {:<16}  {:<8}  {users:>many$}  {figure:>12}  {:<11}  {remarks:<wide$}  {}{label}\n",
+        let label = run.label.as_ref().map(|label| format!("\"{label}\""));
+        let remarks = Some(remarks(run, red.get(&run.id))).filter(|remarks| !remarks.is_empty());
+        let rest: Vec<String> = label.into_iter().chain(remarks).chain([run.target.clone()]).collect();
+        let line = format!(
+            "{:>5}  {:<16}  {:<7}  {users:>5}  {figure:>13}  {:<7}  {}",
             run.id.0,
             run.started.strftime("%Y-%m-%d %H:%M").to_string(),
             run.workload,
             state(run),
-            run.target,
-        ));
+            rest.join(" · "),
+        );
+        text.push_str(&cut(&line, width));
+        text.push('\n');
         for point in phases {
             let name = format!("phase {}", point.point + 1);
-            let line = format!("{:25}{name:<8}  {:>many$}  {:>12}\n", "", point.users, shown(point));
+            let line = format!("{:16}{name:>16}  {:>5}  {:>13}\n", "", point.users, shown(point));
             text.push_str(&line);
         }
     }
     if runs.iter().any(|run| run.judgement.as_ref().is_some_and(|judged| !judged.counts())) {
-        text.push_str("what is void, partial or failed does not count; kelvin show says why\n");
+        text.push_str("void, partial and failed runs do not count; kelvin show RUN prints the reason\n");
     }
     if runs.iter().any(|run| run.squeezed) {
         text.push_str("squeezed: resources were cut while it ran\n");
     }
     if first > 0 {
-        text.push_str(&format!(
-            "the {first} oldest were not looked at for findings: kelvin runs --findings\n"
-        ));
+        text.push_str(&format!("findings of the {first} oldest are not listed: kelvin runs --findings\n"));
     }
     text
 }
 
-/// "2 red, squeezed": red findings, one by its name; whether it runs, had errors, was squeezed. A dash where nothing is known.
+/// "squeezed, 2 red": whether it runs, had errors, was squeezed; red findings, one by its name.
 fn remarks(run: &RunSummary, red: Option<&Red>) -> String {
-    let mut words = Vec::new();
-    match red.map(Vec::as_slice) {
-        None | Some([]) => {}
-        Some([one]) => words.push((*one).to_owned()),
-        Some(several) => words.push(format!("{} red", several.len())),
-    }
+    let mut words: Vec<String> = Vec::new();
     if run.liveness == Liveness::Running {
         words.push("running".into());
     }
@@ -178,7 +222,12 @@ fn remarks(run: &RunSummary, red: Option<&Red>) -> String {
     if run.squeezed {
         words.push("squeezed".into());
     }
-    if words.is_empty() { if red.is_some() { "none red" } else { "–" }.into() } else { words.join(", ") }
+    match red.map(Vec::as_slice) {
+        None | Some([]) => {}
+        Some([one]) => words.push((*one).to_owned()),
+        Some(several) => words.push(format!("{} red", several.len())),
+    }
+    words.join(", ")
 }
 
 /// A whole number; a small one, such as a few transactions a second, keeps a decimal.
@@ -227,7 +276,9 @@ mod tests {
             (RunId(3), vec!["not-steady"]),
             (RunId(4), vec!["fsync-off", "steal"]),
         ]);
-        insta::assert_snapshot!("runs", table(&runs, &red, 1));
+        insta::assert_snapshot!("runs", table(&runs, &red, 1, 120));
+        let narrow = table(&runs, &red, 1, 80);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
         let phase = |point: u32, per_second: f64| PointSummary {
             point,
             users: 2,
@@ -243,7 +294,7 @@ mod tests {
         io.headline_per = kelvin_measure::event::Per::Second;
         io.points = vec![phase(0, 500.0), phase(1, 217_639.0)];
         let both = [run(1, false), io];
-        insta::assert_snapshot!("runs_io", table(&both, &BTreeMap::new(), 0));
+        insta::assert_snapshot!("runs_io", table(&both, &BTreeMap::new(), 0, 80));
         let line = serde_json::to_value(Line { run: &runs[3], red: red.get(&RunId(4)) }).unwrap();
         assert_eq!((&line["red"][1], &line["squeezed"]), (&"steal".into(), &true.into()));
         let unseen = serde_json::to_value(Line { run: &runs[0], red: None }).unwrap();

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &VioperfArgs, global: &Global) -> Result<Code> {
     if let Some(mut log) = log {
         log.end(&report)?;
         if !global.quiet {
-            eprintln!("wrote {}", log.path().display());
+            out::note(&format!("wrote {}", log.path().display()));
         }
     }
     Ok(code(&report, args.require))
@@ -85,7 +85,7 @@ fn tell(event: &Event<'_>, args: &VioperfArgs, quiet: bool, log: &mut Option<Log
             }
         }
         // Told again at the end, where the figures are.
-        Event::Note(note) if !quiet => eprintln!("kelvin: {note}"),
+        Event::Note(note) if !quiet => out::note(&format!("kelvin: {note}")),
         Event::Note(_) => {}
     }
     Ok(())

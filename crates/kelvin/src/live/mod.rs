@@ -78,7 +78,7 @@ pub(crate) fn tell(text: &str) {
     let hearer = HEARER.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let heard = hearer.is_some_and(|hearer| hearer.try_send(tui::Message::Say(text.into())).is_ok());
     if !heard {
-        eprintln!("\n{text}");
+        crate::out::note(&format!("\n{text}"));
     }
 }
 

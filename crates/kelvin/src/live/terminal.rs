@@ -10,6 +10,7 @@ use kelvin_store::{NewRun, RunId};
 
 use super::Live;
 use super::status::{Status, grouped};
+use crate::out;
 
 /// How often a line of progress is printed where no bar can be drawn.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
@@ -56,7 +57,7 @@ impl Terminal {
             self.bar().set_message(text);
             self.bar().tick();
         } else {
-            eprintln!("{text}");
+            out::note(&text);
         }
     }
 
@@ -109,8 +110,8 @@ impl Live for Terminal {
 
     fn say(&mut self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| out::note(text)),
+            None => out::note(text),
         }
     }
 

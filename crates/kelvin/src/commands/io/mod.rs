@@ -26,7 +26,7 @@ pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
         Some(IoCommand::Sweep(args)) => sweep::sweep(args, global),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("kelvin: {}", exit::describe(&error));
+        crate::out::note(&format!("kelvin: {}", exit::describe(&error)));
         match &args.command {
             // fio has neither: the codes are those of kelvin's other commands.
             Some(IoCommand::Plot(_) | IoCommand::Explain(_)) => exit::Code::of_error(&error).into(),

@@ -42,6 +42,12 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
         out::write(&told)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let repeated = args.flags.load.repeat.is_given();
+    if args.flags.load.output.names_format() && !repeated {
+        bail!(
+            "kelvin io prints fio's output: --output-format=normal|terse|json|json+; kelvin run io has --format"
+        );
+    }
     let spec = spec(&parsed, &args.flags)?;
     if args.flags.load.print_spec {
         out::write(&spec.to_toml())?;
@@ -50,7 +56,7 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
     kelvin_lab::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
     if let Some(plan) = args.flags.repeat(&spec)? {
         let often = Often {
-            json: args.flags.load.json,
+            format: args.flags.load.output.format(),
             metrics: args.flags.load.metrics,
             destroys: &args.flags.i_know_it_destroys,
             history: args.flags.history()?,
@@ -84,7 +90,10 @@ fn inflated(path: &Path) -> Result<String> {
         bail!("{} is no compressed log", path.display());
     }
     if !whole {
-        eprintln!("kelvin: {} was cut off or is damaged: this is what there is of it", path.display());
+        out::note(&format!(
+            "kelvin: {} was cut off or is damaged: this is what there is of it",
+            path.display()
+        ));
     }
     Ok(text)
 }
@@ -137,20 +146,20 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &Parsed, global: &Global) -> Result<
         Some(path) => Some(created(path)?),
         None => None,
     };
-    let normal = formats.contains(&Format::Normal) && !flags.load.json;
+    let normal = formats.contains(&Format::Normal) && !flags.load.output.events();
     if normal {
         write(file.as_mut(), &(output::banner(run.jobs()) + &output::starting(run.jobs())))?;
     }
-    if words.debug_random && !flags.load.json {
+    if words.debug_random && !flags.load.output.events() {
         write(file.as_mut(), &seeds(&run))?;
     }
     let clock = Clock::real();
     let mut live: Box<dyn Live> = if flags.load.tui {
         Box::new(Tui::new(spec, global.quiet, &stop)?)
     } else {
-        live::for_run(!flags.load.json, flags.load.json)
+        live::for_run(!flags.load.output.events(), flags.load.output.events())
     };
-    let line = shows(words.eta) && !global.quiet && !flags.load.tui && !flags.load.json;
+    let line = shows(words.eta) && !global.quiet && !flags.load.tui && !flags.load.output.events();
     let line = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
     // On the screen of --tui there is no place for sentences; they come with those after the run.
     let bandwidth = words.bandwidth_log.then(BandwidthLog::default);
@@ -178,7 +187,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &Parsed, global: &Global) -> Result<
         bail!("{}", done.error.unwrap_or_else(|| "the jobs ended without a result".into()));
     };
     let findings = io_findings(&done.facts);
-    if !flags.load.json || file.is_some() {
+    if !flags.load.output.events() || file.is_some() {
         let id = kept.as_ref().map(|kept| kept.id);
         let state = kept.as_ref().map(|kept| (kept.judgement.state.word(), kept.judgement.reasons.clone()));
         let remarks = Remarks {
@@ -199,10 +208,10 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &Parsed, global: &Global) -> Result<
         eprint!("{}", voice.words(&findings, notes, id));
     }
     if let Some(error) = &done.error {
-        eprintln!("kelvin: {error}");
+        out::note(&format!("kelvin: {error}"));
     }
     if !done.holds {
-        eprintln!("kelvin: counts that must agree do not: kelvin show says which; please report this");
+        out::note("kelvin: counts that must agree do not: kelvin show says which; please report this");
     }
     Ok(ExitCode::from(control::exit_code(outcome)))
 }
@@ -220,7 +229,8 @@ struct Voice {
 impl Voice {
     fn new(args: &IoArgs, words: &RunWords, formats: &[Format], quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let shown = formats.contains(&Format::Normal) && words.output.is_none() && !args.flags.load.json;
+        let shown =
+            formats.contains(&Format::Normal) && words.output.is_none() && !args.flags.load.output.events();
         Self { heard: args.notes || terminal, after: args.notes || terminal && !shown, quiet }
     }
 

@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 
 use super::run::spec;
 use super::{INTERRUPTED, USAGE};
-use crate::args::Global;
 use crate::args::io::{SweepArgs, texts};
+use crate::args::{Format, Global};
 use crate::commands::groups;
 use crate::exit::Stopped;
 use crate::measure::{Metrics, StoreBench};
@@ -91,7 +91,7 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, args.flags.load.json);
+    let mut live = live::for_run(global.quiet, args.flags.load.output.events());
     let metrics = args.flags.load.metrics.map(Metrics::start).transpose()?;
     let store = Store::open(place::store(global.store.as_deref())?)?;
     let group = store.begin_group(&NewGroup {
@@ -119,23 +119,22 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
             return Err(Stopped("interrupted before the first run had ended".into()).into());
         }
         Err(BenchError::Interrupted) => {
-            show(&store, group, args.flags.load.json)?;
+            show(&store, group, args.flags.load.output.format())?;
             return Ok(ExitCode::from(INTERRUPTED));
         }
         Err(BenchError::Failed(error)) => return Err(anyhow!(error)),
     };
-    show(&store, group, args.flags.load.json)?;
+    show(&store, group, args.flags.load.output.format())?;
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE) })
 }
 
-fn show(store: &Store, group: GroupId, as_json: bool) -> Result<()> {
-    let group = groups::find_again(store, group)?;
-    if as_json {
-        return out::line(&json(store, &group)?.to_string());
+fn show(store: &Store, group: GroupId, format: Format) -> Result<()> {
+    groups::show(store, &group.to_string(), format)?;
+    if format != Format::Text {
+        return Ok(());
     }
-    out::write(&text(store, &group)?)?;
     let kelvin = place::kelvin(store.path());
-    out::line(&format!("Again:  {kelvin} groups {}   One run:  {kelvin} show RUN", group.id))
+    out::line(&format!("Again:  {kelvin} groups {group}   One run:  {kelvin} show RUN"))
 }
 
 /// Makes the runs; how many could not be made or do not count.

@@ -20,7 +20,7 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
     let manager = Manager::new(place::servers()?);
     let mut tell = |text: &str| {
         if !global.quiet {
-            eprintln!("{text}");
+            out::note(text);
         }
     };
     match command {
@@ -78,6 +78,7 @@ fn up(
     let host = manager.host(manager.version(version)?);
     let profile = profile::resolve(name, asked.sized_for.as_deref(), host, global)?;
     profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
+    warn_of_lost_durability(&profile);
     let instance = manager.up_with_profile(version, &profile, tell)?;
     // Lines of the user's own below the section, and what ALTER SYSTEM has set, count more.
     let mut session = PostgresEngine::new(instance.config()).connect()?;
@@ -92,6 +93,15 @@ fn up(
         tell(&format!("{} is not {}: the server {has}{undo}", one.name, one.wanted));
     }
     out::line(&instance.config().to_string())
+}
+
+/// Prints in red, also with --quiet, that a profile gives up durability.
+fn warn_of_lost_durability(profile: &Profile) {
+    let value =
+        |name: &str| profile.lines.iter().find(|line| line.name == name).map(|line| line.value.clone());
+    if let Some(words) = kelvin_diagnose::durability_given_up(value) {
+        out::warning(&format!("profile {}: {words}", profile.name));
+    }
 }
 
 /// The asked profile, or the one that the server has. One of the same name that was sized when the server was given it is

@@ -28,6 +28,7 @@ pub(super) fn diff(
     let mut reached = Reached::new(target)?;
     let profile = reached.profile(asked, global)?;
     profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
+    super::warn_of_lost_durability(&profile);
     let found = settings::differences(&mut *reached.session, &profile.lines)?;
     out::write(&shown::differences(&reached.config.to_string(), &profile.name, &found))
 }

@@ -106,6 +106,6 @@ fn more(store: &Store, group: i64, entries: &[Entry], global: &Global) -> BTreeM
 
 pub(super) fn tell(global: &Global, text: &str) {
     if !global.quiet {
-        eprintln!("kelvin: {text}");
+        out::note(&format!("kelvin: {text}"));
     }
 }

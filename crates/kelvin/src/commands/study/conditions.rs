@@ -15,12 +15,12 @@ pub(super) fn of(situation: &Situation, args: &StudyRunArgs, quiet: bool) -> Res
     let consent = Consent { commands: args.allow_commands, settings: args.allow_settings };
     let factors = situation.study.factors.clone();
     let applier = Applier::new(factors, &situation.folder.undo_path(), access()?, consent)?;
-    Ok(if quiet { applier } else { applier.with_progress(|text| eprintln!("{text}")) })
+    Ok(if quiet { applier } else { applier.with_progress(crate::out::note) })
 }
 
 /// Puts back what the journal of a killed session names; says what.
 pub(super) fn recover(journal: &Path) -> Result<Vec<String>> {
-    let undone = put_back(journal, &access()?, &mut |text| eprintln!("{text}"))?;
+    let undone = put_back(journal, &access()?, &mut |text| crate::out::note(text))?;
     let left = undone.left.into_iter().map(|left| format!("left to you: {left}"));
     Ok(undone.changes.into_iter().chain(left).collect())
 }

@@ -33,7 +33,7 @@ pub(super) fn named(name: &str) -> Result<Option<Folder>> {
 /// Remembers a folder. That it cannot is told and is no reason to stop.
 pub(super) fn remember(folder: &Folder) {
     if let Err(error) = add(folder) {
-        eprintln!("kelvin: `kelvin study list` will not know this study: {error:#}");
+        crate::out::note(&format!("kelvin: `kelvin study list` will not know this study: {error:#}"));
     }
 }
 

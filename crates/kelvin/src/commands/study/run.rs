@@ -212,11 +212,11 @@ fn tell(situation: &Situation, ended: Result<Ended, StudyError>) -> Result<Code>
             Ok(Code::NotValid)
         }
         Ok(Ended::Interrupted) => {
-            eprintln!("kelvin: stopped; everything is put back, and {again} goes on from here");
+            out::note(&format!("kelvin: stopped; everything is put back, and {again} goes on from here"));
             Ok(Code::Interrupted)
         }
         Err(error) if situation.state.counted_runs() > 0 => {
-            eprintln!("kelvin: {error}");
+            out::note(&format!("kelvin: {error}"));
             Ok(Code::Aborted)
         }
         Err(error) => Err(error.into()),

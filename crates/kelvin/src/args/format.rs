@@ -1,0 +1,72 @@
+//! `--format`, the same for everything that prints a result.
+
+use clap::{Args, ValueEnum};
+
+/// The form in which a result is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON document, indented
+    Json,
+    /// JSON, one record a line
+    Jsonl,
+    /// Comma-separated values (RFC 4180), the names of the columns first
+    Csv,
+    /// For pull requests and wikis
+    Markdown,
+    /// The lines that pgbench ends with: tps, latency average and stddev, transactions, connection time
+    Pgbench,
+}
+
+/// How the result is printed.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct FormatArgs {
+    /// Form of the result on standard output: text, json, jsonl (one record a line), csv, markdown, or pgbench (the lines
+    /// that scripts parse; of runs only) [default: text]
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = "Output")]
+    pub(super) format: Option<Format>,
+    /// The same as --format jsonl
+    #[arg(long, conflicts_with = "format", help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+impl FormatArgs {
+    /// The form that the flags ask for.
+    pub(crate) fn format(&self) -> Format {
+        if self.json { Format::Jsonl } else { self.format.unwrap_or_default() }
+    }
+}
+
+/// What a run prints at its end.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct OutputArgs {
+    /// Form of the result on standard output: text, json (the report), jsonl (every event as it happens, then a summary),
+    /// csv, markdown, or pgbench (the lines that scripts parse) [default: text]
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = "Output")]
+    format: Option<Format>,
+    /// The same as --format jsonl
+    #[arg(long, conflicts_with = "format", help_heading = "Output")]
+    json: bool,
+    /// Print everything that kelvin show prints, and not the summary of one screen
+    #[arg(long, help_heading = "Output")]
+    pub(crate) verbose: bool,
+}
+
+impl OutputArgs {
+    /// The form that the flags ask for.
+    pub(crate) fn format(&self) -> Format {
+        if self.json { Format::Jsonl } else { self.format.unwrap_or_default() }
+    }
+
+    /// Whether every event is printed as it happens.
+    pub(crate) fn events(&self) -> bool {
+        self.format() == Format::Jsonl
+    }
+
+    /// Whether one of the forms was asked for that are not fio's.
+    pub(crate) fn names_format(&self) -> bool {
+        self.format.is_some()
+    }
+}

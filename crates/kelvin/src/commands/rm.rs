@@ -1,0 +1,116 @@
+//! `kelvin rm` and `kelvin tag`: what changes the list of runs.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, bail};
+use kelvin_store::{GroupId, RunId, Store};
+
+use super::confirm;
+use crate::args::{Global, RmArgs, TagArgs};
+use crate::exit::Code;
+use crate::{out, place};
+
+/// Runs and groups to be removed.
+#[derive(Default)]
+struct Doomed {
+    runs: BTreeSet<RunId>,
+    groups: BTreeSet<GroupId>,
+}
+
+/// Removes runs and groups, with the pages of the runs.
+pub(crate) fn remove(args: &RmArgs, global: &Global) -> Result<Code> {
+    let path = place::store(global.store.as_deref())?;
+    let mut store = open(&path)?;
+    let doomed = doomed(&store, &args.runs)?;
+    if !args.from_groups {
+        refuse_members(&store, &doomed)?;
+    }
+    if !args.yes {
+        let runs: Vec<String> = doomed.runs.iter().map(ToString::to_string).collect();
+        let groups: Vec<String> = doomed.groups.iter().map(|group| format!("group {group} and ")).collect();
+        let noun = if runs.len() == 1 { "run" } else { "runs" };
+        confirm(&format!("remove {}{noun} {}", groups.concat(), runs.join(", ")))?;
+    }
+    for run in &doomed.runs {
+        store.delete(*run)?;
+        let page = place::report(&path, *run)?;
+        match std::fs::remove_file(&page) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                out::note(&format!("kelvin: cannot remove {}: {error}", page.display()));
+            }
+            _ => {}
+        }
+    }
+    for group in &doomed.groups {
+        store.delete_group(*group)?;
+    }
+    if !global.quiet {
+        let noun = if doomed.runs.len() == 1 { "run" } else { "runs" };
+        out::line(&format!("removed {} {noun}", doomed.runs.len()))?;
+    }
+    Ok(Code::Success)
+}
+
+/// Sets or removes a label.
+pub(crate) fn tag(args: &TagArgs, global: &Global) -> Result<Code> {
+    let store = open(&place::store(global.store.as_deref())?)?;
+    let run = store.find(&args.run)?;
+    store.set_label(run, args.label.as_deref())?;
+    if !global.quiet {
+        out::line(&match &args.label {
+            Some(label) => format!("run {run} is \"{}\"", kelvin_report::text::cut(label, 200)),
+            None => format!("run {run} has no label"),
+        })?;
+    }
+    Ok(Code::Success)
+}
+
+fn open(path: &std::path::Path) -> Result<Store> {
+    if !path.exists() {
+        bail!("there are no runs in {}", path.display());
+    }
+    Ok(Store::open(path)?)
+}
+
+fn doomed(store: &Store, names: &[String]) -> Result<Doomed> {
+    let mut doomed = Doomed::default();
+    for name in names {
+        if let Some(group) = name.strip_prefix("group:") {
+            let number = group.parse().with_context(|| format!("{name}: a group is named by its number"))?;
+            let found = store.group(GroupId(number))?;
+            let group = found.with_context(|| format!("no group {number}: see kelvin groups"))?;
+            doomed.runs.extend(store.members(group.id)?.into_iter().map(|member| member.run));
+            doomed.groups.insert(group.id);
+        } else if let Some((from, to)) = name.split_once("..") {
+            let number = |text: &str| {
+                text.parse::<i64>().with_context(|| format!("{name}: a range is written as 12..17"))
+            };
+            let range = number(from)?..=number(to)?;
+            let runs = store.runs()?.into_iter().map(|run| run.id).filter(|run| range.contains(&run.0));
+            let before = doomed.runs.len();
+            doomed.runs.extend(runs);
+            if doomed.runs.len() == before {
+                bail!("{name}: no run has a number in this range");
+            }
+        } else {
+            doomed.runs.insert(store.find(name)?);
+        }
+    }
+    Ok(doomed)
+}
+
+/// Refuses runs of groups that are not removed as a whole.
+fn refuse_members(store: &Store, doomed: &Doomed) -> Result<()> {
+    for run in &doomed.runs {
+        if let Some(member) = store.membership(*run)?
+            && !doomed.groups.contains(&member.group)
+        {
+            bail!(
+                "run {run} is of group {0}, whose result rests on it: remove the group with kelvin rm group:{0}, or give \
+                 --from-groups",
+                member.group
+            );
+        }
+    }
+    Ok(())
+}

@@ -24,6 +24,13 @@ const NEEDS: &[Need] = &[
                 openSUSE: postgresql-server; Arch: postgresql), with its bin directory in PATH",
     },
     Need {
+        what: "MariaDB's server, for the tests of MySQL's protocol and engine",
+        is_there: has_mariadb,
+        debian: "mariadb-server",
+        elsewhere: "the MariaDB server, 10.6 or later (Fedora, openSUSE, Arch: mariadb-server or mariadb), as \
+                    /usr/sbin/mariadbd and /usr/bin/mariadb-install-db",
+    },
+    Need {
         what: "the openssl command, for the certificates of the TLS tests",
         is_there: || in_path("openssl"),
         debian: "openssl",
@@ -54,12 +61,6 @@ const NEEDS: &[Need] = &[
         elsewhere: "fio",
     },
     Need {
-        what: "rsvg-convert, for charts as PNG",
-        is_there: || in_path("rsvg-convert"),
-        debian: "librsvg2-bin",
-        elsewhere: "rsvg-convert (Fedora: librsvg2-tools; openSUSE: rsvg-convert; Arch, Homebrew: librsvg)",
-    },
-    Need {
         what: "Prometheus with its promtool, for the tests that scrape a run",
         is_there: || in_path("prometheus") && in_path("promtool"),
         debian: "prometheus",
@@ -70,6 +71,11 @@ const NEEDS: &[Need] = &[
 /// It is in /usr/sbin, which is not in everybody's PATH.
 fn has_pgbouncer() -> bool {
     in_path("pgbouncer") || Path::new("/usr/sbin/pgbouncer").is_file()
+}
+
+/// Where the tests look for them.
+fn has_mariadb() -> bool {
+    ["/usr/sbin/mariadbd", "/usr/bin/mariadb-install-db"].iter().all(|path| Path::new(path).is_file())
 }
 
 /// Installs what is missing; an error lists what has to be installed by hand.
@@ -88,6 +94,9 @@ pub(crate) fn ensure() -> Result<()> {
         }
         if packages.contains(&"prometheus") {
             end_service(sudo, "prometheus");
+        }
+        if packages.contains(&"mariadb-server") {
+            end_service(sudo, "mariadb");
         }
     }
     let still: Vec<&Need> = missing.into_iter().filter(|need| !(need.is_there)()).collect();

@@ -61,7 +61,8 @@ impl fmt::Display for ErrorClass {
     }
 }
 
-/// The engine's own code for an error: an SQLSTATE such as `40001`, or SQLite's name such as `SQLITE_BUSY`.
+/// The engine's own code for an error: an SQLSTATE such as `40001`, MySQL's number and SQLSTATE such as `1213/40001`, or
+/// SQLite's name such as `SQLITE_BUSY`.
 /// Empty when the error did not come from the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub String);

@@ -56,7 +56,9 @@ pub trait Session: Send {
     /// ([`crate::Capabilities::one_round_trip_batch`]), and stores their results in order; `results` is
     /// resized to the number of statements and its memory reused. At the first error the rest is skipped, and
     /// the error returned after the connection is in order again (an open transaction still needs its rollback).
-    /// The queue is empty afterwards in every case.
+    /// The queue is empty afterwards in every case. Where the server does not stop at an error
+    /// ([`crate::Capabilities::batch_stops_at_error`]), what was sent behind the failed statement has run in the transaction
+    /// that now needs its rollback; nothing behind an error is committed.
     fn flush(&mut self, results: &mut Vec<Rows>) -> Result<()>;
 
     /// Runs one or more statements without parameters, separated by semicolons, ignoring their rows.
@@ -121,7 +123,7 @@ pub trait Session: Send {
     /// [`crate::ErrorClass::Timeout`], and the session is broken; `None` waits for ever.
     ///
     /// SQLite measures the whole call (of a load: each call of [`BulkLoad`]; of a batch: each statement).
-    /// PostgreSQL measures each wait for the next bytes of an answer, so a result that keeps coming, and a load
+    /// PostgreSQL and MySQL measure each wait for the next bytes of an answer, so a result that keeps coming, and a load
     /// that is being taken, may last longer. What belongs to no answer (notices, notifications, changed
     /// settings) does not prolong a call: after the first of these it has this long, once more, to end.
     fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()>;
@@ -170,7 +172,7 @@ pub struct BulkTable<'a> {
     pub columns: &'a [(&'a str, ColumnType)],
 }
 
-/// An identifier as SQL, in both engines.
+/// An identifier as SQL, for PostgreSQL and SQLite.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -283,6 +283,59 @@ fn text_statements_are_prepared_or_parsed_each_time() {
     assert_eq!(rows.text(0, 0).unwrap(), r"a\'b");
 }
 
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+    /// What goes in comes out again, and is what the server itself writes as text.
+    #[test]
+    fn values_make_the_round_trip_in_both_formats(
+        int: i64,
+        unscaled: i64,
+        scale in 0_u8..=18,
+        text in "[^\0]{0,40}",
+        micros in -62_167_219_200_000_000_i64..253_402_300_800_000_000,
+        float in proptest::num::f64::NORMAL,
+    ) {
+        thread_local! {
+            static SESSION: std::cell::RefCell<Box<dyn Session>> = std::cell::RefCell::new(session());
+        }
+        SESSION.with_borrow_mut(|session| {
+            let sql = "SELECT $1, $2, $3, $4, $5, CAST($1 AS CHAR), CAST($2 AS CHAR), CAST($3 AS CHAR)";
+            let decimal = Decimal::new(unscaled, scale);
+            let values = [
+                Value::Int(int),
+                Value::Decimal(decimal),
+                Value::Text(&text),
+                Value::Timestamp(Timestamp(micros)),
+                Value::Float(float),
+            ];
+            let digits = {
+                let magnitude = unscaled.unsigned_abs().to_string();
+                let padded = format!("{magnitude:0>width$}", width = usize::from(scale) + 1);
+                let (whole, part) = padded.split_at(padded.len() - usize::from(scale));
+                let sign = if unscaled < 0 { "-" } else { "" };
+                if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{part}") }
+            };
+            for parse_each_time in [false, true] {
+                let statement = session.prepare_text(sql, parse_each_time, &mut Vec::new()).unwrap();
+                let mut rows = Rows::new();
+                session.execute(statement, &values, &mut rows).unwrap();
+                proptest::prop_assert_eq!(rows.int(0, 0).unwrap(), int);
+                proptest::prop_assert_eq!(rows.decimal(0, 1, scale).unwrap(), unscaled);
+                proptest::prop_assert_eq!(rows.text(0, 2).unwrap(), text.as_str());
+                // MySQL gives a parameter's point in time as text.
+                if let Ok(at) = rows.timestamp(0, 3) {
+                    proptest::prop_assert_eq!(at.0, micros);
+                }
+                proptest::prop_assert_eq!(rows.float(0, 4).unwrap(), float);
+                proptest::prop_assert_eq!(rows.text(0, 5).unwrap(), int.to_string());
+                proptest::prop_assert_eq!(rows.text(0, 6).unwrap(), digits.as_str());
+                proptest::prop_assert_eq!(rows.text(0, 7).unwrap(), text.as_str());
+            }
+            Ok(())
+        })?;
+    }
+}
+
 fn load(session: &mut dyn Session, name: &str) -> kelvin_database::Result<u64> {
     let table = BulkTable {
         name,

@@ -63,7 +63,6 @@ pub(crate) fn begin<'a>(
         load.begin_infile(&table_name, &names)?;
     } else {
         let head = format!("INSERT INTO {table_name} ({names}) VALUES ");
-        // A row that makes the statement longer than it may be is taken out again, and begins the next.
         let longest = SEND_AT.min(limits.max_allowed_packet - 64);
         load.way = Way::Insert { head: head.into_bytes(), longest, most: limits.max_allowed_packet };
     }
@@ -220,7 +219,8 @@ impl Load<'_> {
         let escapes = self.session.escapes();
         let Way::Insert { head, longest, most } = &self.way else { return Ok(()) };
         let (longest, most) = (*longest, *most);
-        if self.buffer.is_empty() {
+        let before = self.buffer.len();
+        if before == 0 {
             self.buffer.extend_from_slice(head);
         } else {
             self.buffer.push(b',');
@@ -233,10 +233,19 @@ impl Load<'_> {
             encode::literal(&mut self.buffer, value, escapes)?;
         }
         self.buffer.push(b')');
+        if self.buffer.len() + 1 > most && before > 0 {
+            // The row begins the next statement.
+            let row = self.buffer.split_off(before + 1);
+            self.buffer.truncate(before);
+            let head = head.clone();
+            self.send()?;
+            self.buffer.extend_from_slice(&head);
+            self.buffer.extend_from_slice(&row);
+        }
         if self.buffer.len() + 1 > most {
             return Err(Error::new(
                 ErrorClass::Statement,
-                format!("rows of {} bytes are more than the server's max_allowed_packet", self.buffer.len()),
+                format!("a row of {} bytes is more than the server's max_allowed_packet", self.buffer.len()),
             )
             .with_help("raise max_allowed_packet, or switch local_infile on"));
         }

@@ -34,3 +34,26 @@ pub fn examine(bytes: &[u8]) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_end_in_a_result(
+            packets in proptest::collection::vec((proptest::collection::vec(any::<u8>(), 0..80), any::<bool>()), 0..8)
+        ) {
+            let mut bytes = Vec::new();
+            for (sequence, (content, whole)) in packets.into_iter().enumerate() {
+                if whole {
+                    bytes.extend_from_slice(&[content.len() as u8, 0, 0, sequence as u8]);
+                }
+                bytes.extend(content);
+            }
+            let _ = examine(&bytes);
+        }
+    }
+}

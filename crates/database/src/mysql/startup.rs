@@ -117,9 +117,8 @@ fn silent(stream: &mut Stream, inbox: &mut Inbox, error: Error) -> Error {
     const POSTGRES_ASKS_FOR_TLS: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
     const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
     stream.extend(PATIENCE);
-    let asked = stream
-        .send(&POSTGRES_ASKS_FOR_TLS, &mut inbox.buffer)
-        .and_then(|()| stream.fill(&mut inbox.buffer));
+    let asked =
+        stream.send(&POSTGRES_ASKS_FOR_TLS, &mut inbox.buffer).and_then(|()| stream.fill(&mut inbox.buffer));
     match (asked, inbox.buffer.unread()) {
         (Ok(()), [b'S' | b'N']) => Error::protocol("it is a PostgreSQL server, not MySQL or MariaDB")
             .with_help("check host and port, or begin the URL with postgres://"),

@@ -99,6 +99,8 @@ impl Server {
         let base = binaries.base.as_ref().map(|base| format!("--basedir={}", base.display()));
         let mut make = unprivileged(binaries.install.as_ref().unwrap_or(&binaries.server));
         make.arg("--no-defaults").args(&base).arg(&data).current_dir(&directory);
+        // A server that starts removes what it takes for leftovers, also of others, from /tmp.
+        make.env("TMPDIR", &directory);
         if binaries.install.is_some() {
             make.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
         } else {
@@ -113,6 +115,7 @@ impl Server {
         all.extend([
             format!("--socket={place}/s"),
             format!("--pid-file={place}/pid"),
+            format!("--tmpdir={place}"),
             format!("--port={port}"),
             "--bind-address=127.0.0.1".into(),
             "--innodb-flush-log-at-trx-commit=0".into(),

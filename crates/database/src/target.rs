@@ -22,6 +22,11 @@ pub enum Target {
     },
     /// A MySQL or MariaDB server that runs somewhere.
     Mysql(Box<mysql::Config>),
+    /// A MySQL or MariaDB server that Kelvin makes and starts ([`crate::managed::mysql`]).
+    ManagedMysql {
+        /// Which of the two.
+        product: mysql::Product,
+    },
 }
 
 /// Schemes of databases that people know and this build does not.
@@ -33,6 +38,7 @@ const ACCEPTED: &str = "accepted are:\n\
     sqlite:PATH, PATH.db, PATH.sqlite an SQLite file\n\
     postgres, postgres:16             a PostgreSQL server that kelvin makes and starts itself\n\
     postgres://user@host:port/db      a PostgreSQL server that runs\n\
+    mariadb, mysql                    a MariaDB or MySQL server that kelvin makes and starts itself\n\
     mariadb://user@host:port/db       a MariaDB or MySQL server that runs (also mysql://)";
 
 impl Target {
@@ -51,11 +57,15 @@ impl Target {
                 Ok(Self::Postgres(Box::new(postgres::Config::parse(text)?)))
             }
             ("postgres" | "postgresql", Some(version)) => managed(version),
+            ("mysql", None) => Ok(Self::ManagedMysql { product: mysql::Product::Mysql }),
+            ("mariadb", None) => Ok(Self::ManagedMysql { product: mysql::Product::Mariadb }),
             ("mysql" | "mariadb", Some(rest)) if rest.starts_with("//") => {
                 Ok(Self::Mysql(Box::new(mysql::Config::parse(text)?)))
             }
             ("mysql" | "mariadb", _) => Err(Error::usage(format!("{:?} names no server", shown(text)))
-                .with_help(format!("write {scheme}://user@host:port/database"))),
+                .with_help(format!(
+                    "write {scheme}, or {scheme}://user@host:port/database for a server that runs"
+                ))),
             (other, _) => {
                 if let Some((_, name)) = NOT_YET.iter().find(|(known, _)| *known == other) {
                     return Err(Error::usage(format!("{name} is not supported yet")).with_help(ACCEPTED));
@@ -78,7 +88,7 @@ impl Target {
         match self {
             Self::Sqlite { .. } => EngineKind::Sqlite,
             Self::Postgres(_) | Self::ManagedPostgres { .. } => EngineKind::Postgres,
-            Self::Mysql(_) => EngineKind::Mysql,
+            Self::Mysql(_) | Self::ManagedMysql { .. } => EngineKind::Mysql,
         }
     }
 }
@@ -147,6 +157,7 @@ impl fmt::Display for Target {
             Self::Sqlite { path: Some(path) } => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(config) => config.fmt(f),
             Self::Mysql(config) => config.fmt(f),
+            Self::ManagedMysql { product } => f.write_str(product.word()),
             Self::ManagedPostgres { version: None } => f.write_str("postgres"),
             Self::ManagedPostgres { version: Some(version) } => write!(f, "postgres:{version}"),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use kelvin_database::Engine;
-use kelvin_database::managed::Manager;
+use kelvin_database::managed::{self, Manager};
 use kelvin_database::mysql::{self, MysqlEngine};
 use kelvin_database::postgres::password::{self, Password};
 use kelvin_database::postgres::{Config, Host, PostgresEngine};
@@ -59,13 +59,17 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
         Target::Postgres(config) => {
             let config = with_password(*config)?;
             // Found by its address, too, so that a study may name the server either way.
-            let managed = managed(&config);
+            let managed = managed_by_address(&config);
             let place = Place::Postgres { config: Box::new(config.clone()), managed, dumps: place::dumps()? };
             (Arc::new(PostgresEngine::new(config)), place, None)
         }
         Target::Mysql(config) => {
             let engine = MysqlEngine::new(with_mysql_password(*config)?);
             (Arc::new(engine), Place::Mysql, None)
+        }
+        Target::ManagedMysql { product } => {
+            let instance = managed::mysql::up(&Manager::new(place::servers()?), product, None, tell)?;
+            (Arc::new(MysqlEngine::new(instance.config)), Place::Mysql, None)
         }
         Target::ManagedPostgres { version } => {
             let manager = Manager::new(place::servers()?);
@@ -83,7 +87,7 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
 }
 
 /// The managed server whose socket this is, if it is one's.
-fn managed(config: &Config) -> Option<(Manager, u32)> {
+fn managed_by_address(config: &Config) -> Option<(Manager, u32)> {
     let Host::Unix(directory) = &config.host else { return None };
     let manager = Manager::new(place::servers().ok()?);
     // Looking at every server of ours takes time, which nobody else's needs to cost.

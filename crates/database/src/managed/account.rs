@@ -1,4 +1,4 @@
-//! The user the server runs as: PostgreSQL refuses to run as root.
+//! The user a server runs as: PostgreSQL, MySQL and MariaDB refuse to run as root.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -19,15 +19,20 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Who shall run a server whose data is, or will be, in `data`: its owner, or this user, or for root
-    /// `postgres`, or `nobody`.
+    /// [`Account::for_server`] of PostgreSQL.
     pub(crate) fn for_data(data: &Path) -> Result<Self> {
+        Self::for_server("PostgreSQL", "postgres", data)
+    }
+
+    /// Who shall run a server whose data is, or will be, in `data`: its owner, or this user, or for root
+    /// the server's own user, or `nobody`.
+    pub(crate) fn for_server(server: &str, user: &str, data: &Path) -> Result<Self> {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let switch = uid == 0;
         if let Ok(metadata) = std::fs::metadata(data) {
             if metadata.uid() == 0 {
                 return Err(Error::usage(format!(
-                    "{} belongs to root, as whom PostgreSQL refuses to run",
+                    "{} belongs to root, as whom {server} refuses to run",
                     data.display()
                 ))
                 .with_help("give it to an unprivileged user with chown -R, or remove it"));
@@ -42,12 +47,12 @@ impl Account {
             return Ok(Self { uid, gid, switch });
         }
         let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        ["postgres", "nobody"].iter().find_map(|name| look_up(&passwd, name)).map_or_else(
+        [user, "nobody"].iter().find_map(|name| look_up(&passwd, name)).map_or_else(
             || {
-                Err(Error::usage(
-                    "PostgreSQL refuses to run as root, and there is no user postgres or nobody",
-                )
-                .with_help("make one: useradd --system postgres"))
+                Err(Error::usage(format!(
+                    "{server} refuses to run as root, and there is no user {user} or nobody"
+                ))
+                .with_help(format!("make one: useradd --system {user}")))
             },
             |(uid, gid)| Ok(Self { uid, gid, switch }),
         )

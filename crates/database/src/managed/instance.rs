@@ -116,6 +116,10 @@ pub(super) struct Places {
 }
 
 impl Places {
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     pub(super) fn new(base: &Path, major: u32) -> Self {
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
         let directory = base.join(format!("postgres-{major}"));
@@ -129,13 +133,7 @@ impl Places {
 
     /// Beside the data, or in /tmp under a name that only this instance has when that path would be too long.
     fn socket_directory(&self, account: &Account) -> PathBuf {
-        let near = self.directory.join("run");
-        if near.as_os_str().as_bytes().len() <= LONGEST_SOCKET_DIRECTORY {
-            return near;
-        }
-        let digest = Sha256::digest(self.directory.as_os_str().as_bytes());
-        let short = digest.iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
-        PathBuf::from(format!("/tmp/kelvin-{}-{short:016x}", account.uid))
+        socket_directory(&self.directory, account)
     }
 
     /// What was kept of the instance; `None` when that is lost or damaged. The next [`up`] writes it anew, and
@@ -177,7 +175,7 @@ impl Places {
 
     /// Replaces the server's main file of settings.
     pub(super) fn write_configuration(&self, account: &Account, text: &str) -> Result<()> {
-        write_as(account, &self.configuration_file(), text, self)
+        write_as(account, &self.configuration_file(), text, &self.directory)
     }
 
     /// The running server, if it answers.
@@ -216,6 +214,17 @@ impl Places {
     }
 }
 
+/// Where an instance in this directory has its socket.
+pub(super) fn socket_directory(directory: &Path, account: &Account) -> PathBuf {
+    let near = directory.join("run");
+    if near.as_os_str().as_bytes().len() <= LONGEST_SOCKET_DIRECTORY {
+        return near;
+    }
+    let digest = Sha256::digest(directory.as_os_str().as_bytes());
+    let short = digest.iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+    PathBuf::from(format!("/tmp/kelvin-{}-{short:016x}", account.uid))
+}
+
 pub(super) fn exists(base: &Path, major: u32) -> bool {
     Places::new(base, major).data.join("PG_VERSION").exists()
 }
@@ -238,7 +247,7 @@ pub(super) fn up(
     let places = Places::new(base, installation.major);
     let account = Account::for_data(&places.data)?;
     account.make_private_directory(&places.directory)?;
-    can_work_in(&account, installation, &places.directory)?;
+    can_work_in(&account, &installation.directory.join("postgres"), "PostgreSQL", &places.directory)?;
     if !places.data.join("PG_VERSION").exists() {
         progress(&format!(
             "making a PostgreSQL {} instance in {}",
@@ -341,11 +350,11 @@ fn clear_crash(places: &Places, socket: &Path) -> Result<()> {
 
 /// Replaces a file in the server's directory as the server's user: root following a link there could be led to
 /// overwrite anything. The file changes completely or not at all, whatever is killed or full meanwhile.
-pub(super) fn write_as(account: &Account, file: &Path, text: &str, places: &Places) -> Result<()> {
+pub(super) fn write_as(account: &Account, file: &Path, text: &str, directory: &Path) -> Result<()> {
     // The length tells a text that was cut off from one that has ended.
     const REPLACE: &str =
         r#"umask 077 && cat > "$1.new" && [ "$(wc -c < "$1.new")" -eq "$2" ] && mv -f "$1.new" "$1""#;
-    let mut shell = account.command(Path::new("sh"), &places.directory);
+    let mut shell = account.command(Path::new("sh"), directory);
     shell.args(["-c", REPLACE, "sh"]).arg(file).arg(text.len().to_string());
     run(shell, Some(text), &format!("writing {}", file.display())).map(drop)
 }
@@ -359,22 +368,21 @@ pub(super) fn io_error(path: &Path, error: &std::io::Error) -> Error {
 }
 
 /// Runs a harmless command the way the server will be run: the user may be unable to reach the directory or to
-/// execute the binaries, both of which PostgreSQL would report in riddles.
-fn can_work_in(account: &Account, installation: &Installation, directory: &Path) -> Result<()> {
-    let outcome =
-        account.command(&installation.directory.join("postgres"), directory).arg("--version").output();
+/// execute the binaries, both of which the server would report in riddles.
+pub(super) fn can_work_in(account: &Account, program: &Path, server: &str, directory: &Path) -> Result<()> {
+    let outcome = account.command(program, directory).arg("--version").output();
     match outcome {
         Ok(output) if output.status.success() => Ok(()),
         _ => Err(Error::usage(format!(
             "user {} cannot work in {} or execute {}",
             account.uid,
             directory.display(),
-            installation.directory.join("postgres").display()
+            program.display()
         ))
-        .with_help(
-            "PostgreSQL does not run as root: every directory above must let that user through (chmod o+x), or \
-             choose another one",
-        )),
+        .with_help(format!(
+            "{server} does not run as root: every directory above must let that user through (chmod o+x), or choose \
+             another one"
+        ))),
     }
 }
 
@@ -479,7 +487,7 @@ pub(crate) fn size(directory: &Path) -> u64 {
 }
 
 /// Runs a command to its end and returns what it said; a failure becomes an error with that.
-fn run(mut command: Command, input: Option<&str>, doing: &str) -> Result<String> {
+pub(super) fn run(mut command: Command, input: Option<&str>, doing: &str) -> Result<String> {
     let failed = |error: std::io::Error| Error::new(ErrorClass::Server, format!("{doing}: {error}"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     if input.is_some() {
@@ -500,7 +508,7 @@ fn run(mut command: Command, input: Option<&str>, doing: &str) -> Result<String>
         .with_help(last_lines(&said)))
 }
 
-fn log_tail(log: &Path) -> String {
+pub(super) fn log_tail(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     format!("the end of {}:\n{}", log.display(), last_lines(&text))
 }

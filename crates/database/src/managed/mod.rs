@@ -1,4 +1,4 @@
-//! Managed servers: PostgreSQL instances that Kelvin makes, starts and stops itself from the binaries
+//! Managed servers: PostgreSQL instances (and [`mysql`]'s) that Kelvin makes, starts and stops itself from the binaries
 //! installed on this host.
 //!
 //! An instance has its own data directory and unix socket and listens on no network. Its socket's directory
@@ -8,6 +8,7 @@ pub(crate) mod account;
 mod binaries;
 mod host;
 mod instance;
+pub mod mysql;
 mod postmaster;
 mod profile;
 mod reconfigure;
@@ -217,7 +218,7 @@ impl Manager {
         majors
     }
 
-    fn make_base(&self) -> Result<()> {
+    pub(super) fn make_base(&self) -> Result<()> {
         let failed = |error: std::io::Error| {
             Error::usage(format!(
                 "the directory for managed servers, {}, cannot be made: {error}",
@@ -263,7 +264,12 @@ impl Manager {
 
     /// Keeps other kelvins from starting or stopping the same instance; released when dropped.
     pub(crate) fn lock(&self, major: u32, progress: &mut dyn FnMut(&str)) -> Result<std::fs::File> {
-        let (file, failed) = self.lock_file(&format!("postgres-{major}.lock"))?;
+        self.lock_instance(&format!("postgres-{major}"), progress)
+    }
+
+    /// [`Manager::lock`] of the instance with this directory.
+    fn lock_instance(&self, name: &str, progress: &mut dyn FnMut(&str)) -> Result<std::fs::File> {
+        let (file, failed) = self.lock_file(&format!("{name}.lock"))?;
         let until = Instant::now() + LOCK_LIMIT;
         let mut told = false;
         loop {

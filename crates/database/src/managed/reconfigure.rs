@@ -100,5 +100,5 @@ pub(super) fn put_back_stopped(places: &Places, account: &Account, before: &Befo
     let file = places.data.join("postgresql.auto.conf");
     let text = std::fs::read_to_string(&file).map_err(|error| instance::io_error(&file, &error))?;
     let wanted = in_auto_conf(&text, before)?;
-    if wanted == text { Ok(()) } else { instance::write_as(account, &file, &wanted, places) }
+    if wanted == text { Ok(()) } else { instance::write_as(account, &file, &wanted, places.directory()) }
 }

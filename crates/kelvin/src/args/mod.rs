@@ -42,7 +42,7 @@ pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use runs::{RmArgs, RunsArgs, TagArgs};
-pub(crate) use server::{ProfileArgs, ServerCommand};
+pub(crate) use server::{ProfileArgs, ServerCommand, ServerEngine};
 pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};
 pub(crate) use squeeze::SqueezeArgs;
 pub(crate) use study::{

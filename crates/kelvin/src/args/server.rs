@@ -18,8 +18,12 @@ pub(crate) enum ServerCommand {
     #[command(after_help = format!("{PROFILES}\n\nExamples:
   kelvin server up
   kelvin server up --profile steady --for last
-  kelvin server up --version 16 --profile my.conf"))]
+  kelvin server up --version 16 --profile my.conf
+  kelvin server up --engine mariadb --profile steady"))]
     Up {
+        /// Which server
+        #[arg(long, value_name = "ENGINE", default_value = "postgres")]
+        engine: ServerEngine,
         /// Major version of PostgreSQL [default: the newest installed]
         #[arg(long, value_name = "VERSION")]
         version: Option<u32>,
@@ -28,6 +32,9 @@ pub(crate) enum ServerCommand {
     },
     /// Stop the server; its data stays
     Down {
+        /// Which server [default: all of them]
+        #[arg(long, value_name = "ENGINE", conflicts_with = "version")]
+        engine: Option<ServerEngine>,
         /// Major version [default: all that run]
         #[arg(long, value_name = "VERSION")]
         version: Option<u32>,
@@ -77,6 +84,14 @@ pub(crate) enum ServerCommand {
         #[arg(long, value_name = "TARGET")]
         target: Option<TargetName>,
     },
+}
+
+/// The servers that kelvin makes and starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ServerEngine {
+    Postgres,
+    Mariadb,
+    Mysql,
 }
 
 /// Which profile, and for what run.

@@ -64,7 +64,7 @@ impl Access {
                 let engine = PostgresEngine::new((self.login)((**config).clone())?);
                 Ok(Server { engine, managed: None, target: target.to_string() })
             }
-            Target::Mysql(_) => {
+            Target::Mysql(_) | Target::ManagedMysql { .. } => {
                 Err(Error::usage("the settings of MySQL and MariaDB cannot be factors of a study yet"))
             }
             Target::Sqlite { .. } => Err(Error::usage(format!("{target} has no server"))),

@@ -19,7 +19,7 @@ impl TargetName {
 
     /// Whether it is a server that Kelvin makes and keeps itself.
     pub fn is_managed(&self) -> bool {
-        matches!(self.target(), Ok(Target::ManagedPostgres { .. }))
+        matches!(self.target(), Ok(Target::ManagedPostgres { .. } | Target::ManagedMysql { .. }))
     }
 
     /// Whether it is a file that is made for each run and gone after it.

@@ -1,16 +1,17 @@
-//! `kelvin server`: the PostgreSQL server that kelvin keeps for its runs, and the settings of others.
+//! `kelvin server`: the servers that kelvin keeps for its runs, and the settings of others.
 
+mod mysql;
 mod others;
 mod profile;
 mod shown;
 
 use anyhow::Result;
 use kelvin_database::Engine;
-use kelvin_database::managed::{Manager, Profile};
+use kelvin_database::managed::{self, Manager, Profile};
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::postgres::settings::differences;
 
-use crate::args::{Global, ProfileArgs, ServerCommand};
+use crate::args::{Global, ProfileArgs, ServerCommand, ServerEngine};
 use crate::exit::Code;
 use crate::out;
 use crate::place;
@@ -24,10 +25,24 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
         }
     };
     match command {
-        ServerCommand::Up { version, profile } => up(&manager, *version, profile, global, &mut tell)?,
-        ServerCommand::Down { version } => {
-            let stopped = manager.down(*version)?;
-            if stopped.is_empty() {
+        ServerCommand::Up { engine, version, profile } => match mysql::product(*engine) {
+            None => up(&manager, *version, profile, global, &mut tell)?,
+            Some(product) => mysql::up(&manager, product, *version, profile, global, &mut tell)?,
+        },
+        ServerCommand::Down { engine, version } => {
+            let stopped = match engine {
+                None | Some(ServerEngine::Postgres) => manager.down(*version)?,
+                Some(_) => Vec::new(),
+            };
+            let others = match engine {
+                None if version.is_none() => managed::mysql::down(&manager, None)?,
+                None | Some(ServerEngine::Postgres) => Vec::new(),
+                Some(engine) => managed::mysql::down(&manager, mysql::product(*engine))?,
+            };
+            for name in &others {
+                out::line(&format!("stopped {name}"))?;
+            }
+            if stopped.is_empty() && others.is_empty() {
                 out::line("no server was running")?;
             }
             for major in stopped {
@@ -36,11 +51,15 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
         }
         ServerCommand::Status => {
             let all = manager.status()?;
-            if all.is_empty() {
+            let others = managed::mysql::status(&manager);
+            if all.is_empty() && others.is_empty() {
                 out::line("no server was made yet; `kelvin server up` makes one")?;
             }
             for status in all {
                 out::write(&shown::status(&status))?;
+            }
+            for status in others {
+                out::write(&mysql::shown(&status))?;
             }
         }
         ServerCommand::Diff { target: Some(target), profile, .. } => {

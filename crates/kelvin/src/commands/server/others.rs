@@ -145,7 +145,9 @@ impl Reached {
                     "{target} is kelvin's own server; leave --target out, or use `kelvin server up --profile`"
                 )
             }
-            Target::Mysql(_) => bail!("the settings of MySQL and MariaDB are not changed yet"),
+            Target::Mysql(_) | Target::ManagedMysql { .. } => {
+                bail!("the settings of MySQL and MariaDB are not changed yet")
+            }
             Target::Sqlite { .. } => {
                 bail!("{target} has no server with settings; give postgres://user@host/database")
             }

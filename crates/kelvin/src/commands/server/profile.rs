@@ -56,6 +56,15 @@ fn read(path: &Path) -> Result<Profile> {
     Ok(Profile::parse(&name, &text)?)
 }
 
+/// [`load`] of a built-in profile of MySQL's; only the length of a specification's run counts, since no run has its redo
+/// measured by the name that PostgreSQL's log has.
+pub(super) fn load_of(name: &str, sized_for: Option<&str>, global: &Global) -> Result<Load> {
+    match sized_for {
+        Some(run) if name != "steady" => bail!("--for {run}: only the profile steady is sized for a run"),
+        other => load(other, global).map(|(load, _)| load),
+    }
+}
+
 /// The load for which steady is sized: that of a stored run, with its log as measured, or of a specification. With what is
 /// to be known of it.
 fn load(sized_for: Option<&str>, global: &Global) -> Result<(Load, Option<String>)> {

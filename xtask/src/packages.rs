@@ -61,6 +61,12 @@ const NEEDS: &[Need] = &[
         elsewhere: "fio",
     },
     Need {
+        what: "rsvg-convert, for charts as PNG",
+        is_there: || in_path("rsvg-convert"),
+        debian: "librsvg2-bin",
+        elsewhere: "rsvg-convert (Fedora: librsvg2-tools; openSUSE: rsvg-convert; Arch, Homebrew: librsvg)",
+    },
+    Need {
         what: "Prometheus with its promtool, for the tests that scrape a run",
         is_there: || in_path("prometheus") && in_path("promtool"),
         debian: "prometheus",

@@ -462,8 +462,16 @@ fn logs_results_and_runs_are_plotted_with_each_direction_apart() {
         }
         assert!(page.contains(svg.trim()), "{name} is not on the page");
         let png = std::fs::read(place.path(&format!("charts/{name}.png"))).unwrap();
+        // librsvg paints twice as many pixels as the picture has units.
         assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"), "{name}");
+        let width = svg.split("width=\"").nth(1).unwrap().split('"').next().unwrap();
+        let pixels = u32::from_be_bytes(png[16..20].try_into().unwrap());
+        assert_eq!(f64::from(pixels), 2.0 * width.parse::<f64>().unwrap(), "{name}");
     }
+    let no_program = place.command(&["io", "plot", "mix.json", "--png"]).env("PATH", "").output().unwrap();
+    assert_eq!(no_program.status.code(), Some(2));
+    let message = text(&no_program.stderr);
+    assert!(message.contains("rsvg-convert") && message.contains("librsvg2-bin"), "{message}");
     // What both directions of a run did is in the result as well: together they are all.
     let counts = |direction: &str| -> u64 {
         let svg = read(&format!("latency-histogram-{direction}.svg"));

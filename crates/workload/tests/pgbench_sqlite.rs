@@ -38,7 +38,7 @@ fn only_own_scripts_without_pipelines_are_taken() {
     let (_directory, engine) = engine();
     let builtin = Pgbench::new(Options::default()).unwrap();
     let error = builtin.suits(&engine).unwrap_err().to_string();
-    assert!(error.contains("need PostgreSQL, not SQLite"), "{error}");
+    assert!(error.contains("need PostgreSQL, MySQL or MariaDB, not SQLite"), "{error}");
     let pipeline = workload("\\startpipeline\nselect 1;\n\\endpipeline", QueryMode::Prepared);
     let error = pipeline.suits(&engine).unwrap_err().to_string();
     assert!(error.contains("test.sql uses a pipeline, which SQLite does not have"), "{error}");

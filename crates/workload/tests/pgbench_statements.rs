@@ -49,7 +49,7 @@ fn each_statement_that_is_waited_for_has_a_kind() {
         ("tpcb-like:8 UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHER…", false, Some(0)),
         ("tpcb-like:9 UPDATE pgbench_branches SET bbalance = bbalance + :delta WHE…", false, Some(0)),
         ("tpcb-like:10 INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VA…", false, Some(0)),
-        ("tpcb-like:11 END", false, Some(0)),
+        ("tpcb-like:11 COMMIT", false, Some(0)),
         ("p.sql:5 \\endpipeline", false, Some(1)),
         ("p.sql:6 select 3", false, Some(1)),
         ("p.sql:6 select 3 (2)", false, Some(1)),

@@ -1,6 +1,7 @@
 //! The same seed gives the same tables, whichever engine and whichever way of calling.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod mysql_databases;
 mod transactions_support;
 
 use kelvin_database::sqlite::SqliteEngine;
@@ -78,6 +79,19 @@ fn one_seed_gives_the_same_tables_on_every_engine_and_by_every_way_of_calling() 
         server.admin().run(&format!("create database {name} template loaded")).unwrap();
         assert_eq!(run(&server.engine(&name), warehouses, calls), expected, "{calls:?}");
         server.admin().run(&format!("drop database {name} with (force)")).unwrap();
+    }
+    drop(server);
+
+    let server = mysql_databases::start();
+    for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
+        let name = format!("{calls:?}").to_lowercase();
+        let engine = mysql_databases::database(&server, &name);
+        build(&engine, warehouses);
+        if calls == Calls::Statements {
+            assert_eq!(digests(engine.connect().unwrap().as_mut()), loaded);
+        }
+        assert_eq!(run(&engine, warehouses, calls), expected, "{calls:?}");
+        server.session().run(&format!("drop database {name}")).unwrap();
     }
 }
 

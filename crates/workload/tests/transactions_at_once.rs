@@ -5,12 +5,13 @@
     reason = "a test fails by panicking, a measurement prints"
 )]
 
+mod mysql_databases;
 mod transactions_support;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use kelvin_database::Engine;
+use kelvin_database::{Control, Engine};
 use kelvin_measure::{Counters, Outcome};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::{Calls, Mix, Options, TprocC};
@@ -44,18 +45,37 @@ fn eight_users_leave_consistent_data_by_every_way_of_calling() {
     }
 }
 
+#[test]
+fn eight_users_leave_consistent_data_on_mariadb_by_every_way_of_calling() {
+    let server = mysql_databases::start();
+    let engine = mysql_databases::database(&server, "loaded");
+    TprocC::new(options(None)).unwrap().build(&engine, &Quiet, &Stop::new()).unwrap();
+    // One after the other on the same data: each leaves what the conditions hold of.
+    for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
+        at_once(&engine, calls);
+    }
+}
+
 /// Client CPU time for each New-Order, with 4 users and the rules' mix: run it alone, with --release.
 #[test]
 #[ignore = "a measurement: run it alone, with --release and --nocapture"]
 fn client_cpu_of_a_new_order() {
     let server = Server::start();
     server.admin().run("create database loaded").unwrap();
-    let engine = server.engine("loaded");
+    client_cpu_on(&server.engine("loaded"));
+    drop(server);
+    let server = mysql_databases::start();
+    client_cpu_on(&mysql_databases::database(&server, "loaded"));
+}
+
+fn client_cpu_on(engine: &dyn Engine) {
     let options = |calls| Options { calls, ..Options::default() };
-    TprocC::new(options(None)).unwrap().build(&engine, &Quiet, &Stop::new()).unwrap();
+    let began = Instant::now();
+    TprocC::new(options(None)).unwrap().build(engine, &Quiet, &Stop::new()).unwrap();
+    eprintln!("{}: 1 warehouse in {:.1} s", engine.kind(), began.elapsed().as_secs_f64());
     for calls in [Calls::Functions, Calls::Pipelined, Calls::Statements] {
         let mut workload = TprocC::new(options(Some(calls))).unwrap();
-        workload.inspect(&engine).unwrap();
+        workload.inspect(engine).unwrap();
         let (orders, stop, users) =
             (AtomicU64::new(0), AtomicBool::new(false), workload.users(4, 7, &kelvin_measure::Clock::real()));
         let cpu = || {
@@ -65,13 +85,16 @@ fn client_cpu_of_a_new_order() {
         let before = cpu();
         std::thread::scope(|scope| {
             for mut user in users {
-                let (orders, stop, engine) = (&orders, &stop, &engine);
+                let (orders, stop) = (&orders, &stop);
                 scope.spawn(move || {
                     let mut session = engine.connect().unwrap();
                     user.prepare(session.as_mut()).unwrap();
                     while !stop.load(Ordering::Relaxed) {
                         let next = user.next();
-                        user.execute(session.as_mut()).unwrap();
+                        while let Err(error) = user.execute(session.as_mut()) {
+                            assert!(error.class().is_retryable(), "{error}");
+                            session.control(Control::Rollback).unwrap();
+                        }
                         orders.fetch_add(u64::from(next.kind == 0), Ordering::Relaxed);
                     }
                 });
@@ -80,7 +103,11 @@ fn client_cpu_of_a_new_order() {
             stop.store(true, Ordering::Relaxed);
         });
         let orders = orders.into_inner();
-        eprintln!("{calls:?}: {orders} new orders, {:.1} µs each", (cpu() - before) / orders as f64);
+        eprintln!(
+            "{} {calls:?}: {orders} new orders, {:.1} µs each",
+            engine.kind(),
+            (cpu() - before) / orders as f64
+        );
     }
 }
 

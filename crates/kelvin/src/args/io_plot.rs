@@ -23,7 +23,7 @@ pub(crate) struct PlotArgs {
     /// Where the charts are written; made when it is not there
     #[arg(long, value_name = "DIR", default_value = "plots", value_hint = ValueHint::DirPath)]
     pub(crate) out: PathBuf,
-    /// Write each chart as PNG, too
+    /// Write each chart as PNG, too (needs rsvg-convert: librsvg2-bin)
     #[arg(long)]
     pub(crate) png: bool,
     /// The page's title

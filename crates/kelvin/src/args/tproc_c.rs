@@ -59,7 +59,7 @@ pub(crate) struct RunArgs {
 
     /// How transactions are executed: client SQL one statement a round trip, client SQL in as few round
     /// trips as possible, or one stored function a transaction [default: functions, or statements on SQLite]
-    #[arg(long, value_parser = one_of::<Calls>(&["statements", "pipelined", "functions"]), help_heading = "TPROC-C")]
+    #[arg(long, value_parser = one_of::<Calls>(&["statements", "pipelined", "functions|procedures"]), help_heading = "TPROC-C")]
     calls: Option<Calls>,
 
     /// Each transaction draws its home warehouse, instead of each user keeping one

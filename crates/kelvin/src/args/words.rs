@@ -1,17 +1,21 @@
 //! Values that are one of a few words.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
 /// Parses one of `words` into the type that the specification file uses for it, so that flags and files can
-/// never know different words.
+/// never know different words. Behind a word other ones may stand that are taken for it, with `|` between.
 pub(crate) fn one_of<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    PossibleValuesParser::new(words).try_map(|word| {
+    let values = words.iter().map(|word| {
+        let (name, aliases) = word.split_once('|').unwrap_or((word, ""));
+        PossibleValue::new(name).aliases(aliases.split('|').filter(|alias| !alias.is_empty()))
+    });
+    PossibleValuesParser::new(values).try_map(|word| {
         let deserializer: StrDeserializer<'_, Error> = word.as_str().into_deserializer();
         T::deserialize(deserializer)
     })

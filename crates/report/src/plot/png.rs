@@ -1,55 +1,69 @@
-//! Charts as PNG, for where SVG cannot go.
+//! Charts as PNG, for where SVG cannot go, painted by librsvg's `rsvg-convert`: an SVG renderer of our own would be a tenth
+//! of what the command takes to build.
 
-use std::sync::Arc;
-
-use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{Options, Tree, fontdb};
+use std::io::{ErrorKind, Write};
+use std::process::{Command, Stdio};
 
 use super::Chart;
 use crate::{Error, Result};
 
-/// Dots for each unit of the picture: sharp on screens of today and in print.
-const SCALE: f32 = 2.0;
+const PROGRAM: &str = "rsvg-convert";
 
-/// Paints charts with the fonts of this machine, which are looked for once.
-pub struct Painter {
-    options: Options<'static>,
-}
+/// Pixels per unit of the picture: sharp on today's screens and in print.
+const ZOOM: &str = "2";
+
+/// Paints charts with the installed `rsvg-convert`.
+pub struct Painter(());
 
 impl Painter {
-    /// With the machine's fonts.
+    /// Checks that the program is installed.
     ///
     /// # Errors
-    /// When it has none: a chart without its words says nothing.
+    /// When it cannot be run; the message names the package.
     pub fn new() -> Result<Self> {
-        let mut fonts = fontdb::Database::new();
-        fonts.load_system_fonts();
-        let families =
-            || fonts.faces().filter_map(|face| face.families.first()).map(|family| family.0.clone());
-        let plain = families()
-            .find(|name| name.contains("Sans") && !name.contains("Mono"))
-            .or_else(|| families().next());
-        let Some(plain) = plain else {
-            return Err(Error::Plot(
-                "no fonts on this machine, so that a PNG would have no words: install one (fonts-dejavu-core), or take the SVG"
-                    .into(),
-            ));
-        };
-        fonts.set_sans_serif_family(plain);
-        Ok(Self { options: Options { fontdb: Arc::new(fonts), ..Options::default() } })
+        let version = Command::new(PROGRAM).arg("--version").stdin(Stdio::null()).output();
+        match version {
+            Ok(output) if output.status.success() => Ok(Self(())),
+            Ok(output) => Err(Error::Plot(format!("{PROGRAM} --version ended with {}", output.status))),
+            Err(error) => Err(Error::Plot(not_run(&error))),
+        }
     }
 
     /// The chart as a PNG file.
     ///
     /// # Errors
-    /// When the picture is too large for the memory.
+    /// When `rsvg-convert` fails or prints no PNG.
     pub fn png(&self, chart: &Chart) -> Result<Vec<u8>> {
-        let failed = |why: String| Error::Plot(format!("{} cannot be painted: {why}", chart.name));
-        let tree = Tree::from_str(&chart.svg, &self.options).map_err(|error| failed(error.to_string()))?;
-        let (width, height) = (tree.size().width() * SCALE, tree.size().height() * SCALE);
-        let mut pixels = Pixmap::new(width.ceil() as u32, height.ceil() as u32)
-            .ok_or_else(|| failed(format!("{width} × {height} dots are too many")))?;
-        resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
-        pixels.encode_png().map_err(|error| failed(error.to_string()))
+        let failed = |why: String| Error::Plot(format!("failed to paint {}: {why}", chart.name));
+        let mut child = Command::new(PROGRAM)
+            .args(["--zoom", ZOOM, "--format", "png"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| failed(not_run(&error)))?;
+        // It reads the whole picture before it writes, so that writing first cannot block. If it ends without having
+        // read everything, its own message says why.
+        let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(chart.svg.as_bytes()));
+        let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+        if !output.status.success() {
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Err(failed(format!("{PROGRAM} ended with {}: {}", output.status, message.trim())));
+        }
+        written.map_err(|error| failed(format!("{PROGRAM} did not read the picture: {error}")))?;
+        if !output.stdout.starts_with(b"\x89PNG\r\n\x1a\n") {
+            return Err(failed(format!("{PROGRAM} printed no PNG")));
+        }
+        Ok(output.stdout)
     }
+}
+
+fn not_run(error: &std::io::Error) -> String {
+    if error.kind() == ErrorKind::NotFound {
+        return format!(
+            "PNG needs {PROGRAM}, which is not installed: apt-get install librsvg2-bin (Debian, Ubuntu), \
+             dnf install librsvg2-tools (Fedora), or leave out --png"
+        );
+    }
+    format!("failed to run {PROGRAM}: {error}")
 }

@@ -15,10 +15,10 @@ pub(crate) struct Sums {
 /// Reads all four in one snapshot.
 pub(crate) fn sums(session: &mut dyn Session) -> Result<Sums> {
     let rows = session.query(
-        "select (select coalesce(sum(abalance), 0)::bigint from pgbench_accounts), \
-         (select coalesce(sum(tbalance), 0)::bigint from pgbench_tellers), \
-         (select coalesce(sum(bbalance), 0)::bigint from pgbench_branches), \
-         (select coalesce(sum(delta), 0)::bigint from pgbench_history)",
+        "select (select coalesce(sum(abalance), 0) from pgbench_accounts), \
+         (select coalesce(sum(tbalance), 0) from pgbench_tellers), \
+         (select coalesce(sum(bbalance), 0) from pgbench_branches), \
+         (select coalesce(sum(delta), 0) from pgbench_history)",
     )?;
     Ok(Sums {
         accounts: rows.int(0, 0)?,

@@ -1,4 +1,4 @@
-//! Counting the history's rows at a moment when it must not disturb.
+//! Counting the history's rows on PostgreSQL at a moment when it must not disturb.
 //!
 //! `count(*)` reads all of the table: of 10 million rows most of a second, at either edge of the window. The
 //! first count, before the load, therefore also finds out which stretches of blocks are packed: so full that no
@@ -58,12 +58,17 @@ impl Counter {
             *known = None;
         }
         if known.as_ref().is_some_and(|known| known.hopeless) {
-            return plain(session).and_then(not_negative);
+            return count_all(session);
         }
         let (count, learnt) = first(session)?;
         *known = Some(learnt);
         not_negative(count)
     }
+}
+
+/// The number of rows by a plain count.
+pub(crate) fn count_all(session: &mut dyn Session) -> Result<u64> {
+    plain(session).and_then(not_negative)
 }
 
 fn not_negative(count: i64) -> Result<u64> {

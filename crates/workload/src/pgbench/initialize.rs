@@ -1,29 +1,74 @@
-//! Making and loading the four tables, as pgbench leaves them.
+//! Making and loading the four tables on PostgreSQL, as pgbench leaves them, and what builds on other engines share.
 
-use kelvin_database::{BulkTable, ColumnType, Engine, EngineKind, Error, ErrorClass, Result, Session, Value};
+use kelvin_database::{BulkLoad, BulkTable, ColumnType, Engine, Error, ErrorClass, Result, Session, Value};
 
+use super::history::Counter;
 use super::options::Options;
+use super::tables::Tables;
 use crate::{Progress, Stop};
 
-/// Whether pgbench's tables can be made on this engine, and its built-in scripts be run.
-pub(super) fn knows(engine: &dyn Engine) -> bool {
-    engine.kind() == EngineKind::Postgres
+/// The tables on PostgreSQL.
+pub(super) struct Postgres;
+
+impl Tables for Postgres {
+    fn must_know(&self, _options: &Options) -> Result<()> {
+        Ok(())
+    }
+
+    fn look(&self, session: &mut dyn Session) -> Result<Found> {
+        look(session)
+    }
+
+    fn build(
+        &self,
+        engine: &dyn Engine,
+        options: &Options,
+        progress: &dyn Progress,
+        stop: &Stop,
+    ) -> Result<()> {
+        build(self, engine, options, progress, stop)
+    }
+
+    fn shape(&self, session: &mut dyn Session) -> Result<Option<Shape>> {
+        shape(session)
+    }
+
+    /// As pgbench does before it runs a built-in script. The history stays as it is: the balances are checked against it.
+    fn vacuum(&self, session: &mut dyn Session) -> Result<bool> {
+        for table in ["pgbench_branches", "pgbench_tellers"] {
+            session.run(&format!("vacuum {table}"))?;
+        }
+        Ok(true)
+    }
+
+    fn history(&self, counter: &Counter, session: &mut dyn Session) -> Result<u64> {
+        counter.count(session)
+    }
+
+    fn cache(&self, session: &mut dyn Session) -> Result<(&'static str, Option<u64>)> {
+        let rows = session.query(
+            "select setting::bigint * current_setting('block_size')::bigint from pg_settings \
+             where name = 'shared_buffers'",
+        )?;
+        let bytes = if rows.is_empty() { None } else { u64::try_from(rows.int(0, 0)?).ok() };
+        Ok(("shared_buffers", bytes))
+    }
 }
 
 /// In the order in which they can be dropped whatever keys there are.
 pub(super) const TABLES: [&str; 4] =
     ["pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches"];
-const ACCOUNTS: i64 = 100_000;
+pub(super) const ACCOUNTS: i64 = 100_000;
 const TELLERS: i64 = 10;
 /// Progress is told, and a stop heard, after this many accounts.
-const CHUNK: i64 = 50_000;
+pub(super) const CHUNK: i64 = 50_000;
 /// Beyond this the account's key no longer is a 32-bit integer (pgbench's own limit).
-const LARGEST_INT4_SCALE: u32 = 20_000;
+pub(super) const LARGEST_INT4_SCALE: u32 = 20_000;
 
 /// The comment on each table from the moment in which it is made to that in which all of them are complete.
 /// Only tables with it may be made anew: everything else is somebody's data, however it looks. Each has its own,
 /// because the names may stand for tables of several schemas of the search path.
-const MARK: &str = "kelvin: being built";
+pub(super) const MARK: &str = "kelvin: being built";
 
 /// What stands in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +83,7 @@ pub(crate) enum Found {
     },
 }
 
-/// Looks at what stands in the database.
-pub(crate) fn look(session: &mut dyn Session) -> Result<Found> {
+fn look(session: &mut dyn Session) -> Result<Found> {
     let all = TABLES.join("', '");
     let missing = names(
         session,
@@ -71,6 +115,11 @@ pub(crate) fn look(session: &mut dyn Session) -> Result<Found> {
     if !without_key.is_empty() {
         return Ok(Found::Incomplete(format!("there is no primary key on {}", without_key.join(", "))));
     }
+    count(session)
+}
+
+/// Whether tables that are all there, with their keys, have as many rows as they need.
+pub(super) fn count(session: &mut dyn Session) -> Result<Found> {
     let rows = session.query(
         "select (select count(*) from pgbench_branches), (select count(*) from pgbench_tellers), \
          (select coalesce(max(aid), 0) from pgbench_accounts)",
@@ -119,7 +168,7 @@ pub(crate) fn drop_data(session: &mut dyn Session) -> Result<()> {
     session.run(&drop_tables())
 }
 
-fn drop_tables() -> String {
+pub(super) fn drop_tables() -> String {
     format!("drop table if exists {}", TABLES.join(", "))
 }
 
@@ -129,23 +178,18 @@ fn mark(unfinished: bool) -> String {
     TABLES.map(|table| format!("comment on table {table} is {comment}")).join("; ")
 }
 
-/// Makes and loads everything. What an earlier build left unfinished is made anew; anybody else's data is refused.
-pub(crate) fn build(
+fn build(
+    tables: &dyn Tables,
     engine: &dyn Engine,
     options: &Options,
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<()> {
     let mut session = engine.connect()?;
-    let drop = match look(session.as_mut())? {
-        Found::Complete { scale } if scale == i64::from(options.scale()) => {
-            return must_match(session.as_mut(), options);
-        }
-        Found::Complete { scale } => return Err(other_scale(scale, options.scale())),
-        Found::Incomplete(lack) => return Err(incomplete(&lack)),
-        Found::Unfinished => drop_tables() + "; ",
-        // What others make from now on must end the build, and not be dropped.
-        Found::Nothing => String::new(),
+    let drop = match to_make(tables, session.as_mut(), options)? {
+        ToMake::Nothing => return Ok(()),
+        ToMake::Anew => drop_tables() + "; ",
+        ToMake::All => String::new(),
     };
     engine.capabilities().need_session_state("building the data")?;
     let session = session.as_mut();
@@ -175,6 +219,30 @@ pub(crate) fn build(
     Ok(())
 }
 
+/// What a build has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToMake {
+    /// All is there.
+    Nothing,
+    /// What others make from now on must end the build, and not be dropped.
+    All,
+    /// What is there was left by a build of ours.
+    Anew,
+}
+
+/// What there is to be made for these options, or why it cannot be.
+pub(super) fn to_make(tables: &dyn Tables, session: &mut dyn Session, options: &Options) -> Result<ToMake> {
+    match tables.look(session)? {
+        Found::Complete { scale } if scale == i64::from(options.scale()) => {
+            must_match(tables, session, options).map(|()| ToMake::Nothing)
+        }
+        Found::Complete { scale } => Err(other_scale(scale, options.scale())),
+        Found::Incomplete(lack) => Err(incomplete(&lack)),
+        Found::Unfinished => Ok(ToMake::Anew),
+        Found::Nothing => Ok(ToMake::All),
+    }
+}
+
 /// How complete tables were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
@@ -188,8 +256,7 @@ pub struct Shape {
     pub unlogged_tables: bool,
 }
 
-/// How the complete tables that stand in the database were made, if there are any.
-pub(crate) fn shape(session: &mut dyn Session) -> Result<Option<Shape>> {
+fn shape(session: &mut dyn Session) -> Result<Option<Shape>> {
     let Found::Complete { scale } = look(session)? else { return Ok(None) };
     let rows = session.query(&format!(
         "select coalesce((select option_value::bigint from pg_class c, pg_options_to_table(c.reloptions) \
@@ -211,8 +278,8 @@ pub(crate) fn shape(session: &mut dyn Session) -> Result<Option<Shape>> {
 }
 
 /// Refuses tables that were made otherwise than the options say: the result would tell of what was not measured.
-pub(crate) fn must_match(session: &mut dyn Session, options: &Options) -> Result<()> {
-    let Some(shape) = shape(session)? else { return Ok(()) };
+pub(super) fn must_match(tables: &dyn Tables, session: &mut dyn Session, options: &Options) -> Result<()> {
+    let Some(shape) = tables.shape(session)? else { return Ok(()) };
     let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
     let differences: Vec<String> = [
         ("fillfactor", shape.fillfactor.to_string(), options.fillfactor.to_string()),
@@ -241,7 +308,7 @@ pub(crate) fn other_scale(found: i64, asked: u32) -> Error {
     .with_help("ask for the scale that is there, or drop the tables first")
 }
 
-fn go_on(stop: &Stop) -> Result<()> {
+pub(super) fn go_on(stop: &Stop) -> Result<()> {
     if stop.requested() { Err(Error::new(ErrorClass::Timeout, "stopped on request")) } else { Ok(()) }
 }
 
@@ -273,27 +340,30 @@ fn keys(options: &Options) -> Vec<String> {
         .map(|(table, column)| format!("alter table pgbench_{table} add primary key ({column})"))
         .collect();
     if options.foreign_keys {
-        keys.extend(
-            [
-                ("tellers", "bid", "branches"),
-                ("accounts", "bid", "branches"),
-                ("history", "bid", "branches"),
-                ("history", "tid", "tellers"),
-                ("history", "aid", "accounts"),
-            ]
-            .iter()
-            .map(|(table, column, to)| {
-                format!(
-                    "alter table pgbench_{table} add constraint pgbench_{table}_{column}_fkey \
-                     foreign key ({column}) references pgbench_{to}"
-                )
-            }),
-        );
+        keys.extend(foreign_keys());
     }
     keys
 }
 
-fn load_small(session: &mut dyn Session, options: &Options) -> Result<()> {
+/// The statements that make the foreign keys.
+pub(super) fn foreign_keys() -> impl Iterator<Item = String> {
+    [
+        ("tellers", "bid", "branches", "bid"),
+        ("accounts", "bid", "branches", "bid"),
+        ("history", "bid", "branches", "bid"),
+        ("history", "tid", "tellers", "tid"),
+        ("history", "aid", "accounts", "aid"),
+    ]
+    .into_iter()
+    .map(|(table, column, to, key)| {
+        format!(
+            "alter table pgbench_{table} add constraint pgbench_{table}_{column}_fkey \
+             foreign key ({column}) references pgbench_{to} ({key})"
+        )
+    })
+}
+
+pub(super) fn load_small(session: &mut dyn Session, options: &Options) -> Result<()> {
     let scale = i64::from(options.scale());
     let table = BulkTable {
         name: "pgbench_branches",
@@ -325,25 +395,31 @@ fn load_accounts(
     stop: &Stop,
 ) -> Result<()> {
     let total = i64::from(options.scale()) * ACCOUNTS;
-    let key = if options.scale() >= LARGEST_INT4_SCALE { ColumnType::Int8 } else { ColumnType::Int4 };
-    let columns = [
-        ("aid", key),
-        ("bid", ColumnType::Int4),
-        ("abalance", ColumnType::Int4),
-        ("filler", ColumnType::Text),
-    ];
+    let columns = account_columns(options);
     let table = BulkTable { name: "pgbench_accounts", columns: &columns };
     session.run("begin; truncate pgbench_accounts")?;
     let mut load = session.bulk_load_frozen(&table)?;
     let mut first = 0;
     while first < total {
         go_on(stop)?;
-        for aid in first..first + CHUNK {
-            load.row(&[Value::Int(aid + 1), Value::Int(aid / ACCOUNTS + 1), Value::Int(0), Value::Text("")])?;
-        }
+        load_chunk(load.as_mut(), first)?;
         first += CHUNK;
         progress.update("accounts loaded", first as u64, total as u64, first as u64);
     }
     load.finish()?;
     session.run("commit")
+}
+
+/// What a load writes of an account.
+pub(super) fn account_columns(options: &Options) -> [(&'static str, ColumnType); 4] {
+    let key = if options.scale() >= LARGEST_INT4_SCALE { ColumnType::Int8 } else { ColumnType::Int4 };
+    [("aid", key), ("bid", ColumnType::Int4), ("abalance", ColumnType::Int4), ("filler", ColumnType::Text)]
+}
+
+/// Loads the accounts after the first so many, as many as a chunk has.
+pub(super) fn load_chunk(load: &mut (dyn BulkLoad + '_), first: i64) -> Result<()> {
+    for aid in first..first + CHUNK {
+        load.row(&[Value::Int(aid + 1), Value::Int(aid / ACCOUNTS + 1), Value::Int(0), Value::Text("")])?;
+    }
+    Ok(())
 }

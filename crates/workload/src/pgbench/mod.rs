@@ -9,9 +9,11 @@ pub mod expression;
 mod history;
 mod initialize;
 mod kinds;
+mod mysql;
 mod options;
 pub mod script;
 mod size;
+mod tables;
 mod user;
 mod variables;
 
@@ -120,26 +122,21 @@ impl Pgbench {
         Ok(Self { name: "script", ..Self::new(options)? })
     }
 
-    /// How the complete tables that a PostgreSQL database holds were made, if it holds any. Other engines hold none.
+    /// How the complete tables that a database holds were made, if it holds any. Some engines hold none.
     pub fn shape_in(engine: &dyn Engine) -> Result<Option<Shape>> {
-        if !initialize::knows(engine) {
-            return Ok(None);
+        match tables::of_engine(engine.kind()) {
+            Some(tables) => tables.shape(engine.connect()?.as_mut()),
+            None => Ok(None),
         }
-        initialize::shape(engine.connect()?.as_mut())
     }
 
-    /// Vacuums the small tables, whose rows every transaction replaces, as pgbench does before it runs a
-    /// built-in script. The history stays as it is: the balances are checked against it. Tells whether there
-    /// was anything to do.
+    /// Vacuums the small tables, whose rows every transaction replaces, before a built-in script is run. Tells whether
+    /// there was anything to do.
     pub fn vacuum(&self, engine: &dyn Engine) -> Result<bool> {
         if !self.options.vacuum || self.builtins.iter().all(Option::is_none) {
             return Ok(false);
         }
-        let mut session = engine.connect()?;
-        for table in ["pgbench_branches", "pgbench_tellers"] {
-            session.run(&format!("vacuum {table}"))?;
-        }
-        Ok(true)
+        tables::needed(engine.kind())?.vacuum(engine.connect()?.as_mut())
     }
 
     /// Whether the users' scripts touch pgbench's tables by a script of pgbench's own.
@@ -161,12 +158,8 @@ impl Pgbench {
     /// Tells the size of the data before they are loaded, against the server's cache and, where the server
     /// is on this host, its memory in bytes.
     pub fn working_set(&self, session: &mut dyn Session, memory: Option<u64>) -> Result<String> {
-        let rows = session.query(
-            "select setting::bigint * current_setting('block_size')::bigint from pg_settings \
-             where name = 'shared_buffers'",
-        )?;
-        let buffers = if rows.is_empty() { None } else { u64::try_from(rows.int(0, 0)?).ok() };
-        Ok(working_set(self.options.scale(), self.options.fillfactor, buffers, memory))
+        let (setting, cache) = tables::needed(session.engine())?.cache(session)?;
+        Ok(working_set(self.options.scale(), self.options.fillfactor, (setting, cache), memory))
     }
 }
 
@@ -192,8 +185,8 @@ impl Workload for Pgbench {
     }
 
     fn suits(&self, engine: &dyn Engine) -> Result<()> {
-        if initialize::knows(engine) {
-            return Ok(());
+        if let Some(tables) = tables::of_engine(engine.kind()) {
+            return tables.must_know(&self.options);
         }
         if self.builtins.iter().all(Option::is_none) {
             return match self.plan.scripts.iter().find(|script| script.pipelines) {
@@ -205,18 +198,17 @@ impl Workload for Pgbench {
                 _ => Ok(()),
             };
         }
-        Err(Error::usage(format!("pgbench's workloads need PostgreSQL, not {}", engine.kind()))
-            .with_help("give one with --target postgres or --target postgres://user@host/database"))
+        tables::needed(engine.kind()).map(|_| ())
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         self.suits(engine)?;
         let mut notes = Vec::new();
         if self.builtins.iter().any(Option::is_some) {
-            let mut session = engine.connect()?;
-            match initialize::look(session.as_mut())? {
+            let (tables, mut session) = (tables::needed(engine.kind())?, engine.connect()?);
+            match tables.look(session.as_mut())? {
                 Found::Complete { scale } if scale == i64::from(self.options.scale()) => {
-                    initialize::must_match(session.as_mut(), &self.options)?;
+                    initialize::must_match(tables, session.as_mut(), &self.options)?;
                 }
                 Found::Complete { scale } => {
                     return Err(initialize::other_scale(scale, self.options.scale()));
@@ -242,12 +234,12 @@ impl Workload for Pgbench {
         if self.builtins.iter().all(Option::is_none) {
             return Ok(true);
         }
-        let mut session = engine.connect()?;
-        match initialize::look(session.as_mut())? {
+        let (tables, mut session) = (tables::needed(engine.kind())?, engine.connect()?);
+        match tables.look(session.as_mut())? {
             Found::Nothing | Found::Unfinished => Ok(false),
             Found::Incomplete(lack) => Err(initialize::incomplete(&lack)),
             Found::Complete { scale } if scale == i64::from(self.options.scale()) => {
-                initialize::must_match(session.as_mut(), &self.options).map(|()| true)
+                initialize::must_match(tables, session.as_mut(), &self.options).map(|()| true)
             }
             Found::Complete { scale } => Err(initialize::other_scale(scale, self.options.scale())),
         }
@@ -275,7 +267,7 @@ impl Workload for Pgbench {
     /// Every built-in script that writes adds to the history; of other scripts the small balances may tell.
     fn is_fresh(&self, session: &mut dyn Session) -> Result<bool> {
         let rows = session.query(
-            "select (select count(*) from (select from pgbench_history limit 1) as one) + \
+            "select (select count(*) from (select 1 from pgbench_history limit 1) as one) + \
              (select count(*) from pgbench_branches where bbalance <> 0) + \
              (select count(*) from pgbench_tellers where tbalance <> 0)",
         )?;
@@ -284,15 +276,15 @@ impl Workload for Pgbench {
 
     fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
         self.suits(engine)?;
-        if !initialize::knows(engine) {
+        match tables::of_engine(engine.kind()) {
+            Some(tables) => tables.build(engine, &self.options, progress, stop),
             // The user's own scripts need no tables of ours.
-            return Ok(());
+            None => Ok(()),
         }
-        initialize::build(engine, &self.options, progress, stop)
     }
 
     fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
-        if !initialize::knows(engine) {
+        if tables::of_engine(engine.kind()).is_none() {
             return Ok(());
         }
         initialize::drop_data(engine.connect()?.as_mut())
@@ -320,7 +312,7 @@ impl Workload for Pgbench {
         if !self.counts_on_server() {
             return Err(Error::usage("nothing in the data tells how many of these transactions there were"));
         }
-        self.history.count(session)
+        tables::needed(session.engine())?.history(&self.history, session)
     }
 
     /// Shell commands are waited for where they were started.

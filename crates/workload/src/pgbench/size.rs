@@ -40,18 +40,23 @@ pub fn size_with_fillfactor(scale: u32, fillfactor: u8) -> u64 {
     accounts + tellers + branches
 }
 
-/// The data's size against the server's cache and the host's memory, as a sentence. `shared_buffers` and
-/// `memory` are bytes, where they are known; `memory` is meant to be that of the server's host.
-pub fn working_set(scale: u32, fillfactor: u8, shared_buffers: Option<u64>, memory: Option<u64>) -> String {
+/// The data's size against the server's cache and the host's memory, as a sentence. The cache, with the name of its setting,
+/// and `memory` are bytes, where they are known; `memory` is meant to be that of the server's host.
+pub fn working_set(
+    scale: u32,
+    fillfactor: u8,
+    (setting, cache): (&str, Option<u64>),
+    memory: Option<u64>,
+) -> String {
     let size = size_with_fillfactor(scale, fillfactor);
     let mut text = format!("scale {scale} is {} of tables and keys", human(size));
-    match shared_buffers {
+    match cache {
         Some(buffers) if size <= buffers => {
-            let _ = write!(text, "; it fits in shared_buffers ({})", human(buffers));
+            let _ = write!(text, "; it fits in {setting} ({})", human(buffers));
         }
         Some(buffers) => {
             let part = size as f64 / buffers as f64;
-            let _ = write!(text, ", {part:.1} times shared_buffers ({})", human(buffers));
+            let _ = write!(text, ", {part:.1} times {setting} ({})", human(buffers));
         }
         None => {}
     }

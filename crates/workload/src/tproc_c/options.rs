@@ -24,7 +24,8 @@ pub enum Calls {
     Statements,
     /// Client SQL, as few round trips as the data dependencies allow.
     Pipelined,
-    /// One call of a stored function a transaction.
+    /// One call of a stored function or procedure a transaction.
+    #[serde(alias = "procedures")]
     Functions,
 }
 

@@ -35,8 +35,8 @@ impl Workload for TprocC {
     }
 
     fn suits(&self, engine: &dyn Engine) -> Result<()> {
-        self.dialect(engine)?;
-        calls::possible(&self.options, engine.kind(), engine.capabilities()).map(|_| ())
+        let dialect = self.dialect(engine)?;
+        calls::possible(&self.options, dialect, engine.kind(), engine.capabilities()).map(|_| ())
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {

@@ -136,81 +136,98 @@ pub fn initial_data_follow_the_rules(engine: &dyn Engine, warehouses: i64) {
     }
 }
 
+/// The conditions that a damage breaks, the damage, and its repair.
+const DAMAGES: [(&[u32], &str, &str); 13] = [
+    (&[1, 8], "update warehouse set w_ytd = w_ytd + 1", "update warehouse set w_ytd = w_ytd - 1"),
+    (
+        &[2],
+        "update district set d_next_o_id = 3002 where d_w_id = 1 and d_id = 3",
+        "update district set d_next_o_id = 3001 where d_w_id = 1 and d_id = 3",
+    ),
+    (
+        &[3, 5, 11],
+        "delete from new_order where no_w_id = 1 and no_d_id = 4 and no_o_id = 2500",
+        "insert into new_order (no_w_id, no_d_id, no_o_id) values (1, 4, 2500)",
+    ),
+    (
+        &[4, 6],
+        "update orders set o_ol_cnt = o_ol_cnt + 1 where o_w_id = 1 and o_d_id = 5 and o_id = 17",
+        "update orders set o_ol_cnt = o_ol_cnt - 1 where o_w_id = 1 and o_d_id = 5 and o_id = 17",
+    ),
+    (
+        &[5, 7],
+        "update orders set o_carrier_id = 3 where o_w_id = 1 and o_d_id = 5 and o_id = 2999",
+        "update orders set o_carrier_id = null where o_w_id = 1 and o_d_id = 5 and o_id = 2999",
+    ),
+    (
+        &[6],
+        "update orders set o_ol_cnt = o_ol_cnt + (case when o_id = 8 then 1 else -1 end) \
+             where o_w_id = 1 and o_d_id = 5 and o_id in (8, 9)",
+        "update orders set o_ol_cnt = o_ol_cnt - (case when o_id = 8 then 1 else -1 end) \
+             where o_w_id = 1 and o_d_id = 5 and o_id in (8, 9)",
+    ),
+    (
+        // A line that lost its order: the district's sums still agree where another order gained one.
+        &[6, 7],
+        "update order_line set ol_o_id = 9000 where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 77 and ol_number = 1",
+        "update order_line set ol_o_id = 77 where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 9000 and ol_number = 1",
+    ),
+    (
+        &[7],
+        "update order_line set ol_delivery_d = null where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 5",
+        "update order_line set ol_delivery_d = (select o_entry_d from orders where o_w_id = 1 and o_d_id = 2 \
+             and o_id = 5) where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 5",
+    ),
+    (
+        &[8, 9, 10],
+        "update history set h_amount = h_amount + 1 where h_w_id = 1 and h_d_id = 1 and h_c_id = 42",
+        "update history set h_amount = h_amount - 1 where h_w_id = 1 and h_d_id = 1 and h_c_id = 42",
+    ),
+    (
+        &[9],
+        "update district set d_ytd = d_ytd + (case when d_id = 1 then 1 else -1 end) \
+             where d_w_id = 1 and d_id in (1, 2)",
+        "update district set d_ytd = d_ytd - (case when d_id = 1 then 1 else -1 end) \
+             where d_w_id = 1 and d_id in (1, 2)",
+    ),
+    (
+        &[10],
+        "update customer set c_balance = c_balance + 1, c_ytd_payment = c_ytd_payment - 1 \
+             where c_w_id = 1 and c_d_id = 10 and c_id = 3000",
+        "update customer set c_balance = c_balance - 1, c_ytd_payment = c_ytd_payment + 1 \
+             where c_w_id = 1 and c_d_id = 10 and c_id = 3000",
+    ),
+    (
+        &[11],
+        "update customer set c_delivery_cnt = 1 where c_w_id = 1 and c_d_id = 10 and c_id = 3000",
+        "update customer set c_delivery_cnt = 0 where c_w_id = 1 and c_d_id = 10 and c_id = 3000",
+    ),
+    (
+        &[12],
+        "update customer set c_ytd_payment = c_ytd_payment + 1 where c_w_id = 1 and c_d_id = 1 and c_id = 1",
+        "update customer set c_ytd_payment = c_ytd_payment - 1 where c_w_id = 1 and c_d_id = 1 and c_id = 1",
+    ),
+];
+
+/// Breaks all conditions at once, finds that none holds, repairs them, and finds that all hold.
+pub fn all_conditions_find_their_violations(workload: &TprocC, engine: &dyn Engine) {
+    let mut session = engine.connect().unwrap();
+    for (_, damage, _) in DAMAGES {
+        session.run(damage).unwrap();
+    }
+    let found = violated(workload, engine);
+    assert_eq!(found.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
+    assert!(found.iter().all(|(_, detail)| detail.contains("; warehouse ")), "{found:?}");
+    for (_, _, repair) in DAMAGES.iter().rev() {
+        session.run(repair).unwrap();
+    }
+    assert_eq!(violated(workload, engine), []);
+}
+
 /// Breaks each condition on purpose, finds exactly the conditions that the damage breaks, and repairs it.
 pub fn each_condition_finds_its_violation(workload: &TprocC, engine: &dyn Engine) {
-    let cases: [(&[u32], &str, &str); 13] = [
-        (&[1, 8], "update warehouse set w_ytd = w_ytd + 1", "update warehouse set w_ytd = w_ytd - 1"),
-        (
-            &[2],
-            "update district set d_next_o_id = 3002 where d_w_id = 1 and d_id = 3",
-            "update district set d_next_o_id = 3001 where d_w_id = 1 and d_id = 3",
-        ),
-        (
-            &[3, 5, 11],
-            "delete from new_order where no_w_id = 1 and no_d_id = 4 and no_o_id = 2500",
-            "insert into new_order (no_w_id, no_d_id, no_o_id) values (1, 4, 2500)",
-        ),
-        (
-            &[4, 6],
-            "update orders set o_ol_cnt = o_ol_cnt + 1 where o_w_id = 1 and o_d_id = 5 and o_id = 17",
-            "update orders set o_ol_cnt = o_ol_cnt - 1 where o_w_id = 1 and o_d_id = 5 and o_id = 17",
-        ),
-        (
-            &[5, 7],
-            "update orders set o_carrier_id = 3 where o_w_id = 1 and o_d_id = 5 and o_id = 2999",
-            "update orders set o_carrier_id = null where o_w_id = 1 and o_d_id = 5 and o_id = 2999",
-        ),
-        (
-            &[6],
-            "update orders set o_ol_cnt = o_ol_cnt + (case when o_id = 8 then 1 else -1 end) \
-             where o_w_id = 1 and o_d_id = 5 and o_id in (8, 9)",
-            "update orders set o_ol_cnt = o_ol_cnt - (case when o_id = 8 then 1 else -1 end) \
-             where o_w_id = 1 and o_d_id = 5 and o_id in (8, 9)",
-        ),
-        (
-            // A line that lost its order: the district's sums still agree where another order gained one.
-            &[6, 7],
-            "update order_line set ol_o_id = 9000 where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 77 and ol_number = 1",
-            "update order_line set ol_o_id = 77 where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 9000 and ol_number = 1",
-        ),
-        (
-            &[7],
-            "update order_line set ol_delivery_d = null where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 5",
-            "update order_line set ol_delivery_d = (select o_entry_d from orders where o_w_id = 1 and o_d_id = 2 \
-             and o_id = 5) where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 5",
-        ),
-        (
-            &[8, 9, 10],
-            "update history set h_amount = h_amount + 1 where h_w_id = 1 and h_d_id = 1 and h_c_id = 42",
-            "update history set h_amount = h_amount - 1 where h_w_id = 1 and h_d_id = 1 and h_c_id = 42",
-        ),
-        (
-            &[9],
-            "update district set d_ytd = d_ytd + (case when d_id = 1 then 1 else -1 end) \
-             where d_w_id = 1 and d_id in (1, 2)",
-            "update district set d_ytd = d_ytd - (case when d_id = 1 then 1 else -1 end) \
-             where d_w_id = 1 and d_id in (1, 2)",
-        ),
-        (
-            &[10],
-            "update customer set c_balance = c_balance + 1, c_ytd_payment = c_ytd_payment - 1 \
-             where c_w_id = 1 and c_d_id = 10 and c_id = 3000",
-            "update customer set c_balance = c_balance - 1, c_ytd_payment = c_ytd_payment + 1 \
-             where c_w_id = 1 and c_d_id = 10 and c_id = 3000",
-        ),
-        (
-            &[11],
-            "update customer set c_delivery_cnt = 1 where c_w_id = 1 and c_d_id = 10 and c_id = 3000",
-            "update customer set c_delivery_cnt = 0 where c_w_id = 1 and c_d_id = 10 and c_id = 3000",
-        ),
-        (
-            &[12],
-            "update customer set c_ytd_payment = c_ytd_payment + 1 where c_w_id = 1 and c_d_id = 1 and c_id = 1",
-            "update customer set c_ytd_payment = c_ytd_payment - 1 where c_w_id = 1 and c_d_id = 1 and c_id = 1",
-        ),
-    ];
     let mut session = engine.connect().unwrap();
-    for (numbers, damage, repair) in cases {
+    for (numbers, damage, repair) in DAMAGES {
         session.run(damage).unwrap();
         let found = violated(workload, engine);
         assert_eq!(found.iter().map(|(n, _)| *n).collect::<Vec<_>>(), numbers, "{damage}: {found:?}");

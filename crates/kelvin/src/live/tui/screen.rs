@@ -8,13 +8,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossterm::cursor::{Hide, Show};
+use crossterm::cursor::{Hide, MoveTo, Show};
+use crossterm::style::{Attribute, Color as TerminalColor, Colors, Print, SetAttribute, SetColors};
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
+    LeaveAlternateScreen,
 };
 use crossterm::{execute, queue, terminal};
-use ratatui::backend::{Backend, CrosstermBackend};
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::style::{Color, Modifier};
 
 /// Whether the terminal is ours.
 static UP: AtomicBool = AtomicBool::new(false);
@@ -184,7 +186,7 @@ pub(super) fn is_up() -> bool {
 
 /// The writer's life: each frame that waits, as what has changed since the last one.
 fn write(slot: &Slot, out: File) {
-    let mut backend = CrosstermBackend::new(BufWriter::with_capacity(256 * 1024, out));
+    let mut out = BufWriter::with_capacity(256 * 1024, out);
     let mut shown = Buffer::default();
     loop {
         let mut waiting = slot.lock();
@@ -202,30 +204,101 @@ fn write(slot: &Slot, out: File) {
             return;
         }
         // A terminal that has gone away takes nothing more; the run does not need it.
-        if draw(&mut backend, &mut shown, frame).is_err() {
+        if draw(&mut out, &mut shown, frame).is_err() {
             return;
         }
         drop(held);
     }
 }
 
-fn draw(backend: &mut CrosstermBackend<BufWriter<File>>, shown: &mut Buffer, frame: Frame) -> io::Result<()> {
-    queue!(backend, BeginSynchronizedUpdate)?;
+fn draw(out: &mut impl Write, shown: &mut Buffer, frame: Frame) -> io::Result<()> {
+    queue!(out, BeginSynchronizedUpdate)?;
     if frame.whole || shown.area != frame.cells.area {
-        backend.clear()?;
+        queue!(out, Clear(ClearType::All))?;
         *shown = Buffer::empty(frame.cells.area);
     }
-    backend.draw(shown.diff(&frame.cells).into_iter())?;
-    queue!(backend, EndSynchronizedUpdate)?;
+    draw_cells(out, &shown.diff(&frame.cells))?;
+    queue!(out, EndSynchronizedUpdate)?;
     *shown = frame.cells;
-    Write::flush(backend)
+    out.flush()
+}
+
+/// Cells with their columns and rows, each with a move before it unless it follows the one before.
+fn draw_cells(out: &mut impl Write, cells: &[(u16, u16, &Cell)]) -> io::Result<()> {
+    let mut next = None;
+    let mut style = None;
+    for &(column, row, cell) in cells {
+        if next != Some((column, row)) {
+            queue!(out, MoveTo(column, row))?;
+        }
+        next = Some((column + 1, row));
+        if style != Some((cell.fg, cell.bg, cell.modifier)) {
+            style = Some((cell.fg, cell.bg, cell.modifier));
+            let colors = Colors::new(terminal_color(cell.fg), terminal_color(cell.bg));
+            queue!(out, SetAttribute(Attribute::Reset), SetColors(colors))?;
+            if cell.modifier.contains(Modifier::BOLD) {
+                queue!(out, SetAttribute(Attribute::Bold))?;
+            }
+            if cell.modifier.contains(Modifier::DIM) {
+                queue!(out, SetAttribute(Attribute::Dim))?;
+            }
+        }
+        queue!(out, Print(cell.symbol()))?;
+    }
+    queue!(out, SetAttribute(Attribute::Reset))
+}
+
+/// The names differ: the terminal's sixteen colours are eight dark and eight light ones in crossterm.
+fn terminal_color(color: Color) -> TerminalColor {
+    match color {
+        Color::Reset => TerminalColor::Reset,
+        Color::Black => TerminalColor::Black,
+        Color::Red => TerminalColor::DarkRed,
+        Color::Green => TerminalColor::DarkGreen,
+        Color::Yellow => TerminalColor::DarkYellow,
+        Color::Blue => TerminalColor::DarkBlue,
+        Color::Magenta => TerminalColor::DarkMagenta,
+        Color::Cyan => TerminalColor::DarkCyan,
+        Color::Gray => TerminalColor::Grey,
+        Color::DarkGray => TerminalColor::DarkGrey,
+        Color::LightRed => TerminalColor::Red,
+        Color::LightGreen => TerminalColor::Green,
+        Color::LightYellow => TerminalColor::Yellow,
+        Color::LightBlue => TerminalColor::Blue,
+        Color::LightMagenta => TerminalColor::Magenta,
+        Color::LightCyan => TerminalColor::Cyan,
+        Color::White => TerminalColor::White,
+        Color::Indexed(index) => TerminalColor::AnsiValue(index),
+        Color::Rgb(r, g, b) => TerminalColor::Rgb { r, g, b },
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::process::Command;
 
-    use super::Screen;
+    use ratatui::layout::Rect;
+    use ratatui::style::Style;
+
+    use super::*;
+
+    #[test]
+    fn a_frame_writes_changed_cells_with_their_styles_only() {
+        let area = Rect::new(0, 0, 4, 2);
+        let mut cells = Buffer::empty(area);
+        cells.set_string(1, 0, "ab", Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
+        cells.set_string(3, 1, "c", Style::new());
+        let mut shown = Buffer::empty(area);
+        let mut out = Vec::new();
+        draw(&mut out, &mut shown, Frame { cells: cells.clone(), whole: false }).unwrap();
+        let [begin, end] = ["\u{1b}[?2026h", "\u{1b}[?2026l"];
+        let text =
+            "\u{1b}[1;2H\u{1b}[0m\u{1b}[38;5;1;49m\u{1b}[1mab\u{1b}[2;4H\u{1b}[0m\u{1b}[39;49mc\u{1b}[0m";
+        assert_eq!(String::from_utf8(out).unwrap(), format!("{begin}{text}{end}"));
+        let mut again = Vec::new();
+        draw(&mut again, &mut shown, Frame { cells, whole: false }).unwrap();
+        assert_eq!(String::from_utf8(again).unwrap(), format!("{begin}\u{1b}[0m{end}"));
+    }
 
     #[test]
     #[ignore = "started on a terminal of its own by the test below"]

@@ -10,8 +10,8 @@ use kelvin_measure::observation::{
     Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Reading, StatementTotals, Waits,
 };
 use kelvin_observe::postgres::wait_group;
-use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::terminal::Terminal;
 
 use super::draw::{self, Asked, Ink};
 use super::model::{About, Looked, Model};

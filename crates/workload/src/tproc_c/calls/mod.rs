@@ -7,7 +7,10 @@
 
 mod customer;
 pub(crate) mod functions;
-mod pipelined;
+mod lines;
+pub(crate) mod mysql;
+pub(crate) mod pipelined;
+pub(crate) mod procedures;
 pub(crate) mod sql;
 mod statements;
 
@@ -19,6 +22,7 @@ use super::hammerdb;
 use super::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction};
 use super::options::{Calls, Options, Profile};
 use super::schema::CUSTOMERS;
+pub(crate) use statements::OneByOne;
 
 /// What a transaction found out, for the audit and for comparing the ways of executing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -112,7 +116,7 @@ pub(crate) fn choose(
     capabilities: Capabilities,
     session: &mut dyn Session,
 ) -> Result<(Driven, Vec<String>)> {
-    let mut driven = Driven::new(dialect, possible(options, session.engine(), capabilities)?);
+    let mut driven = Driven::new(dialect, possible(options, dialect, session.engine(), capabilities)?);
     driven.joins_lose_rows = dialect.joins_lose_rows(session)?;
     if driven.calls != Calls::Functions {
         return Ok((driven, Vec::new()));
@@ -138,18 +142,21 @@ pub(crate) fn choose(
 }
 
 /// The way of calling that the engine has, whatever the database holds.
-pub(crate) fn possible(options: &Options, engine: EngineKind, capabilities: Capabilities) -> Result<Calls> {
+pub(crate) fn possible(
+    options: &Options,
+    dialect: &dyn Dialect,
+    engine: EngineKind,
+    capabilities: Capabilities,
+) -> Result<Calls> {
+    let ways = dialect.ways(capabilities);
     match options.calls {
-        Some(Calls::Functions) if !capabilities.stored_functions => {
-            Err(not_there(engine, "functions", "stored functions"))
-        }
-        Some(Calls::Pipelined) if !(capabilities.one_round_trip_batch && capabilities.arrays) => {
+        None => ways.first().copied().ok_or_else(|| not_there(engine, "statements", "statements")),
+        Some(calls) if ways.contains(&calls) => Ok(calls),
+        Some(Calls::Functions) => Err(not_there(engine, "functions", "stored functions")),
+        Some(Calls::Pipelined) => {
             Err(not_there(engine, "pipelined", "batches of statements in one round trip"))
         }
-        Some(calls) => Ok(calls),
-        None if capabilities.stored_functions => Ok(Calls::Functions),
-        None if capabilities.one_round_trip_batch && capabilities.arrays => Ok(Calls::Pipelined),
-        None => Ok(Calls::Statements),
+        Some(Calls::Statements) => Err(not_there(engine, "statements", "statements")),
     }
 }
 
@@ -165,12 +172,7 @@ pub(super) fn not_prepared() -> Error {
 
 /// Makes the executor of one user.
 pub(crate) fn executor(profile: Profile, driven: Driven, warehouses: u32) -> Box<dyn Execute> {
-    match (driven.calls, profile) {
-        (Calls::Statements, _) => Box::new(statements::OneByOne::new(driven.dialect)),
-        (Calls::Pipelined, _) => Box::new(pipelined::Pipelined::new(driven.joins_lose_rows)),
-        (Calls::Functions, Profile::Spec) => Box::new(functions::Functions::new()),
-        (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::Driver::new(warehouses)),
-    }
+    driven.dialect.executor(driven, profile, warehouses)
 }
 
 /// The end of a New-Order that could not find the item of a line: what its inputs meant, or a fault of the data.

@@ -14,7 +14,7 @@ use crate::tproc_c::inputs::{Customer, Delivery, MAX_LINES, NewOrder, OrderStatu
 use crate::tproc_c::schema::DISTRICTS;
 
 /// The prepared statements and their results' memory.
-pub(super) struct Pipelined {
+pub(crate) struct Pipelined {
     prepared: Option<Prepared>,
     joins_lose_rows: bool,
     /// Results of New-Order's first round trip, whose texts are parameters of the second.
@@ -46,7 +46,7 @@ struct OneByOne {
 }
 
 impl Pipelined {
-    pub(super) fn new(joins_lose_rows: bool) -> Self {
+    pub(crate) fn new(joins_lose_rows: bool) -> Self {
         Self { prepared: None, joins_lose_rows, first: Vec::new(), second: Vec::new(), rows: Rows::new() }
     }
 

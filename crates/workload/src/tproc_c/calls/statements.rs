@@ -4,13 +4,12 @@ use kelvin_database::{Control, Decimal, Result, Rows, Session, Statement, Timest
 use kelvin_measure::Outcome;
 
 use super::{Done, Execute, customer, missing, not_prepared, order_total, sql, unused_item};
-use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
 /// The prepared statements and their results' memory.
-pub(super) struct OneByOne {
-    dialect: &'static dyn Dialect,
+pub(crate) struct OneByOne {
+    texts: fn() -> sql::Statements,
     prepared: Option<Prepared>,
     rows: Rows,
     /// A second result, for statements whose parameters are texts of the first.
@@ -77,9 +76,9 @@ impl Step {
 }
 
 impl OneByOne {
-    pub(super) fn new(dialect: &'static dyn Dialect) -> Self {
+    pub(crate) fn new(texts: fn() -> sql::Statements) -> Self {
         Self {
-            dialect,
+            texts,
             prepared: None,
             rows: Rows::new(),
             other: Rows::new(),
@@ -172,7 +171,7 @@ fn commit(session: &mut dyn Session) -> Result<Outcome> {
 
 impl Execute for OneByOne {
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()> {
-        let texts = self.dialect.statements();
+        let texts = (self.texts)();
         let (oldest, delete) = match &texts.oldest_new_order {
             sql::OldestNewOrder::Returning(oldest) => (*oldest, None),
             sql::OldestNewOrder::Locking { find, delete } => (find.as_str(), Some(*delete)),

@@ -14,6 +14,9 @@ use crate::tproc_c::inputs::{Customer, UNUSED_ITEM, order_of};
 #[path = "../../../tests/transactions_support/mod.rs"]
 pub(super) mod support;
 
+#[path = "../../../tests/mysql_databases/mod.rs"]
+mod databases;
+
 /// Data of two warehouses and a way of calling.
 struct Bench {
     session: Box<dyn Session>,
@@ -399,5 +402,15 @@ fn every_effect_on_postgresql_and_trial_b2_where_joins_lose_rows() {
             Driven { joins_lose_rows, ..Driven::new(of_engine(engine.kind()).unwrap(), calls) },
         ));
         server.admin().run(&format!("drop database {name} with (force)")).unwrap();
+    }
+}
+
+#[test]
+fn every_effect_on_mariadb() {
+    let server = databases::start();
+    for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
+        let engine = databases::database(&server, &format!("{calls:?}").to_lowercase());
+        build(&engine);
+        every_effect(&engine, calls);
     }
 }

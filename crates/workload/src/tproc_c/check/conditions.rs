@@ -9,8 +9,8 @@ pub(super) struct Condition {
     pub(super) name: &'static str,
     /// What the rows of `from` are, in the plural.
     pub(super) what: &'static str,
-    /// Where the rows come from, after `from`.
-    from: &'static str,
+    /// Where the rows come from.
+    from: Source,
     /// True for a row that violates the condition; false or null for the others.
     violated: &'static str,
     /// A violation in words, an expression made of texts. `{m:x}` is the money x, `{n:x}` the number x;
@@ -20,10 +20,44 @@ pub(super) struct Condition {
     pub(super) not_kept_by_hammerdb: Option<&'static str>,
 }
 
+/// What stands after `from`.
+enum Source {
+    /// These words.
+    Rows(&'static str),
+    /// All rows of both sides, with nulls where the other side has no match.
+    BothSides {
+        left: &'static str,
+        right: &'static str,
+        on: &'static str,
+        /// The columns that the condition needs.
+        columns: &'static str,
+        /// A column of the left side that is null only where it has no match.
+        left_key: &'static str,
+    },
+}
+
+impl Source {
+    fn sql(&self, dialect: &dyn Dialect) -> String {
+        match self {
+            Self::Rows(rows) => (*rows).to_owned(),
+            Self::BothSides { left, right, on, .. } if dialect.has_full_join() => {
+                format!("{left} full join {right} on {on}")
+            }
+            Self::BothSides { left, right, on, columns, left_key } => format!(
+                "(select {columns} from {left} left join {right} on {on} union all \
+                 select {columns} from {right} left join {left} on {on} where {left_key} is null) as both_sides"
+            ),
+        }
+    }
+}
+
 impl Condition {
     /// A query of one row: rows looked at, violations, an example.
     pub(super) fn sql(&self, dialect: &dyn Dialect) -> String {
-        let from = dialect.condition_source(self.number).unwrap_or(self.from);
+        let from = match dialect.condition_source(self.number) {
+            Some(words) => words.to_owned(),
+            None => self.from.sql(dialect),
+        };
         format!(
             "select count(*), coalesce(sum(case when {violated} then 1 else 0 end), 0), \
              min(case when {violated} then {example} end) from {from}",
@@ -70,8 +104,13 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 1,
         name: "w_ytd = sum of d_ytd",
         what: "warehouses",
-        from: "warehouse full join (select d_w_id, sum(d_ytd) as total from district group by d_w_id) as d \
-               on d_w_id = w_id",
+        from: Source::BothSides {
+            left: "warehouse",
+            right: "(select d_w_id, sum(d_ytd) as total from district group by d_w_id) as d",
+            on: "d_w_id = w_id",
+            columns: "w_id, w_ytd, d_w_id, total",
+            left_key: "w_id",
+        },
         violated: "w_id is null or total is null or w_ytd <> total",
         example: "'warehouse ' || coalesce(w_id, d_w_id) || ': w_ytd ' || {m:w_ytd} || ', sum ' || {m:total}",
         not_kept_by_hammerdb: None,
@@ -81,10 +120,12 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         name: "d_next_o_id - 1 = max(o_id) = max(no_o_id)",
         what: "districts",
         // The part about new_order does not apply to a district that has none outstanding.
-        from: "district left join (select o_w_id, o_d_id, max(o_id) as o_max from orders \
+        from: Source::Rows(
+            "district left join (select o_w_id, o_d_id, max(o_id) as o_max from orders \
                group by o_w_id, o_d_id) as o on o_w_id = d_w_id and o_d_id = d_id \
                left join (select no_w_id, no_d_id, max(no_o_id) as no_max from new_order \
                group by no_w_id, no_d_id) as n on no_w_id = d_w_id and no_d_id = d_id",
+        ),
         violated: "o_max is null or d_next_o_id - 1 <> o_max or o_max <> no_max",
         example: "'warehouse ' || d_w_id || ', district ' || d_id || ': d_next_o_id ' || d_next_o_id || \
                   ', max(o_id) ' || {n:o_max} || ', max(no_o_id) ' || {n:no_max}",
@@ -95,9 +136,11 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         name: "max - min + 1 of no_o_id = count of new_order, per district",
         what: "districts",
         // A district without outstanding orders has nothing to compare, and is a row all the same.
-        from: "district left join (select no_w_id, no_d_id, max(no_o_id) - min(no_o_id) + 1 as span, \
+        from: Source::Rows(
+            "district left join (select no_w_id, no_d_id, max(no_o_id) - min(no_o_id) + 1 as span, \
                count(*) as n from new_order group by no_w_id, no_d_id) as n \
                on no_w_id = d_w_id and no_d_id = d_id",
+        ),
         violated: "span <> n",
         example: "'warehouse ' || d_w_id || ', district ' || d_id || ': max - min + 1 ' || span || \
                   ', rows ' || n",
@@ -107,9 +150,13 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 4,
         name: "sum of o_ol_cnt = count of order_line, per district",
         what: "districts",
-        from: "(select o_w_id, o_d_id, sum(o_ol_cnt) as total from orders group by o_w_id, o_d_id) as o \
-               full join (select ol_w_id, ol_d_id, count(*) as n from order_line group by ol_w_id, ol_d_id) as l \
-               on ol_w_id = o_w_id and ol_d_id = o_d_id",
+        from: Source::BothSides {
+            left: "(select o_w_id, o_d_id, sum(o_ol_cnt) as total from orders group by o_w_id, o_d_id) as o",
+            right: "(select ol_w_id, ol_d_id, count(*) as n from order_line group by ol_w_id, ol_d_id) as l",
+            on: "ol_w_id = o_w_id and ol_d_id = o_d_id",
+            columns: "o_w_id, o_d_id, total, ol_w_id, ol_d_id, n",
+            left_key: "o_w_id",
+        },
         violated: "total is null or n is null or total <> n",
         example: "'warehouse ' || coalesce(o_w_id, ol_w_id) || ', district ' || coalesce(o_d_id, ol_d_id) || \
                   ': sum of o_ol_cnt ' || {n:total} || ', lines ' || {n:n}",
@@ -119,7 +166,13 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 5,
         name: "o_carrier_id is null exactly when there is a new_order row",
         what: "orders",
-        from: "orders full join new_order on no_w_id = o_w_id and no_d_id = o_d_id and no_o_id = o_id",
+        from: Source::BothSides {
+            left: "orders",
+            right: "new_order",
+            on: "no_w_id = o_w_id and no_d_id = o_d_id and no_o_id = o_id",
+            columns: "o_w_id, o_d_id, o_id, o_carrier_id, no_w_id, no_d_id, no_o_id",
+            left_key: "o_id",
+        },
         violated: "o_id is null or (o_carrier_id is null) <> (no_o_id is not null)",
         example: "'warehouse ' || coalesce(o_w_id, no_w_id) || ', district ' || coalesce(o_d_id, no_d_id) || \
                   ', order ' || coalesce(o_id, no_o_id) || ': carrier ' || {n:o_carrier_id} || \
@@ -130,9 +183,14 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 6,
         name: "o_ol_cnt = count of the order's lines",
         what: "orders",
-        from: "orders full join (select ol_w_id, ol_d_id, ol_o_id, count(*) as n from order_line \
-               group by ol_w_id, ol_d_id, ol_o_id) as l \
-               on ol_w_id = o_w_id and ol_d_id = o_d_id and ol_o_id = o_id",
+        from: Source::BothSides {
+            left: "orders",
+            right: "(select ol_w_id, ol_d_id, ol_o_id, count(*) as n from order_line \
+                    group by ol_w_id, ol_d_id, ol_o_id) as l",
+            on: "ol_w_id = o_w_id and ol_d_id = o_d_id and ol_o_id = o_id",
+            columns: "o_w_id, o_d_id, o_id, o_ol_cnt, ol_w_id, ol_d_id, ol_o_id, n",
+            left_key: "o_id",
+        },
         violated: "o_id is null or n is null or o_ol_cnt <> n",
         example: "'warehouse ' || coalesce(o_w_id, ol_w_id) || ', district ' || coalesce(o_d_id, ol_d_id) || \
                   ', order ' || coalesce(o_id, ol_o_id) || ': o_ol_cnt ' || {n:o_ol_cnt} || \
@@ -143,7 +201,9 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 7,
         name: "ol_delivery_d is null exactly when the order's o_carrier_id is null",
         what: "order lines",
-        from: "order_line left join orders on o_w_id = ol_w_id and o_d_id = ol_d_id and o_id = ol_o_id",
+        from: Source::Rows(
+            "order_line left join orders on o_w_id = ol_w_id and o_d_id = ol_d_id and o_id = ol_o_id",
+        ),
         violated: "o_id is null or (ol_delivery_d is null) <> (o_carrier_id is null)",
         example: "'warehouse ' || ol_w_id || ', district ' || ol_d_id || ', order ' || ol_o_id || ', line ' || \
                   ol_number || ': delivered ' || {n:ol_delivery_d} || ', carrier ' || {n:o_carrier_id}",
@@ -153,8 +213,13 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 8,
         name: "w_ytd = sum of h_amount",
         what: "warehouses",
-        from: "warehouse full join (select h_w_id, sum(h_amount) as total from history group by h_w_id) as h \
-               on h_w_id = w_id",
+        from: Source::BothSides {
+            left: "warehouse",
+            right: "(select h_w_id, sum(h_amount) as total from history group by h_w_id) as h",
+            on: "h_w_id = w_id",
+            columns: "w_id, w_ytd, h_w_id, total",
+            left_key: "w_id",
+        },
         violated: "w_id is null or total is null or w_ytd <> total",
         example: "'warehouse ' || coalesce(w_id, h_w_id) || ': w_ytd ' || {m:w_ytd} || ', sum ' || {m:total}",
         not_kept_by_hammerdb: None,
@@ -163,8 +228,13 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 9,
         name: "d_ytd = sum of h_amount",
         what: "districts",
-        from: "district full join (select h_w_id, h_d_id, sum(h_amount) as total from history \
-               group by h_w_id, h_d_id) as h on h_w_id = d_w_id and h_d_id = d_id",
+        from: Source::BothSides {
+            left: "district",
+            right: "(select h_w_id, h_d_id, sum(h_amount) as total from history group by h_w_id, h_d_id) as h",
+            on: "h_w_id = d_w_id and h_d_id = d_id",
+            columns: "d_w_id, d_id, d_ytd, h_w_id, h_d_id, total",
+            left_key: "d_id",
+        },
         violated: "d_id is null or total is null or d_ytd <> total",
         example: "'warehouse ' || coalesce(d_w_id, h_w_id) || ', district ' || coalesce(d_id, h_d_id) || \
                   ': d_ytd ' || {m:d_ytd} || ', sum ' || {m:total}",
@@ -174,12 +244,12 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 10,
         name: "c_balance = sum of delivered ol_amount - sum of h_amount",
         what: "customers",
-        from: concat!(
+        from: Source::Rows(concat!(
             delivered!(),
             " left join (select h_c_w_id, h_c_d_id, h_c_id, sum(h_amount) as paid from history \
              group by h_c_w_id, h_c_d_id, h_c_id) as h \
              on h_c_w_id = c_w_id and h_c_d_id = c_d_id and h_c_id = c_id"
-        ),
+        )),
         violated: "c_balance <> coalesce(delivered, 0) - coalesce(paid, 0)",
         example: "'warehouse ' || c_w_id || ', district ' || c_d_id || ', customer ' || c_id || ': balance ' || \
                   {m:c_balance} || ', delivered ' || {m:delivered} || ', paid ' || {m:paid}",
@@ -191,12 +261,14 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         what: "districts",
         // Every delivery adds one to the c_delivery_cnt of one customer of the district, and the load leaves
         // it at 0, so that their sum counts the district's deliveries since.
-        from: "district left join (select o_w_id, o_d_id, count(*) as orders from orders \
+        from: Source::Rows(
+            "district left join (select o_w_id, o_d_id, count(*) as orders from orders \
                group by o_w_id, o_d_id) as o on o_w_id = d_w_id and o_d_id = d_id \
                left join (select no_w_id, no_d_id, count(*) as waiting from new_order \
                group by no_w_id, no_d_id) as n on no_w_id = d_w_id and no_d_id = d_id \
                left join (select c_w_id, c_d_id, sum(c_delivery_cnt) as deliveries from customer \
                group by c_w_id, c_d_id) as c on c_w_id = d_w_id and c_d_id = d_id",
+        ),
         violated: "coalesce(orders, 0) - coalesce(waiting, 0) <> 2100 + coalesce(deliveries, 0)",
         example: "'warehouse ' || d_w_id || ', district ' || d_id || ': orders ' || {n:orders} || \
                   ', new_order ' || {n:waiting} || ', deliveries ' || {n:deliveries}",
@@ -208,7 +280,7 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 12,
         name: "c_balance + c_ytd_payment = sum of delivered ol_amount",
         what: "customers",
-        from: delivered!(),
+        from: Source::Rows(delivered!()),
         violated: "c_balance + c_ytd_payment <> coalesce(delivered, 0)",
         example: "'warehouse ' || c_w_id || ', district ' || c_d_id || ', customer ' || c_id || ': balance ' || \
                   {m:c_balance} || ', payments ' || {m:c_ytd_payment} || ', delivered ' || {m:delivered}",

@@ -1,5 +1,6 @@
 //! What TPROC-C has to know of an engine beyond the SQL that all of them share.
 
+mod mysql;
 mod postgres;
 mod sqlite;
 #[cfg(test)]
@@ -7,13 +8,13 @@ mod unknown_engine;
 
 use std::fmt::Debug;
 
-use kelvin_database::{Engine, EngineKind, Error, Result, Session};
+use kelvin_database::{Capabilities, Engine, EngineKind, Error, Result, Session};
 
-use super::calls::sql::Statements;
+use super::calls::{Driven, Execute};
 use super::hammerdb::Routines;
 use super::schema::Table;
 use super::schema::metadata::Build;
-use super::{Options, Profile};
+use super::{Calls, Options, Profile};
 use crate::{Progress, Stop};
 
 /// The dialect of an engine.
@@ -24,9 +25,8 @@ pub(crate) fn of_engine(kind: EngineKind) -> Result<&'static dyn Dialect> {
     match kind {
         EngineKind::Postgres => Ok(&postgres::Postgres),
         EngineKind::Sqlite => Ok(&sqlite::Sqlite),
-        EngineKind::Mysql | EngineKind::Other(_) => {
-            Err(Error::usage(format!("TPROC-C has no dialect for {kind}")))
-        }
+        EngineKind::Mysql => Ok(&mysql::Mysql),
+        EngineKind::Other(_) => Err(Error::usage(format!("TPROC-C has no dialect for {kind}"))),
     }
 }
 
@@ -59,11 +59,22 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         stop: &Stop,
     ) -> Result<()>;
 
-    /// The transactions' statements, for calls one by one.
-    fn statements(&self) -> Statements;
+    /// The ways of calling that it has on an engine that can do this, the fastest first.
+    fn ways(&self, _can: Capabilities) -> Vec<Calls> {
+        vec![Calls::Statements]
+    }
 
-    /// Settings of a session that checks the consistency conditions: each query joins or aggregates whole tables.
+    /// Makes the executor of one user, for one of these ways.
+    fn executor(&self, driven: Driven, profile: Profile, warehouses: u32) -> Box<dyn Execute>;
+
+    /// Settings of a session that checks the consistency conditions: each query joins or aggregates whole tables, and
+    /// `||` joins texts.
     fn check_settings(&self) -> &'static str;
+
+    /// Whether two tables can be joined so that the rows of both stay that match none of the other.
+    fn has_full_join(&self) -> bool {
+        true
+    }
 
     /// Other words for where the rows of a condition come from, where they are needed.
     fn condition_source(&self, _number: u32) -> Option<&'static str> {

@@ -1,15 +1,15 @@
 //! TPROC-C on PostgreSQL.
 
 use kelvin_database::postgres::faults;
-use kelvin_database::{Engine, Result, Session};
+use kelvin_database::{Capabilities, Engine, Result, Session};
 
 use super::Dialect;
-use crate::tproc_c::calls::{functions, sql};
+use crate::tproc_c::calls::{Driven, Execute, OneByOne, functions, pipelined, sql};
 use crate::tproc_c::hammerdb::{self, Routines};
 use crate::tproc_c::load;
 use crate::tproc_c::schema::metadata::Build;
 use crate::tproc_c::schema::{self, Table, item_first};
-use crate::tproc_c::{Options, Profile};
+use crate::tproc_c::{Calls, Options, Profile};
 use crate::{Progress, Stop};
 
 #[derive(Debug)]
@@ -55,8 +55,21 @@ impl Dialect for Postgres {
         load::postgres::build(engine, self, options, progress, stop)
     }
 
-    fn statements(&self) -> sql::Statements {
-        sql::returning(sql::postgres::OLDEST_NEW_ORDER)
+    fn ways(&self, can: Capabilities) -> Vec<Calls> {
+        let functions = can.stored_functions.then_some(Calls::Functions);
+        let pipelined = (can.one_round_trip_batch && can.arrays).then_some(Calls::Pipelined);
+        [functions, pipelined, Some(Calls::Statements)].into_iter().flatten().collect()
+    }
+
+    fn executor(&self, driven: Driven, profile: Profile, warehouses: u32) -> Box<dyn Execute> {
+        match (driven.calls, profile) {
+            (Calls::Statements, _) => {
+                Box::new(OneByOne::new(|| sql::returning(sql::postgres::OLDEST_NEW_ORDER)))
+            }
+            (Calls::Pipelined, _) => Box::new(pipelined::Pipelined::new(driven.joins_lose_rows)),
+            (Calls::Functions, Profile::Spec) => Box::new(functions::Functions::new()),
+            (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::Driver::new(warehouses)),
+        }
     }
 
     /// In memory where they fit, and without compiling.

@@ -3,7 +3,7 @@
 use kelvin_database::{Engine, Result, Session};
 
 use super::Dialect;
-use crate::tproc_c::calls::sql;
+use crate::tproc_c::calls::{Driven, Execute, OneByOne, sql};
 use crate::tproc_c::load;
 use crate::tproc_c::schema::{self, Table};
 use crate::tproc_c::{Options, Profile};
@@ -44,8 +44,8 @@ impl Dialect for Sqlite {
         load::sqlite::build(engine, self, options, progress, stop)
     }
 
-    fn statements(&self) -> sql::Statements {
-        sql::returning(sql::sqlite::OLDEST_NEW_ORDER)
+    fn executor(&self, _driven: Driven, _profile: Profile, _warehouses: u32) -> Box<dyn Execute> {
+        Box::new(OneByOne::new(|| sql::returning(sql::sqlite::OLDEST_NEW_ORDER)))
     }
 
     fn check_settings(&self) -> &'static str {

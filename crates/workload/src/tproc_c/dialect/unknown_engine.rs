@@ -13,7 +13,8 @@ use kelvin_measure::{Clock, Counters};
 
 use super::Dialect;
 use crate::progress::Quiet;
-use crate::tproc_c::calls::sql::{Statements, for_update};
+use crate::tproc_c::calls::sql::for_update;
+use crate::tproc_c::calls::{Driven, Execute, OneByOne};
 use crate::tproc_c::load;
 use crate::tproc_c::schema::metadata::COMPLETE;
 use crate::tproc_c::schema::{Kind, TABLES, Table};
@@ -199,8 +200,8 @@ impl Dialect for AbacusSql {
         Ok(())
     }
 
-    fn statements(&self) -> Statements {
-        for_update("")
+    fn executor(&self, _driven: Driven, _profile: Profile, _warehouses: u32) -> Box<dyn Execute> {
+        Box::new(OneByOne::new(|| for_update("")))
     }
 
     fn check_settings(&self) -> &'static str {

@@ -1,9 +1,11 @@
 //! Builds the database: tables, rows, indexes, routines, statistics; goes on where an earlier build stopped.
 
+pub(crate) mod mysql;
 mod part;
 mod pool;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
+mod steps;
 
 use kelvin_database::{Control, Engine, Error, Result, Session};
 
@@ -16,7 +18,7 @@ use crate::{Progress, Stop};
 
 pub(crate) use pool::stopped;
 use pool::{Job, Setup};
-pub(crate) use postgres::interruptible;
+pub(crate) use steps::interruptible;
 
 /// What is missing of a build that is not complete: perhaps no part, and only what follows them.
 pub(crate) struct Missing {

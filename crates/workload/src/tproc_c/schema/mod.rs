@@ -1,8 +1,9 @@
-//! The nine tables, described once; `postgres` and `sqlite` turn the description into their own DDL.
+//! The nine tables, described once; a file for each engine turns the description into its own DDL.
 //!
 //! Columns are ordered by alignment (8, 4, 2 bytes, then variable length), which saves PostgreSQL the padding.
 
 pub(crate) mod metadata;
+pub(crate) mod mysql;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
 

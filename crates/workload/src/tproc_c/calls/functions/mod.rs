@@ -76,7 +76,7 @@ pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
 }
 
 /// The prepared calls and the memory of their results.
-pub(super) struct Functions {
+pub(crate) struct Functions {
     prepared: Option<Prepared>,
     rows: Rows,
 }
@@ -91,7 +91,7 @@ struct Prepared {
 }
 
 impl Functions {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { prepared: None, rows: Rows::new() }
     }
 
@@ -100,9 +100,10 @@ impl Functions {
     }
 }
 
-/// Gives an error that one of our functions raised its class.
-fn classified(error: Error) -> Error {
-    if error.code().0 == MISSING_STATE {
+/// Gives an error that one of our routines raised its class.
+pub(super) fn classified(error: Error) -> Error {
+    // MySQL's own number comes before the state.
+    if error.code().0.ends_with(MISSING_STATE) {
         let message = error.message().to_owned();
         return Error::new(ErrorClass::Statement, message)
             .with_code(MISSING_STATE)
@@ -112,7 +113,7 @@ fn classified(error: Error) -> Error {
 }
 
 /// Number and name as the functions take them: one of them is null.
-fn customer_values(customer: Customer) -> (Value<'static>, Value<'static>) {
+pub(super) fn customer_values(customer: Customer) -> (Value<'static>, Value<'static>) {
     match customer {
         Customer::Id(id) => (id.into(), Value::Null),
         Customer::Name(name) => (Value::Null, name.into()),

@@ -44,7 +44,7 @@ const FIND_CUSTOMER: &str = "SELECT c_balance - $4, c_credit FROM customer \
 
 const PAY_CUSTOMER: &str = "UPDATE customer SET c_balance = c_balance - $4, \
      c_ytd_payment = c_ytd_payment + $4, c_payment_cnt = c_payment_cnt + 1, \
-     c_data = CASE WHEN c_credit = 'BC' THEN substr($5 || c_data, 1, 500) ELSE c_data END \
+     c_data = CASE WHEN c_credit = 'BC' THEN substr(concat($5, c_data), 1, 500) ELSE c_data END \
      WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3";
 
 const FIND_DISTRICT_NAME: &str = "SELECT d_name FROM district WHERE d_w_id = $1 AND d_id = $2";

@@ -1,0 +1,159 @@
+//! The four tables on MySQL and MariaDB: the same columns and rows, keys made with the tables.
+
+use kelvin_database::{BulkTable, Engine, Error, Result, Session};
+
+use super::history::{Counter, count_all};
+use super::initialize::{
+    ACCOUNTS, CHUNK, Found, LARGEST_INT4_SCALE, MARK, Shape, TABLES, ToMake, account_columns, count,
+    drop_tables, foreign_keys, go_on, load_chunk, load_small, to_make,
+};
+use super::options::Options;
+use super::tables::Tables;
+use crate::{Progress, Stop};
+
+/// The tables on MySQL and MariaDB.
+pub(super) struct Mysql;
+
+impl Tables for Mysql {
+    fn must_know(&self, options: &Options) -> Result<()> {
+        for (asked, what) in
+            [(options.fillfactor != 100, "fill factor"), (options.unlogged_tables, "unlogged tables")]
+        {
+            if asked {
+                return Err(Error::usage(format!("MySQL and MariaDB have no {what}"))
+                    .with_help("leave the option out, or give --target postgres"));
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&self, session: &mut dyn Session) -> Result<Found> {
+        let rows = session.query(&format!(
+            "select table_name, case when table_comment = '{MARK}' then 1 else 0 end from information_schema.tables \
+             where table_schema = database() and table_name in ('{}') order by 1",
+            TABLES.join("', '")
+        ))?;
+        let present = rows.texts(0)?;
+        if present.is_empty() {
+            return Ok(Found::Nothing);
+        }
+        let marked = (0..rows.len()).map(|row| rows.int(row, 1)).sum::<Result<i64>>()?;
+        if usize::try_from(marked).is_ok_and(|marked| marked == present.len()) {
+            return Ok(Found::Unfinished);
+        }
+        let missing: Vec<&str> =
+            TABLES.into_iter().filter(|table| !present.iter().any(|there| there == table)).collect();
+        if !missing.is_empty() {
+            return Ok(Found::Incomplete(format!("there is no {}", missing.join(", no "))));
+        }
+        let keyed = session.query(
+            "select table_name from information_schema.table_constraints where table_schema = database() \
+             and constraint_type = 'PRIMARY KEY' order by 1",
+        )?;
+        let keyed = keyed.texts(0)?;
+        let without_key: Vec<&str> = ["pgbench_accounts", "pgbench_branches", "pgbench_tellers"]
+            .into_iter()
+            .filter(|table| !keyed.iter().any(|there| there == table))
+            .collect();
+        if !without_key.is_empty() {
+            return Ok(Found::Incomplete(format!("there is no primary key on {}", without_key.join(", "))));
+        }
+        count(session)
+    }
+
+    fn build(
+        &self,
+        engine: &dyn Engine,
+        options: &Options,
+        progress: &dyn Progress,
+        stop: &Stop,
+    ) -> Result<()> {
+        self.must_know(options)?;
+        let mut session = engine.connect()?;
+        let session = session.as_mut();
+        match to_make(self, session, options)? {
+            ToMake::Nothing => return Ok(()),
+            ToMake::Anew => session.run(&drop_tables())?,
+            ToMake::All => {}
+        }
+        engine.capabilities().need_session_state("building the data")?;
+        create(options).iter().try_for_each(|table| session.run(table))?;
+        load_small(session, options)?;
+        load_accounts(session, options, progress, stop)?;
+        if options.foreign_keys {
+            for key in foreign_keys() {
+                go_on(stop)?;
+                session.run(&key)?;
+            }
+        }
+        for (done, table) in TABLES.iter().enumerate() {
+            go_on(stop)?;
+            progress.update("tables analyzed", done as u64, TABLES.len() as u64, 0);
+            session.query(&format!("analyze table {table}"))?;
+        }
+        // One after the other: a build that ends between them leaves tables that are neither all marked nor all there,
+        // and so are complete.
+        TABLES.iter().try_for_each(|table| session.run(&format!("alter table {table} comment = ''")))
+    }
+
+    fn shape(&self, session: &mut dyn Session) -> Result<Option<Shape>> {
+        let Found::Complete { scale } = self.look(session)? else { return Ok(None) };
+        let rows = session.query(&format!(
+            "select count(*) from information_schema.table_constraints where table_schema = database() \
+             and constraint_type = 'FOREIGN KEY' and table_name in ('{}')",
+            TABLES.join("', '")
+        ))?;
+        let Ok(scale) = u32::try_from(scale) else { return Ok(None) };
+        let foreign_keys = rows.int(0, 0)? > 0;
+        Ok(Some(Shape { scale, fillfactor: 100, foreign_keys, unlogged_tables: false }))
+    }
+
+    /// InnoDB purges by itself.
+    fn vacuum(&self, _session: &mut dyn Session) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn history(&self, _counter: &Counter, session: &mut dyn Session) -> Result<u64> {
+        count_all(session)
+    }
+
+    fn cache(&self, session: &mut dyn Session) -> Result<(&'static str, Option<u64>)> {
+        let rows = session.query("select @@innodb_buffer_pool_size")?;
+        Ok(("innodb_buffer_pool_size", u64::try_from(rows.int(0, 0)?).ok()))
+    }
+}
+
+fn create(options: &Options) -> [String; 4] {
+    let aid = if options.scale() >= LARGEST_INT4_SCALE { "bigint" } else { "int" };
+    [
+        ("history", format!("tid int, bid int, aid {aid}, delta int, mtime datetime, filler char(22)")),
+        ("tellers", "tid int not null primary key, bid int, tbalance int, filler char(84)".to_owned()),
+        ("accounts", format!("aid {aid} not null primary key, bid int, abalance int, filler char(84)")),
+        ("branches", "bid int not null primary key, bbalance int, filler char(88)".to_owned()),
+    ]
+    .map(|(table, columns)| {
+        format!("create table pgbench_{table} ({columns}) engine = InnoDB comment = '{MARK}'")
+    })
+}
+
+/// Loads the accounts, each chunk in a transaction of its own: a small one has little to undo.
+fn load_accounts(
+    session: &mut dyn Session,
+    options: &Options,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<()> {
+    let total = i64::from(options.scale()) * ACCOUNTS;
+    let columns = account_columns(options);
+    let table = BulkTable { name: "pgbench_accounts", columns: &columns };
+    let mut first = 0;
+    while first < total {
+        go_on(stop)?;
+        let mut load = session.bulk_load(&table)?;
+        load_chunk(load.as_mut(), first)?;
+        load.finish()?;
+        first += CHUNK;
+        progress.update("accounts loaded", first as u64, total as u64, first as u64);
+    }
+    Ok(())
+}

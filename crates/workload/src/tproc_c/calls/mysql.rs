@@ -1,0 +1,291 @@
+//! Client SQL on MySQL and MariaDB: each statement in a round trip of its own, or as many as can be in one.
+//!
+//! What follows a statement that fails is executed all the same, and so a commit is sent only when the answers to all that
+//! went before it are there; the session sees to it that nothing commits by itself until then. A transaction takes two
+//! round trips at least.
+//!
+//! What a statement finds and the next needs stays in variables of the session.
+
+use kelvin_database::{Control, Decimal, Result, Rows, Session, Statement, Timestamp, Value};
+use kelvin_measure::Outcome;
+
+use super::sql::mysql as sql;
+use super::{Done, Execute, lines, missing, not_prepared, order_total, paid, status_found, unused_item};
+use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
+use crate::tproc_c::schema::DISTRICTS;
+
+/// The prepared statements and their results' memory.
+pub(crate) struct ClientSql {
+    prepared: Option<Prepared>,
+    transaction: Transaction,
+    lines: String,
+}
+
+/// How the statements of a transaction reach the server, and their results in order, the begin's first.
+struct Transaction {
+    batch: bool,
+    results: Vec<Rows>,
+    count: usize,
+}
+
+impl Transaction {
+    fn begin(&mut self, session: &mut dyn Session, control: Control) -> Result<()> {
+        if self.batch {
+            return session.queue_control(control);
+        }
+        self.count = 1;
+        session.control(control)
+    }
+
+    fn add(&mut self, session: &mut dyn Session, statement: Statement, params: &[Value<'_>]) -> Result<()> {
+        if self.batch {
+            return session.queue(statement, params);
+        }
+        if self.results.len() <= self.count {
+            self.results.resize_with(self.count + 1, Rows::new);
+        }
+        session.execute(statement, params, &mut self.results[self.count])?;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Waits for the results.
+    fn flush(&mut self, session: &mut dyn Session) -> Result<()> {
+        if self.batch { session.flush(&mut self.results) } else { Ok(()) }
+    }
+
+    /// The result of one statement.
+    fn result(&self, index: usize) -> Result<&Rows> {
+        self.results.get(index).ok_or_else(|| {
+            kelvin_database::Error::protocol(format!("a batch returned {} results", self.results.len()))
+        })
+    }
+
+    /// Adds the statement that keeps the customer's number in the session.
+    fn add_customer(
+        &mut self,
+        session: &mut dyn Session,
+        prepared: Prepared,
+        home: [Value<'_>; 2],
+        customer: Customer,
+    ) -> Result<()> {
+        match customer {
+            Customer::Id(id) => self.add(session, prepared.keep_customer, &[id.into()]),
+            Customer::Name(name) => {
+                self.add(session, prepared.find_customer, &[home[0], home[1], name.into()])
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Prepared {
+    next_order: Statement,
+    terms: Statement,
+    insert_order: Statement,
+    insert_new_order: Statement,
+    take_stock: Statement,
+    insert_lines: Statement,
+    prices: Statement,
+    find_customer: Statement,
+    keep_customer: Statement,
+    pay_customer: Statement,
+    balance: Statement,
+    pay_district: Statement,
+    insert_history: Statement,
+    pay_warehouse: Statement,
+    status: Statement,
+    find_oldest: Statement,
+    delete_oldest: Statement,
+    deliver_order: Statement,
+    deliver_lines: Statement,
+    deliver_customer: Statement,
+    low_stock: Statement,
+}
+
+/// Statements that deliver one district's order; the first only finds it.
+const OF_A_DISTRICT: usize = 5;
+
+impl ClientSql {
+    /// With `batch` as many statements as can be go in one round trip.
+    pub(crate) fn new(batch: bool) -> Self {
+        Self {
+            prepared: None,
+            transaction: Transaction { batch, results: Vec::new(), count: 0 },
+            lines: String::with_capacity(512),
+        }
+    }
+
+    fn prepared(&self) -> Result<Prepared> {
+        self.prepared.ok_or_else(not_prepared)
+    }
+}
+
+fn end(session: &mut dyn Session, outcome: Outcome) -> Result<Outcome> {
+    session.control(if outcome == Outcome::Committed { Control::Commit } else { Control::Rollback })?;
+    Ok(outcome)
+}
+
+impl Execute for ClientSql {
+    fn prepare(&mut self, session: &mut dyn Session) -> Result<()> {
+        session.run(sql::USER_SETTINGS)?;
+        let mut prepare = |text| session.prepare(text);
+        self.prepared = Some(Prepared {
+            next_order: prepare(sql::NEXT_ORDER)?,
+            terms: prepare(sql::TERMS)?,
+            insert_order: prepare(sql::INSERT_ORDER)?,
+            insert_new_order: prepare(sql::INSERT_NEW_ORDER)?,
+            take_stock: prepare(sql::TAKE_STOCK)?,
+            insert_lines: prepare(sql::INSERT_LINES)?,
+            prices: prepare(sql::PRICES)?,
+            find_customer: prepare(sql::FIND_CUSTOMER)?,
+            keep_customer: prepare(sql::KEEP_CUSTOMER)?,
+            pay_customer: prepare(sql::PAY_CUSTOMER)?,
+            balance: prepare(sql::BALANCE)?,
+            pay_district: prepare(sql::PAY_DISTRICT)?,
+            insert_history: prepare(sql::INSERT_HISTORY)?,
+            pay_warehouse: prepare(sql::PAY_WAREHOUSE)?,
+            status: prepare(sql::STATUS)?,
+            find_oldest: prepare(sql::FIND_OLDEST)?,
+            delete_oldest: prepare(sql::DELETE_OLDEST)?,
+            deliver_order: prepare(sql::DELIVER_ORDER)?,
+            deliver_lines: prepare(sql::DELIVER_LINES)?,
+            deliver_customer: prepare(sql::DELIVER_CUSTOMER)?,
+            low_stock: prepare(sql::LOW_STOCK)?,
+        });
+        Ok(())
+    }
+
+    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Done) -> Result<Outcome> {
+        let prepared = self.prepared()?;
+        lines::as_json(order, &mut self.lines);
+        let (home, district, lines) =
+            (order.warehouse.into(), order.district.into(), Value::Text(&self.lines));
+        let customer = order.customer.into();
+        self.transaction.begin(session, Control::Begin)?;
+        self.transaction.add(session, prepared.next_order, &[home, district])?;
+        self.transaction.add(session, prepared.terms, &[home, district, customer])?;
+        let (now, count) = (Timestamp::now().into(), Value::Int(order.len as i64));
+        self.transaction.add(
+            session,
+            prepared.insert_order,
+            &[home, district, customer, now, count, order.all_local().into()],
+        )?;
+        self.transaction.add(session, prepared.insert_new_order, &[home, district])?;
+        for round in 1..=order.rounds() {
+            self.transaction.add(session, prepared.take_stock, &[home, lines, round.into()])?;
+        }
+        self.transaction.add(session, prepared.insert_lines, &[home, district, lines])?;
+        self.transaction.add(session, prepared.prices, &[home, district])?;
+        self.transaction.flush(session)?;
+        let terms = self.transaction.result(2)?;
+        if terms.is_empty() {
+            return Err(missing("the customer, district or warehouse of an order"));
+        }
+        let rounds = order.rounds() as usize;
+        let (written, prices) =
+            (self.transaction.result(5 + rounds)?.affected(), self.transaction.result(6 + rounds)?);
+        done.order = terms.int(0, 0)?;
+        done.count = prices.int(0, 1)?;
+        let (district_tax, discount, warehouse_tax) =
+            (terms.decimal(0, 1, 4)?, terms.decimal(0, 2, 4)?, terms.decimal(0, 3, 4)?);
+        done.cents = order_total(prices.decimal(0, 0, 2)?, discount, warehouse_tax, district_tax);
+        let outcome = if written < order.len as u64 { unused_item(order)? } else { Outcome::Committed };
+        end(session, outcome)
+    }
+
+    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Done) -> Result<Outcome> {
+        let prepared = self.prepared()?;
+        let theirs = [payment.customer_warehouse.into(), payment.customer_district.into()];
+        let (home, district) = (payment.warehouse.into(), payment.district.into());
+        let amount = Decimal::new(payment.amount, 2).into();
+        self.transaction.begin(session, Control::Begin)?;
+        self.transaction.add_customer(session, prepared, theirs, payment.customer)?;
+        self.transaction.add(
+            session,
+            prepared.pay_customer,
+            &[theirs[0], theirs[1], amount, home, district],
+        )?;
+        self.transaction.add(session, prepared.balance, &theirs)?;
+        self.transaction.add(session, prepared.pay_district, &[home, district, amount])?;
+        let now = Timestamp::now().into();
+        self.transaction.add(
+            session,
+            prepared.insert_history,
+            &[theirs[0], theirs[1], home, district, now, amount],
+        )?;
+        self.transaction.add(session, prepared.pay_warehouse, &[home, amount])?;
+        self.transaction.flush(session)?;
+        let outcome = paid(self.transaction.result(3)?, payment.customer, done)?;
+        if outcome == Outcome::Committed && self.transaction.result(5)?.affected() == 0 {
+            return Err(missing("the district or warehouse of a payment"));
+        }
+        end(session, outcome)
+    }
+
+    fn delivery(
+        &mut self,
+        session: &mut dyn Session,
+        delivery: &Delivery,
+        done: &mut Done,
+    ) -> Result<Outcome> {
+        let prepared = self.prepared()?;
+        let (home, carrier, now) =
+            (delivery.warehouse.into(), delivery.carrier.into(), Timestamp::now().into());
+        self.transaction.begin(session, Control::Begin)?;
+        for district in 1..=DISTRICTS {
+            let district = district.into();
+            self.transaction.add(session, prepared.find_oldest, &[home, district])?;
+            self.transaction.add(session, prepared.delete_oldest, &[home, district])?;
+            self.transaction.add(session, prepared.deliver_order, &[home, district, carrier])?;
+            self.transaction.add(session, prepared.deliver_lines, &[home, district, now])?;
+            self.transaction.add(session, prepared.deliver_customer, &[home, district])?;
+        }
+        self.transaction.flush(session)?;
+        let mut skipped = 0;
+        for district in 0..DISTRICTS as usize {
+            let [found, order, lines, customer] = {
+                let first = 1 + district * OF_A_DISTRICT + 1;
+                let affected = |at| self.transaction.result(first + at).map(Rows::affected);
+                [affected(0)?, affected(1)?, affected(2)?, affected(3)?]
+            };
+            if found == 0 {
+                skipped += 1;
+            } else if order == 0 || lines == 0 || customer == 0 {
+                return Err(missing("an order to deliver, its lines or its customer"));
+            }
+        }
+        done.skipped = Some(skipped);
+        end(session, Outcome::Committed)
+    }
+
+    fn stock_level(
+        &mut self,
+        session: &mut dyn Session,
+        level: &StockLevel,
+        done: &mut Done,
+    ) -> Result<Outcome> {
+        let params = [level.warehouse.into(), level.district.into(), level.threshold.into()];
+        self.transaction.begin(session, Control::BeginReadOnly)?;
+        self.transaction.add(session, self.prepared()?.low_stock, &params)?;
+        self.transaction.flush(session)?;
+        done.count = self.transaction.result(1)?.int(0, 0)?;
+        end(session, Outcome::Committed)
+    }
+
+    fn order_status(
+        &mut self,
+        session: &mut dyn Session,
+        status: &OrderStatus,
+        done: &mut Done,
+    ) -> Result<Outcome> {
+        let prepared = self.prepared()?;
+        let home = [status.warehouse.into(), status.district.into()];
+        self.transaction.begin(session, Control::BeginReadOnly)?;
+        self.transaction.add_customer(session, prepared, home, status.customer)?;
+        self.transaction.add(session, prepared.status, &home)?;
+        self.transaction.flush(session)?;
+        let outcome = status_found(self.transaction.result(2)?, status.customer, done)?;
+        end(session, outcome)
+    }
+}

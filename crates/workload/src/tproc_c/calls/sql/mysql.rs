@@ -1,0 +1,152 @@
+//! What MySQL and MariaDB say in their own way.
+//!
+//! Lines of an order travel as a JSON array of [number, item, supplying warehouse, quantity, round]: there are no arrays.
+
+/// Settings of a user's session. At their default, REPEATABLE READ, a delivery would lock the gap behind the last order of
+/// the district before, and new orders of that district would wait for it; PostgreSQL, too, runs at READ COMMITTED.
+pub(crate) const USER_SETTINGS: &str = "set session transaction isolation level read committed";
+
+/// The text of the district `$district` in a stock row.
+macro_rules! dist {
+    ($district:literal) => {
+        concat!(
+            "CASE ",
+            $district,
+            " WHEN 1 THEN s_dist_01 WHEN 2 THEN s_dist_02 WHEN 3 THEN s_dist_03 WHEN 4 THEN s_dist_04 \
+             WHEN 5 THEN s_dist_05 WHEN 6 THEN s_dist_06 WHEN 7 THEN s_dist_07 WHEN 8 THEN s_dist_08 \
+             WHEN 9 THEN s_dist_09 ELSE s_dist_10 END"
+        )
+    };
+}
+
+/// The lines of an order as rows, from the parameter `$lines`.
+macro_rules! lines {
+    ($lines:literal) => {
+        concat!(
+            "json_table(convert(",
+            $lines,
+            " using utf8mb4), '$[*]' COLUMNS (number int PATH '$[0]', item int PATH '$[1]', supply int PATH '$[2]', \
+             quantity int PATH '$[3]', round int PATH '$[4]')) AS l"
+        )
+    };
+}
+
+/// Parameters: warehouse, district.
+pub(crate) const NEXT_ORDER: &str =
+    "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = $1 AND d_id = $2";
+
+/// After [`NEXT_ORDER`]. Parameters: warehouse, district, customer. Returns the order's number, the district's tax, the
+/// discount, the warehouse's tax.
+pub(crate) const TERMS: &str = "SELECT d_next_o_id - 1, d_tax, c_discount, w_tax FROM district, customer, warehouse \
+     WHERE d_w_id = $1 AND d_id = $2 AND c_w_id = $1 AND c_d_id = $2 AND c_id = $3 AND w_id = $1";
+
+/// After [`NEXT_ORDER`]. Parameters: warehouse, district, customer, time, lines, whether all are local.
+pub(crate) const INSERT_ORDER: &str = "INSERT INTO orders \
+     (o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local) \
+     SELECT d_w_id, d_id, d_next_o_id - 1, $3, $4, $5, $6 FROM district WHERE d_w_id = $1 AND d_id = $2";
+
+/// After [`NEXT_ORDER`]. Parameters: warehouse, district.
+pub(crate) const INSERT_NEW_ORDER: &str = "INSERT INTO new_order (no_w_id, no_d_id, no_o_id) \
+     SELECT d_w_id, d_id, d_next_o_id - 1 FROM district WHERE d_w_id = $1 AND d_id = $2";
+
+/// Takes the quantities of the lines of one round from the stock, in their order. Parameters: home warehouse, lines, round.
+pub(crate) const TAKE_STOCK: &str = concat!(
+    "UPDATE ",
+    lines!("$2"),
+    " STRAIGHT_JOIN stock ON s_w_id = l.supply AND s_i_id = l.item SET \
+     s_quantity = s_quantity - l.quantity + CASE WHEN s_quantity >= l.quantity + 10 THEN 0 ELSE 91 END, \
+     s_ytd = s_ytd + l.quantity, s_order_cnt = s_order_cnt + 1, \
+     s_remote_cnt = s_remote_cnt + CASE WHEN s_w_id = $1 THEN 0 ELSE 1 END WHERE l.round = $3"
+);
+
+/// After [`NEXT_ORDER`]; affects as many rows as lines have an item. Parameters: warehouse, district, lines.
+pub(crate) const INSERT_LINES: &str = concat!(
+    "INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, \
+         ol_dist_info) \
+     SELECT d_w_id, d_id, d_next_o_id - 1, l.number, l.item, l.supply, l.quantity, l.quantity * i_price, ",
+    dist!("d_id"),
+    " FROM district STRAIGHT_JOIN ",
+    lines!("$3"),
+    " STRAIGHT_JOIN item ON i_id = l.item STRAIGHT_JOIN stock ON s_w_id = l.supply AND s_i_id = l.item \
+     WHERE d_w_id = $1 AND d_id = $2"
+);
+
+/// After [`INSERT_LINES`]. Parameters: warehouse, district. Returns the sum of the amounts and how many lines are "brand".
+pub(crate) const PRICES: &str = "SELECT coalesce(sum(ol_amount), 0), \
+     coalesce(sum(CASE WHEN i_data LIKE '%ORIGINAL%' AND s_data LIKE '%ORIGINAL%' THEN 1 ELSE 0 END), 0) \
+     FROM district STRAIGHT_JOIN order_line ON ol_w_id = d_w_id AND ol_d_id = d_id AND ol_o_id = d_next_o_id - 1 \
+     STRAIGHT_JOIN item ON i_id = ol_i_id STRAIGHT_JOIN stock ON s_w_id = ol_supply_w_id AND s_i_id = ol_i_id \
+     WHERE d_w_id = $1 AND d_id = $2";
+
+/// Keeps the number of the middle customer of a last name, ⌈n/2⌉ by first name (clause 2.5.2.2), and how many bear it.
+/// Parameters: warehouse, district, last name.
+pub(crate) const FIND_CUSTOMER: &str = "SELECT min(c_id), max(n) INTO @kelvin_customer, @kelvin_matched FROM \
+     (SELECT c_id, row_number() OVER (ORDER BY c_first, c_id) AS k, count(*) OVER () AS n FROM customer \
+      WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3) AS m WHERE k = (n + 1) DIV 2";
+
+/// Keeps the number of a customer. Parameters: number.
+pub(crate) const KEEP_CUSTOMER: &str =
+    "SELECT CAST($1 AS SIGNED), NULL INTO @kelvin_customer, @kelvin_matched";
+
+/// Parameters: warehouse, district, amount, paying warehouse, paying district.
+pub(crate) const PAY_CUSTOMER: &str = "UPDATE customer SET c_balance = c_balance - $3, \
+     c_ytd_payment = c_ytd_payment + $3, c_payment_cnt = c_payment_cnt + 1, \
+     c_data = CASE WHEN c_credit = 'BC' THEN left(concat(c_id, ' ', c_d_id, ' ', c_w_id, ' ', $5, ' ', $4, ' ', \
+         CAST($3 AS DECIMAL(6, 2)), '|', c_data), 500) ELSE c_data END \
+     WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = @kelvin_customer";
+
+/// Parameters: warehouse, district. Returns how many bear the name (NULL by number), and the balance (NULL when there is
+/// no such customer).
+pub(crate) const BALANCE: &str = "SELECT CAST(@kelvin_matched AS SIGNED), \
+     (SELECT c_balance FROM customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = @kelvin_customer)";
+
+/// Parameters: warehouse, district, amount.
+pub(crate) const PAY_DISTRICT: &str =
+    "UPDATE district SET d_ytd = d_ytd + $3 WHERE d_w_id = $1 AND d_id = $2";
+
+/// Parameters: customer's warehouse and district, warehouse, district, time, amount.
+pub(crate) const INSERT_HISTORY: &str = "INSERT INTO history \
+     (h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_date, h_amount, h_data) \
+     SELECT $1, $2, @kelvin_customer, w_id, d_id, $5, $6, concat(w_name, '    ', d_name) FROM warehouse, district \
+     WHERE w_id = $3 AND d_w_id = $3 AND d_id = $4 AND @kelvin_customer IS NOT NULL";
+
+/// Parameters: warehouse, amount.
+pub(crate) const PAY_WAREHOUSE: &str = "UPDATE warehouse SET w_ytd = w_ytd + $2 WHERE w_id = $1";
+
+/// Parameters: warehouse, district.
+pub(crate) const STATUS: &str = "SELECT CAST(@kelvin_matched AS SIGNED), c_balance, o_id, o_entry_d, o_carrier_id, ol_i_id, ol_supply_w_id, \
+     ol_quantity, ol_amount, ol_delivery_d, c_first, c_middle, c_last FROM customer \
+     LEFT JOIN orders ON o_w_id = $1 AND o_d_id = $2 AND o_id = (SELECT max(o_id) FROM orders \
+         WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = @kelvin_customer) \
+     LEFT JOIN order_line ON ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = o_id \
+     WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = @kelvin_customer";
+
+/// Keeps the number of a district's oldest undelivered order, or NULL. Two deliveries at once: the second waits for the lock
+/// and then finds the next oldest. Parameters: warehouse, district.
+pub(crate) const FIND_OLDEST: &str = "SET @kelvin_order = (SELECT no_o_id FROM new_order \
+     WHERE no_w_id = $1 AND no_d_id = $2 ORDER BY no_o_id LIMIT 1 FOR UPDATE)";
+
+/// Parameters: warehouse, district.
+pub(crate) const DELETE_OLDEST: &str =
+    "DELETE FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 AND no_o_id = @kelvin_order";
+
+/// Parameters: warehouse, district, carrier.
+pub(crate) const DELIVER_ORDER: &str =
+    "UPDATE orders SET o_carrier_id = $3 WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = @kelvin_order";
+
+/// Parameters: warehouse, district, time.
+pub(crate) const DELIVER_LINES: &str = "UPDATE order_line SET ol_delivery_d = $3 \
+     WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = @kelvin_order";
+
+/// Parameters: warehouse, district.
+pub(crate) const DELIVER_CUSTOMER: &str = "UPDATE customer SET c_delivery_cnt = c_delivery_cnt + 1, \
+     c_balance = c_balance + (SELECT coalesce(sum(ol_amount), 0) FROM order_line \
+         WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = @kelvin_order) \
+     WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = (SELECT o_c_id FROM orders \
+         WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = @kelvin_order)";
+
+/// Parameters: warehouse, district, threshold.
+pub(crate) const LOW_STOCK: &str = "SELECT count(DISTINCT s_i_id) FROM district STRAIGHT_JOIN order_line \
+     ON ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id < d_next_o_id AND ol_o_id >= d_next_o_id - 20 \
+     STRAIGHT_JOIN stock ON s_w_id = $1 AND s_i_id = ol_i_id AND s_quantity < $3 \
+     WHERE d_w_id = $1 AND d_id = $2";

@@ -1,0 +1,88 @@
+//! TPROC-C on MySQL and MariaDB.
+
+use kelvin_database::{Capabilities, Engine, Result, Session};
+
+use super::Dialect;
+use crate::tproc_c::calls::mysql::ClientSql;
+use crate::tproc_c::calls::{Driven, Execute, procedures};
+use crate::tproc_c::load;
+use crate::tproc_c::schema::{self, Table};
+use crate::tproc_c::{Calls, Options, Profile};
+use crate::{Progress, Stop};
+
+#[derive(Debug)]
+pub(super) struct Mysql;
+
+impl Dialect for Mysql {
+    fn create_table(&self, table: &Table, options: &Options) -> Vec<String> {
+        vec![schema::mysql::create_table(table, options.partitions)]
+    }
+
+    fn key_type(&self) -> &'static str {
+        "varchar(64)"
+    }
+
+    fn present_tables(&self, names: &str) -> String {
+        format!(
+            "select table_name from information_schema.tables \
+             where table_schema = database() and table_name in ({names}) order by 1"
+        )
+    }
+
+    /// A key is the table itself.
+    fn indexes(&self, table: &Table, _profile: Profile) -> Vec<(String, &'static [&'static str])> {
+        let key = (table.key_name(), table.key(false));
+        let second = table.second.as_ref().map(|index| (index.name.to_owned(), index.columns));
+        std::iter::once(key).chain(second).filter(|(_, columns)| !columns.is_empty()).collect()
+    }
+
+    fn has_index(&self, session: &mut dyn Session, table: &str, index: &(String, &[&str])) -> Result<bool> {
+        load::mysql::has_index(session, table, index.1)
+    }
+
+    fn build(
+        &self,
+        engine: &dyn Engine,
+        options: &Options,
+        progress: &dyn Progress,
+        stop: &Stop,
+    ) -> Result<()> {
+        load::mysql::build(engine, self, options, progress, stop)
+    }
+
+    fn ways(&self, can: Capabilities) -> Vec<Calls> {
+        let functions = can.stored_functions.then_some(Calls::Functions);
+        let pipelined = can.one_round_trip_batch.then_some(Calls::Pipelined);
+        [functions, pipelined, Some(Calls::Statements)].into_iter().flatten().collect()
+    }
+
+    fn executor(&self, driven: Driven, _profile: Profile, _warehouses: u32) -> Box<dyn Execute> {
+        match driven.calls {
+            Calls::Statements => Box::new(ClientSql::new(false)),
+            Calls::Pipelined => Box::new(ClientSql::new(true)),
+            Calls::Functions => Box::new(procedures::Procedures::new()),
+        }
+    }
+
+    /// Derived tables in memory where they fit, and `||` as the other engines read it.
+    fn check_settings(&self) -> &'static str {
+        "set session tmp_table_size = 268435456, max_heap_table_size = 268435456, \
+         sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT')"
+    }
+
+    fn has_full_join(&self) -> bool {
+        false
+    }
+
+    fn number_as_text(&self, x: &str) -> String {
+        format!("cast({x} as char)")
+    }
+
+    fn drop_routines(&self, session: &mut dyn Session) -> Result<()> {
+        procedures::drop(session)
+    }
+
+    fn missing_routines(&self, session: &mut dyn Session) -> Result<Vec<String>> {
+        procedures::missing(session)
+    }
+}

@@ -1,0 +1,110 @@
+//! The build on MySQL and MariaDB: warehouses over several connections, second indexes after the rows.
+//!
+//! The rows of a warehouse come in the order of the primary keys, which are the tables: each page is filled once. No
+//! statement that makes something is undone by a rollback here: each step looks first whether an earlier build has done it.
+
+use kelvin_database::{Engine, Error, Result, Session};
+
+use super::pool::{self, Job};
+use super::prepare;
+use super::steps::{BY_SIZE, checkpoint, loaders, lock};
+use crate::tproc_c::Options;
+use crate::tproc_c::calls::procedures;
+use crate::tproc_c::dialect::Dialect;
+use crate::tproc_c::schema::{TABLES, Table, metadata, mysql as ddl, table};
+use crate::{Progress, Stop};
+
+/// Held by the one build that is under way in a database. Such locks are the server's: the name has the database's in it,
+/// in no more than the 64 characters that there may be.
+const LOCK: &str = "select get_lock(concat('kelvin build ', md5(database())), 0)";
+
+/// The code of a refused checkpoint.
+const ACCESS_DENIED: &str = "1227/42000";
+
+pub(crate) fn build(
+    engine: &dyn Engine,
+    dialect: &dyn Dialect,
+    options: &Options,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<()> {
+    if options.partitions.is_some() && options.foreign_keys {
+        return Err(Error::usage("MySQL and MariaDB have no foreign keys on partitioned tables")
+            .with_help("leave out the partitions or the foreign keys"));
+    }
+    let mut session = engine.connect()?;
+    must_name_a_database(session.as_mut())?;
+    lock(session.as_mut(), LOCK, stop)?;
+    let Some(missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
+    let loaders = loaders(options);
+    let job = |what| Job { what, before: 0, progress, stop };
+    missing.load(engine, (loaders, &set_up), options.seed_to_build(), (progress, stop))?;
+    let tables = BY_SIZE.map(table);
+    let indexed: Vec<&Table> = tables.into_iter().filter(|table| table.second.is_some()).collect();
+    pool::run(engine, loaders, &set_up, job("tables indexed"), &indexed, &|session, table, _| {
+        let Some(index) = &table.second else { return Ok(()) };
+        if has_index(session, table.name, index.columns)? {
+            return Ok(());
+        }
+        session
+            .run(&ddl::create_index(table, index))
+            .map_err(|error| error.context(&format!("making index {}", index.name)))
+    })?;
+    if options.foreign_keys {
+        let keyed: Vec<&Table> = TABLES.iter().filter(|table| !table.foreign_keys.is_empty()).collect();
+        // One connection: two keys that touch the same tables would wait for each other's locks.
+        pool::run(engine, 1, &set_up, job("foreign keys checked"), &keyed, &|session, table, shared| {
+            make_foreign_keys(session, table, shared)
+        })?;
+    }
+    procedures::create(session.as_mut()).map_err(|error| error.context("making the routines"))?;
+    pool::run(engine, loaders, &set_up, job("tables analyzed"), &tables, &|session, table, _| {
+        // What it has to say comes as a row, and not as an error.
+        session.query(&format!("analyze table {}", table.name)).map(drop)
+    })?;
+    session.run(metadata::COMPLETE)?;
+    checkpoint(engine, session.as_mut(), ACCESS_DENIED, job("checkpoint"))
+}
+
+/// Without one the tables would have nowhere to be, and the server's error does not say what to do about it.
+fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
+    if session.query("select database()")?.is_null(0, 0)? {
+        return Err(Error::usage("the target names no database")
+            .with_help("write its name behind the host, as in mysql://user@host/name"));
+    }
+    Ok(())
+}
+
+/// Settings of a loading connection. None of them outlives it.
+fn set_up(session: &mut dyn Session) -> Result<()> {
+    // Another loader's warehouse is never waited for; the tables' own locks may take as long as an index takes.
+    session.run("set session lock_wait_timeout = 86400")
+}
+
+/// Whether a table has a unique index of exactly these columns, whatever its name.
+pub(crate) fn has_index(session: &mut dyn Session, table: &str, columns: &[&str]) -> Result<bool> {
+    let found = session.query(&format!(
+        "select count(*) from (select group_concat(column_name order by seq_in_index) as its_columns \
+         from information_schema.statistics where table_schema = database() and table_name = '{table}' \
+         and non_unique = 0 group by index_name) as i where its_columns = '{}'",
+        columns.join(",")
+    ))?;
+    Ok(found.int(0, 0)? > 0)
+}
+
+fn make_foreign_keys(session: &mut dyn Session, table: &Table, shared: &pool::Shared<'_>) -> Result<()> {
+    for key in table.foreign_keys {
+        shared.go_on()?;
+        let found = session.query(&format!(
+            "select count(*) from information_schema.table_constraints where constraint_schema = database() \
+             and table_name = '{}' and constraint_name = '{}'",
+            table.name, key.name
+        ))?;
+        if found.int(0, 0)? == 0 {
+            session
+                .run(&ddl::create_foreign_key(table, key))
+                .map_err(|error| error.context(&format!("making foreign key {}", key.name)))?;
+        }
+    }
+    Ok(())
+}

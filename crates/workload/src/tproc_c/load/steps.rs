@@ -1,0 +1,98 @@
+//! Steps of a build on a server, whichever engine it is.
+
+use std::time::{Duration, Instant};
+
+use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
+
+use super::pool::Job;
+use super::stopped;
+use crate::Stop;
+use crate::tproc_c::Options;
+use crate::tproc_c::schema::Name;
+
+/// Connections at the most when the user gave no number: more would only queue at the server's disks.
+const MAX_LOADERS: usize = 8;
+
+/// Large tables first, so that the connections end at about the same time.
+pub(super) const BY_SIZE: [Name; 9] = [
+    Name::OrderLine,
+    Name::Stock,
+    Name::Customer,
+    Name::Orders,
+    Name::History,
+    Name::Item,
+    Name::NewOrder,
+    Name::District,
+    Name::Warehouse,
+];
+
+/// Connections that load.
+pub(super) fn loaders(options: &Options) -> usize {
+    let of_the_host = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_LOADERS);
+    options.loaders.map_or_else(of_the_host, |loaders| loaders as usize)
+}
+
+/// Keeps a second build out of the database: asks `free`, a query that takes a lock of the session's and returns 1, until
+/// it does. A build that was killed may hold the lock until the server has noticed, hence the patience.
+pub(super) fn lock(session: &mut dyn Session, free: &str, stop: &Stop) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while session.query(free)?.int(0, 0)? != 1 {
+        if stop.requested() {
+            return Err(stopped());
+        }
+        if Instant::now() >= deadline {
+            return Err(Error::new(
+                ErrorClass::LockNotAvailable,
+                "another build is under way in this database",
+            )
+            .with_help("wait for it to end, or end it"));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+/// Runs `work` on its own thread's behalf and interrupts its statement when a stop is requested.
+pub(crate) fn interruptible<T>(
+    session: &mut dyn Session,
+    stop: &Stop,
+    work: impl FnOnce(&mut dyn Session) -> Result<T>,
+) -> Result<T> {
+    let cancel = session.cancel();
+    let (ended, wait) = std::sync::mpsc::channel::<()>();
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while wait.recv_timeout(Duration::from_millis(200))
+                == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+            {
+                if stop.requested() {
+                    // Best effort, repeated until the work has ended.
+                    let _ = cancel.cancel();
+                }
+            }
+        });
+        let outcome = work(session);
+        drop(ended);
+        outcome
+    });
+    match outcome {
+        Err(_) if stop.requested() => Err(stopped()),
+        other => other,
+    }
+}
+
+/// A checkpoint, where the user may ask for one: managed databases often do not let him, and answer with `refused`.
+pub(super) fn checkpoint(
+    engine: &dyn Engine,
+    session: &mut dyn Session,
+    refused: &str,
+    job: Job<'_>,
+) -> Result<()> {
+    job.progress.update(job.what, 0, 1, 0);
+    match interruptible(session, job.stop, |session| engine.checkpoint(session)) {
+        Err(error) if error.code().0 == refused => {}
+        other => other?,
+    }
+    job.progress.update(job.what, 1, 1, 0);
+    Ok(())
+}

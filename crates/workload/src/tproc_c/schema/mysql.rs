@@ -1,0 +1,58 @@
+//! The schema in MySQL's and MariaDB's words.
+//!
+//! InnoDB keeps a table as a tree of its primary key, so that the key is made with the table. Texts are compared byte by
+//! byte, as on the other engines. Times are UTC in `datetime(6)`, which knows no time zone.
+
+use super::{ForeignKey, Index, Kind, Name, Table};
+
+/// Of every table and of every text in the routines: texts of other collations would not compare with them.
+pub(crate) const TEXTS: &str = "character set utf8mb4 collate utf8mb4_bin";
+
+/// The statement that makes a table with its primary key.
+pub(crate) fn create_table(table: &Table, partitions: Option<u32>) -> String {
+    let mut parts: Vec<String> = table
+        .columns
+        .iter()
+        .map(|column| {
+            let not_null = if column.nullable { "" } else { " not null" };
+            format!("{} {}{not_null}", column.name, type_name(column.kind))
+        })
+        .collect();
+    let key = table.key(false);
+    if !key.is_empty() {
+        parts.push(format!("primary key ({})", key.join(", ")));
+    }
+    let partitions = match partitions.filter(|_| table.id == Name::OrderLine) {
+        Some(count) => format!(" partition by hash (ol_w_id) partitions {count}"),
+        None => String::new(),
+    };
+    format!("create table {} ({}) engine = InnoDB {TEXTS}{partitions}", table.name, parts.join(", "))
+}
+
+fn type_name(kind: Kind) -> String {
+    match kind {
+        Kind::Int4 => "integer".into(),
+        Kind::Int2 => "smallint".into(),
+        Kind::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
+        Kind::VarChar(length) => format!("varchar({length})"),
+        Kind::Char(length) => format!("char({length})"),
+        Kind::Timestamp => "datetime(6)".into(),
+    }
+}
+
+/// The statement that makes the second index of a table.
+pub(crate) fn create_index(table: &Table, index: &Index) -> String {
+    format!("create unique index {} on {} ({})", index.name, table.name, index.columns.join(", "))
+}
+
+/// The statement that makes a foreign key.
+pub(crate) fn create_foreign_key(table: &Table, key: &ForeignKey) -> String {
+    format!(
+        "alter table {} add constraint {} foreign key ({}) references {} ({})",
+        table.name,
+        key.name,
+        key.columns.join(", "),
+        key.table,
+        key.references.join(", ")
+    )
+}

@@ -1,0 +1,36 @@
+//! Databases on a MariaDB of the tests' own.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test uses a part, and one is inside the crate"
+)]
+
+#[path = "../../../database/tests/mysql_support/mod.rs"]
+mod mysql_server;
+
+use std::sync::{Arc, Mutex, Weak};
+
+use kelvin_database::mysql::MysqlEngine;
+pub use mysql_server::Server;
+
+/// A server whose cache holds a few warehouses, shared by the tests that run at the same time. Each names databases of
+/// its own.
+pub fn start() -> Arc<Server> {
+    static RUNNING: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+    let mut running = RUNNING.lock().unwrap();
+    running.upgrade().unwrap_or_else(|| {
+        let settings = ["--innodb-buffer-pool-size=512M", "--innodb-log-file-size=512M"];
+        let server = Arc::new(Server::start_with(&settings, |_| {}));
+        *running = Arc::downgrade(&server);
+        server
+    })
+}
+
+/// A new, empty database.
+pub fn database(server: &Server, name: &str) -> MysqlEngine {
+    server.session().run(&format!("create database {name}")).unwrap();
+    let mut config = server.unix();
+    name.clone_into(&mut config.database);
+    MysqlEngine::new(config)
+}

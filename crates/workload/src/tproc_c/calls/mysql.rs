@@ -94,17 +94,20 @@ struct Prepared {
     pay_district: Statement,
     insert_history: Statement,
     pay_warehouse: Statement,
+    find_newest: Statement,
     status: Statement,
     find_oldest: Statement,
+    find_its_customer: Statement,
     delete_oldest: Statement,
     deliver_order: Statement,
     deliver_lines: Statement,
     deliver_customer: Statement,
+    find_next: Statement,
     low_stock: Statement,
 }
 
-/// Statements that deliver one district's order; the first only finds it.
-const OF_A_DISTRICT: usize = 5;
+/// Statements that deliver one district's order; the first two only find it and its customer.
+const OF_A_DISTRICT: usize = 6;
 
 impl ClientSql {
     /// With `batch` as many statements as can be go in one round trip.
@@ -145,12 +148,15 @@ impl Execute for ClientSql {
             pay_district: prepare(sql::PAY_DISTRICT)?,
             insert_history: prepare(sql::INSERT_HISTORY)?,
             pay_warehouse: prepare(sql::PAY_WAREHOUSE)?,
+            find_newest: prepare(sql::FIND_NEWEST)?,
             status: prepare(sql::STATUS)?,
             find_oldest: prepare(sql::FIND_OLDEST)?,
+            find_its_customer: prepare(sql::FIND_ITS_CUSTOMER)?,
             delete_oldest: prepare(sql::DELETE_OLDEST)?,
             deliver_order: prepare(sql::DELIVER_ORDER)?,
             deliver_lines: prepare(sql::DELIVER_LINES)?,
             deliver_customer: prepare(sql::DELIVER_CUSTOMER)?,
+            find_next: prepare(sql::FIND_NEXT)?,
             low_stock: prepare(sql::LOW_STOCK)?,
         });
         Ok(())
@@ -236,6 +242,7 @@ impl Execute for ClientSql {
         for district in 1..=DISTRICTS {
             let district = district.into();
             self.transaction.add(session, prepared.find_oldest, &[home, district])?;
+            self.transaction.add(session, prepared.find_its_customer, &[home, district])?;
             self.transaction.add(session, prepared.delete_oldest, &[home, district])?;
             self.transaction.add(session, prepared.deliver_order, &[home, district, carrier])?;
             self.transaction.add(session, prepared.deliver_lines, &[home, district, now])?;
@@ -245,7 +252,7 @@ impl Execute for ClientSql {
         let mut skipped = 0;
         for district in 0..DISTRICTS as usize {
             let [found, order, lines, customer] = {
-                let first = 1 + district * OF_A_DISTRICT + 1;
+                let first = 1 + district * OF_A_DISTRICT + 2;
                 let affected = |at| self.transaction.result(first + at).map(Rows::affected);
                 [affected(0)?, affected(1)?, affected(2)?, affected(3)?]
             };
@@ -265,11 +272,13 @@ impl Execute for ClientSql {
         level: &StockLevel,
         done: &mut Done,
     ) -> Result<Outcome> {
+        let prepared = self.prepared()?;
         let params = [level.warehouse.into(), level.district.into(), level.threshold.into()];
         self.transaction.begin(session, Control::BeginReadOnly)?;
-        self.transaction.add(session, self.prepared()?.low_stock, &params)?;
+        self.transaction.add(session, prepared.find_next, &params[..2])?;
+        self.transaction.add(session, prepared.low_stock, &params)?;
         self.transaction.flush(session)?;
-        done.count = self.transaction.result(1)?.int(0, 0)?;
+        done.count = self.transaction.result(2)?.int(0, 0)?;
         end(session, Outcome::Committed)
     }
 
@@ -283,9 +292,10 @@ impl Execute for ClientSql {
         let home = [status.warehouse.into(), status.district.into()];
         self.transaction.begin(session, Control::BeginReadOnly)?;
         self.transaction.add_customer(session, prepared, home, status.customer)?;
+        self.transaction.add(session, prepared.find_newest, &home)?;
         self.transaction.add(session, prepared.status, &home)?;
         self.transaction.flush(session)?;
-        let outcome = status_found(self.transaction.result(2)?, status.customer, done)?;
+        let outcome = status_found(self.transaction.result(3)?, status.customer, done)?;
         end(session, outcome)
     }
 }

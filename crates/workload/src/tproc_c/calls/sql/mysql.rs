@@ -1,5 +1,8 @@
 //! What MySQL and MariaDB say in their own way.
 //!
+//! What one statement finds and another needs stays in variables of the session: MySQL finds no rows by key or range that a
+//! subquery or a joined row decides, and would read, and lock, a whole district.
+//!
 //! Lines of an order travel as a JSON array of [number, item, supplying warehouse, quantity, round]: there are no arrays.
 
 /// Settings of a user's session. At their default, REPEATABLE READ, a delivery would lock the gap behind the last order of
@@ -113,18 +116,25 @@ pub(crate) const INSERT_HISTORY: &str = "INSERT INTO history \
 /// Parameters: warehouse, amount.
 pub(crate) const PAY_WAREHOUSE: &str = "UPDATE warehouse SET w_ytd = w_ytd + $2 WHERE w_id = $1";
 
-/// Parameters: warehouse, district.
+/// Keeps the number of the customer's newest order, or NULL. Parameters: warehouse, district.
+pub(crate) const FIND_NEWEST: &str = "SELECT max(o_id) INTO @kelvin_order FROM orders \
+     WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = @kelvin_customer";
+
+/// After [`FIND_NEWEST`]. Parameters: warehouse, district.
 pub(crate) const STATUS: &str = "SELECT CAST(@kelvin_matched AS SIGNED), c_balance, o_id, o_entry_d, o_carrier_id, ol_i_id, ol_supply_w_id, \
      ol_quantity, ol_amount, ol_delivery_d, c_first, c_middle, c_last FROM customer \
-     LEFT JOIN orders ON o_w_id = $1 AND o_d_id = $2 AND o_id = (SELECT max(o_id) FROM orders \
-         WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = @kelvin_customer) \
-     LEFT JOIN order_line ON ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = o_id \
+     LEFT JOIN orders ON o_w_id = $1 AND o_d_id = $2 AND o_id = @kelvin_order \
+     LEFT JOIN order_line ON ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = @kelvin_order \
      WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = @kelvin_customer";
 
 /// Keeps the number of a district's oldest undelivered order, or NULL. Two deliveries at once: the second waits for the lock
 /// and then finds the next oldest. Parameters: warehouse, district.
 pub(crate) const FIND_OLDEST: &str = "SET @kelvin_order = (SELECT no_o_id FROM new_order \
      WHERE no_w_id = $1 AND no_d_id = $2 ORDER BY no_o_id LIMIT 1 FOR UPDATE)";
+
+/// After [`FIND_OLDEST`]: keeps the number of its customer, or NULL. Parameters: warehouse, district.
+pub(crate) const FIND_ITS_CUSTOMER: &str = "SET @kelvin_customer = (SELECT o_c_id FROM orders \
+     WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = @kelvin_order)";
 
 /// Parameters: warehouse, district.
 pub(crate) const DELETE_OLDEST: &str =
@@ -142,11 +152,13 @@ pub(crate) const DELIVER_LINES: &str = "UPDATE order_line SET ol_delivery_d = $3
 pub(crate) const DELIVER_CUSTOMER: &str = "UPDATE customer SET c_delivery_cnt = c_delivery_cnt + 1, \
      c_balance = c_balance + (SELECT coalesce(sum(ol_amount), 0) FROM order_line \
          WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = @kelvin_order) \
-     WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = (SELECT o_c_id FROM orders \
-         WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = @kelvin_order)";
+     WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = @kelvin_customer";
 
-/// Parameters: warehouse, district, threshold.
-pub(crate) const LOW_STOCK: &str = "SELECT count(DISTINCT s_i_id) FROM district STRAIGHT_JOIN order_line \
-     ON ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id < d_next_o_id AND ol_o_id >= d_next_o_id - 20 \
-     STRAIGHT_JOIN stock ON s_w_id = $1 AND s_i_id = ol_i_id AND s_quantity < $3 \
-     WHERE d_w_id = $1 AND d_id = $2";
+/// Keeps the number that a district's next order will have. Parameters: warehouse, district.
+pub(crate) const FIND_NEXT: &str =
+    "SELECT d_next_o_id INTO @kelvin_order FROM district WHERE d_w_id = $1 AND d_id = $2";
+
+/// After [`FIND_NEXT`]. Parameters: warehouse, district, threshold.
+pub(crate) const LOW_STOCK: &str = "SELECT count(DISTINCT s_i_id) FROM order_line, stock \
+     WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id < @kelvin_order AND ol_o_id >= @kelvin_order - 20 \
+     AND s_w_id = $1 AND s_i_id = ol_i_id AND s_quantity < $3";

@@ -6,10 +6,11 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use kelvin_database::Engine;
 use kelvin_database::postgres::{Config, PostgresEngine};
-use support::{Place, Server, text};
+use support::{Place, Server, text, wait_until};
 
 /// PostgreSQL's own pgbench on this server.
 fn pgbench(server: &Server, args: &[&str]) -> Output {
@@ -257,4 +258,32 @@ fn trial_b6_a_short_failing_run_shows_no_impossible_figure() {
     let threads = std::thread::available_parallelism().unwrap().get() as f64;
     assert!(cores.is_none_or(|cores| cores <= threads * 1.05), "{cores:?} cores of {threads}");
     assert_eq!(run["failed"], 10);
+}
+
+/// Two that drive one server: the sessions of each are foreign to the other, though both are Kelvin's.
+#[test]
+fn another_kelvin_in_the_same_server_is_a_red_finding() {
+    let server = Server::start();
+    let (place, beside, url) = (Place::new(), Place::new(), server.url());
+    let run = |place: &Place, seconds: &str| {
+        place.write("sleep.sql", "select pg_sleep(0.02);\n");
+        let args = ["run", "pgbench", "--target", &url, "-n", "-f", "sleep.sql", "-c", "2", "--ramp-up", "0"];
+        place.command(&[&args[..], &["-T", seconds]].concat()).output().unwrap()
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| run(&beside, "12"));
+        let mut session = PostgresEngine::new(server.instance.config().clone()).connect().unwrap();
+        wait_until("the other one is at work", Duration::from_secs(30), || {
+            let sleeping = "select count(*) from pg_stat_activity where query like '%pg_sleep%' and state = 'active' \
+                            and pid <> pg_backend_pid()";
+            session.query(sleeping).unwrap().int(0, 0).unwrap() > 0
+        });
+        run(&place, "3");
+        other.join().unwrap();
+    });
+    let run = place.report("last");
+    let found =
+        run["findings"].as_array().unwrap().iter().find(|one| one["id"] == "foreign-sessions").unwrap();
+    assert_eq!(found["severity"], "red");
+    assert!(found["title"].as_str().unwrap().contains("another Kelvin"), "{found}");
 }

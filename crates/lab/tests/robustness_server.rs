@@ -24,7 +24,7 @@ fn kills_serialization_failures_and_restarts_are_survived() {
         let mut killer = server.session();
         // Whoever carries the load is killed, not the one who counts it.
         let kill = "SELECT count(pg_terminate_backend(pid))::int FROM pg_stat_activity \
-                    WHERE application_name = 'kelvin' AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+                    WHERE application_name LIKE 'kelvin ________' AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
         let mut killed = 0;
         let ended = run(&config, &calling(calls), || {
             for _ in 0..3 {

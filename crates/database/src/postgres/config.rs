@@ -1,7 +1,10 @@
 //! Where a server is and how to enter it.
 
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::{Password, SslMode};
@@ -9,7 +12,11 @@ use crate::Result;
 use crate::url::Escaped;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// What sessions are called where the configuration does not say, with eight digits of the process's own behind it, by which
+/// they are told from those of another Kelvin. The process's number would not do: those of two containers are often the same.
 const APPLICATION_NAME: &str = "kelvin";
+static SESSION_NAME: LazyLock<String> =
+    LazyLock::new(|| format!("{APPLICATION_NAME} {:08x}", RandomState::new().build_hasher().finish() as u32));
 
 /// Whether the login is tied to the TLS connection that carries it, with libpq's meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,7 +86,7 @@ pub struct Config {
     pub prepared_statements: bool,
     /// Connecting, TLS and login together take no longer than this.
     pub connect_timeout: Duration,
-    /// What `pg_stat_activity` shows.
+    /// What `pg_stat_activity` shows; "kelvin" stands for a name of this process's own ([`Config::session_name`]).
     pub application_name: String,
     /// Settings for the session in the form of `postgres` options, such as `-c work_mem=64MB`.
     pub options: Option<String>,
@@ -128,6 +135,11 @@ impl Config {
                 name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
             }
         }
+    }
+
+    /// What the sessions are called: "kelvin 1f9a04c7" where nothing was chosen, or the chosen name.
+    pub fn session_name(&self) -> &str {
+        if self.application_name == APPLICATION_NAME { &SESSION_NAME } else { &self.application_name }
     }
 
     /// The place in a few words, for messages.

@@ -107,7 +107,7 @@ fn start(mut stream: Stream, mut inbox: Inbox, config: &Config) -> Result<Postgr
     let mut parameters = vec![
         ("user", config.user.as_str()),
         ("database", &config.database),
-        ("application_name", &config.application_name),
+        ("application_name", config.session_name()),
         ("client_encoding", "UTF8"),
         ("DateStyle", "ISO"),
     ];

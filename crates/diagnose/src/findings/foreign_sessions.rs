@@ -11,8 +11,15 @@ pub(super) const ABOUT: About =
 /// Sessions on average: one that is at work for half a second in ten.
 const LEAST: f64 = 0.05;
 
+/// Begins the names of another Kelvin's sessions; what follows is the process's own.
+const OTHER_KELVIN: &str = "client backend (kelvin ";
+
 fn is_foreign(group: &WaitGroup) -> bool {
     group.backend.starts_with("client backend (")
+}
+
+fn is_other_kelvin(group: &WaitGroup) -> bool {
+    group.backend.starts_with(OTHER_KELVIN)
 }
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
@@ -42,13 +49,20 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     if blocks {
         facts.push(Fact::new("sessions that waited for rows meanwhile", words::number(waited)));
     }
+    // A second load on the same data: the figures are of both.
+    let other_kelvin = evidence.active(point, is_other_kelvin).sessions();
+    let (severity, who) = if other_kelvin >= LEAST {
+        (Severity::Red, "Sessions of another Kelvin were at work in the same server")
+    } else {
+        (Severity::Amber, "Sessions that are not the load's own were at work")
+    };
     Some(Finding {
         id: ABOUT.id,
-        severity: Severity::Amber,
+        severity,
         point: Some(point),
         title: format!(
-            "Sessions that are not the load's own were at work: {} on average{}",
-            words::number(sessions),
+            "{who}: {} on average{}",
+            words::number(if severity == Severity::Red { other_kelvin } else { sessions }),
             if blocks { ", with a transaction open while users waited for rows" } else { "" }
         ),
         evidence: facts,
@@ -72,5 +86,7 @@ mod tests {
         let own = WaitGroup { backend: "client backend".into(), ..WaitGroup::default() };
         let other = WaitGroup { backend: "client backend (psql)".into(), ..WaitGroup::default() };
         assert!(!is_foreign(&own) && is_foreign(&other));
+        let kelvin = WaitGroup { backend: "client backend (kelvin 1f9a04c7)".into(), ..WaitGroup::default() };
+        assert!(is_foreign(&kelvin) && is_other_kelvin(&kelvin) && !is_other_kelvin(&other));
     }
 }

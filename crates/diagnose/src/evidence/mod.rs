@@ -256,6 +256,23 @@ impl Evidence {
         self.window(point).map_or_else(Active::default, |span| self.sessions.active(span, of))
     }
 
+    /// Share of a statement's time in which its sessions waited for locks in a point's window, by the statement's identifier; of
+    /// all statements where the sessions' statements are not known (within functions).
+    pub fn waited_for_locks(&self, point: u32, query: i64) -> f64 {
+        use kelvin_measure::observation::{WaitGroup, WaitKind};
+        let at_work = |group: &WaitGroup| {
+            let away = matches!(group.kind, WaitKind::Client | WaitKind::IdleInTransaction);
+            group.backend == "client backend" && !away
+        };
+        let own = self.active(point, |group| at_work(group) && group.query == Some(query));
+        let active = if own.groups.is_empty() { self.active(point, at_work) } else { own };
+        let is_lock =
+            |(group, _): &&(WaitGroup, f64)| matches!(group.kind, WaitKind::RowLock | WaitKind::Lock);
+        let locks: f64 = active.groups.iter().filter(is_lock).map(|(_, sessions)| sessions).sum();
+        let all = active.sessions();
+        if all > 0.0 { locks / all } else { 0.0 }
+    }
+
     /// Average number of sessions that waited for a row in a point's window, by relation, the most first.
     pub fn row_waits(&self, point: u32) -> Vec<(String, f64)> {
         self.window(point).map_or_else(Vec::new, |span| self.sessions.rows(span))

@@ -24,17 +24,24 @@ struct Change<'a> {
     now: &'a StatementTotals,
     before: &'a StatementTotals,
     share: f64,
+    /// Shares of its time, now and before, in which it waited for locks: no plan makes these shorter.
+    locks: (f64, f64),
 }
 
 impl Change<'_> {
     fn slower(&self) -> f64 {
-        let each = |s: &StatementTotals| s.total_ms / s.calls.max(1) as f64;
-        each(self.now) / each(self.before).max(f64::MIN_POSITIVE)
+        let each = |s: &StatementTotals, locks: f64| s.total_ms * (1.0 - locks) / s.calls.max(1) as f64;
+        each(self.now, self.locks.0) / each(self.before, self.locks.1).max(f64::MIN_POSITIVE)
+    }
+
+    /// Share of all statements' time in which it ran, and did not wait for locks.
+    fn ran(&self) -> f64 {
+        self.share * (1.0 - self.locks.0)
     }
 
     /// What the other plan made of the statements' time: what was added to it, or what is left out of it.
     fn effect(&self) -> f64 {
-        self.share * (1.0 - 1.0 / self.slower().max(f64::MIN_POSITIVE)).abs()
+        self.ran() * (1.0 - 1.0 / self.slower().max(f64::MIN_POSITIVE)).abs()
     }
 }
 
@@ -46,7 +53,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let earlier = evidence.earlier.as_ref()?;
     let (statements, total) = evidence.statements(point)?;
     // The earlier run's same point, or its first: another number of users has the same statements.
-    let (known, _) = earlier.statements(point).or_else(|| earlier.statements(0))?;
+    let earlier_point = if earlier.statements(point).is_some() { point } else { 0 };
+    let (known, _) = earlier.statements(earlier_point)?;
     let changed = |now: &'_ StatementTotals| -> Option<usize> {
         let plan = now.plan.as_ref()?;
         let at = known
@@ -58,12 +66,19 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     };
     let mut changes: Vec<Change> = statements
         .iter()
-        .filter_map(|now| Some(Change { now, before: &known[changed(now)?], share: now.total_ms / total }))
+        .filter_map(|now| {
+            let before = &known[changed(now)?];
+            let locks = (
+                evidence.waited_for_locks(point, now.query),
+                earlier.waited_for_locks(earlier_point, before.query),
+            );
+            Some(Change { now, before, share: now.total_ms / total, locks })
+        })
         .filter(|change| change.share >= KNOWN)
         .collect();
     changes.sort_by(|a, b| b.share.total_cmp(&a.share));
     let top = changes.first()?;
-    let worse = changes.iter().any(|change| change.share >= LIMIT && change.slower() >= SLOWER);
+    let worse = changes.iter().any(|change| change.ran() >= LIMIT && change.slower() >= SLOWER);
     // Where a scan or a lost index is found, that is the cause and this its consequence.
     let red = worse && !scan_without_index::is_red(evidence);
     let mut facts = Vec::new();
@@ -71,11 +86,18 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         facts.push(Fact::new(
             words::statement(&change.now.text),
             format!(
-                "{} of all statement time; {} × the time of a call before",
+                "{} of all statement time; {} × the time of a call before, without waits for locks",
                 words::percent(change.share),
                 words::number(change.slower())
             ),
         ));
+        if change.locks.0 >= KNOWN {
+            let share = words::percent(change.locks.0);
+            facts.push(Fact::new(
+                "it waited for locks",
+                format!("{share} of its time, which is in no comparison here"),
+            ));
+        }
         let way = |s: &StatementTotals| {
             let scans = s.plan.iter().flat_map(|plan| &plan.scans);
             let scan = |scan: &kelvin_measure::observation::Scan| match &scan.index {
@@ -135,6 +157,14 @@ mod tests {
         let no_slower = vec![statement(1, 500.0, 1000, "c", &[]), statement(2, 300.0, 1000, "b", &[])];
         assert_eq!(severity(before(), no_slower), Some(Severity::Amber));
         assert_eq!(severity(before(), before()), None);
+        // Ten times as long behind a lock, and as long as before without it.
+        let earlier = Staged::new().statements(before()).done();
+        let queued = vec![statement(1, 4000.0, 1000, "c", &[]), statement(2, 300.0, 1000, "b", &[])];
+        let queue = [("client backend", "Lock", "transactionid", 9.0), ("client backend", "CPU", "", 1.0)];
+        let found = look(&Staged::new().statements(queued).sessions(&queue, &[]).earlier(earlier).done());
+        assert_eq!(found[0].severity, Severity::Amber);
+        let shown = |fact: &&Fact| fact.what == "it waited for locks" && fact.found.starts_with("90 %");
+        assert!(found[0].evidence.iter().any(|fact| shown(&fact)), "{:?}", found[0].evidence);
         let mut renumbered = before();
         renumbered[0].query = 77;
         assert_eq!(severity(before(), renumbered), None);

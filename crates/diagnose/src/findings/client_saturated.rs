@@ -83,9 +83,7 @@ impl<'a> Signs<'a> {
     /// What it explains of the figure. One that was the limit says nothing of the database.
     fn effect(&self, evidence: &Evidence, point: &PointEvidence) -> Effect {
         if self.held_up.is_some() || self.check.is_some() || self.all {
-            return Effect::unknown(
-                "what the database would have done for another generator was not measured",
-            );
+            return Effect::unknown("what another generator would have measured is not known");
         }
         if let Some(share) = self.starved {
             return Effect::up_to(share, Of::TransactionTime);
@@ -100,7 +98,7 @@ impl<'a> Signs<'a> {
     fn next(&self) -> &'static str {
         if self.held_up.is_some() {
             "Look for who stopped or starved it (a signal, a debugger, a frozen or limited control group, a suspended machine, \
-             other work on its CPUs), and run again: what was to start meanwhile is late through it, and not through the database."
+             other work on its CPUs), and run again: what was to start meanwhile is late through it, and not through what is measured."
         } else {
             "Run the load generator on a host of its own, or with more CPUs and without an affinity to few of them; fewer \
              statements per transaction (stored procedures, prepared statements) cost it less."

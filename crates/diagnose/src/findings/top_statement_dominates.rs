@@ -13,6 +13,8 @@ pub(super) const ABOUT: About = About {
 /// half by its nature.
 const NEARLY_ALL: f64 = 0.8;
 const HALF: f64 = 0.5;
+/// Share of its time in which it waited for locks that is shown.
+const SHOWN: f64 = 0.05;
 /// A statement that is called this many times less often than the top one is no part of the load.
 const SELDOM: u64 = 200;
 
@@ -57,6 +59,15 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         )
     });
     facts.extend(next);
+    let locks = evidence.waited_for_locks(point, top.query);
+    if locks >= SHOWN {
+        facts.insert(2, Fact::new("it waited for locks", format!("{} of its time", words::percent(locks))));
+    }
+    let next = if locks >= HALF {
+        "Most of its time is waiting for locks, which no plan makes shorter: see what the sessions waited for and who held it (`hot-rows`, `outage`)."
+    } else {
+        "Look at its plan and its rows a call before anything else; with functions, pg_stat_statements.track = all shows the statements within."
+    };
     Some(Finding {
         id: ABOUT.id,
         severity: if share >= NEARLY_ALL { Severity::Amber } else { Severity::Note },
@@ -68,7 +79,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         threshold: "note from half of the time, amber from 80 %: statements come before waits (in a tuning study one statement's scan hid \
                     a factor of 7.7 that two rounds of tuning by waits had missed)"
             .into(),
-        next: "Look at its plan and its rows a call before anything else; with functions, pg_stat_statements.track = all shows the statements within.".into(),
+        next: next.into(),
     })
 }
 
@@ -88,6 +99,18 @@ mod tests {
         assert_eq!(severity(&[550.0, 450.0]), Some(Severity::Note));
         assert_eq!(severity(&[400.0, 300.0, 300.0]), None);
         assert_eq!(severity(&[900.0]), None);
+    }
+
+    #[test]
+    fn a_queue_for_a_lock_is_not_blamed_on_the_plan() {
+        let statements = || vec![statement(1, 900.0, 100, "a", &[]), statement(2, 100.0, 100, "b", &[])];
+        let next = |sessions: &[(&str, &str, &str, f64)]| {
+            let staged = Staged::new().statements(statements()).sessions(sessions, &[]);
+            look(&staged.done()).remove(0).next
+        };
+        assert!(next(&[("client backend", "CPU", "", 3.0)]).contains("plan and its rows"));
+        let queue = [("client backend", "Lock", "tuple", 3.0), ("client backend", "CPU", "", 1.0)];
+        assert!(next(&queue).contains("no plan makes shorter"));
         let watched = vec![statement(1, 990.0, 10_000, "a", &[]), statement(2, 10.0, 20, "b", &[])];
         assert!(
             look(&Staged::new().statements(watched).done()).is_empty(),

@@ -186,7 +186,9 @@ impl<'a> StoreBench<'a> {
         let writer = self.begin(&info, &environment, member, spec)?;
         let id = writer.id();
         let mut sinks = Sinks { writer, live: &mut *self.live, metrics: self.metrics.as_mut() };
-        let done = run.execute(&spec.observe, clock, self.stop, &mut sinks, view);
+        let done = run.execute(spec, clock, self.stop, &mut sinks, view);
+        let mut points = done.iter().flat_map(|done| &done.totals);
+        let summed = points.try_for_each(|(point, totals)| sinks.writer.set_totals(*point, totals));
         drop(sinks);
         self.live.end();
         let (done, ended) = match done {
@@ -194,6 +196,7 @@ impl<'a> StoreBench<'a> {
             Err(error) => (None, Err(error)),
         };
         let kept = self.ended(id, ended)?;
+        summed.context(Kept)?;
         Ok((kept, done.context("the jobs ended without a result")?))
     }
 

@@ -590,6 +590,113 @@ fn a_rate_in_some_jobs_leaves_the_throughput_to_be_found_out() {
     assert!(place.expect(0, &["show", "last"]).contains("closed loop beside jobs with a rate"));
 }
 
+/// Two jobs, one after the other: over the whole window each asks for its rate in its own half.
+#[test]
+fn a_rate_is_of_the_time_that_its_jobs_cover() {
+    let place = place(
+        "[global]\nfilename=data\nsize=1m\nrw=randread\nioengine=psync\nrate_iops=200\ntime_based\nruntime=1\n\
+         [first]\n[second]\nstartdelay=1\n",
+    );
+    place.expect(0, &["io", "job.fio", "--no-observe"]);
+    let point = &place.report("last")["points"][0];
+    let schedule = &point["schedule"];
+    let asked = schedule["asked_per_second"].as_f64().unwrap();
+    let window = point["window_s"].as_f64().unwrap();
+    assert!((asked * window / 400.0 - 1.0).abs() < 0.1, "{asked} asked a second for {window} s");
+    assert!(schedule["achieved_ratio"].as_f64().unwrap() > 0.8, "{schedule}");
+}
+
+/// Its amount ends the job before its time, late as it is: nothing was left that had not begun.
+#[test]
+fn a_job_that_did_all_that_it_had_to_do_left_nothing_waiting() {
+    let place =
+        place("[a]\nioengine=null\nsize=64k\nbs=4k\nrw=read\nrate_iops=100\nthinktime=30ms\nruntime=60\n");
+    place.expect(0, &["io", "job.fio", "--no-observe"]);
+    let schedule = &place.report("last")["points"][0]["schedule"];
+    assert_eq!((&schedule["due"], &schedule["waiting"]), (&16.into(), &0.into()), "{schedule}");
+    assert!(schedule["achieved_ratio"].as_f64().unwrap() < 0.9, "{schedule}");
+}
+
+/// What was stored of I/O jobs is held against their own sums, and the longest time is the one that fio's form has.
+#[test]
+fn a_figure_that_changed_in_the_store_voids_the_run() {
+    let place = place(JOB);
+    let json = place.expect(0, &["io", "job.fio", "--no-observe", "--output-format=json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let longest = json["jobs"][0]["read"]["clat_ns"]["max"].as_u64().unwrap();
+    let report = place.report("last");
+    assert_eq!(report["state"], "counted");
+    assert_eq!(report["points"][0]["latency_all"]["max_us"].as_f64(), Some(longest as f64 / 1e3));
+    let store = rusqlite::Connection::open(place.store()).unwrap();
+    for (column, name) in
+        [("latency_sum", "latency in nanoseconds"), ("latency_max", "longest latency in nanoseconds")]
+    {
+        let change =
+            |by: &str| store.execute(&format!("UPDATE second SET {column} = {column} {by}"), []).unwrap();
+        change("+ 1");
+        let report = place.report("last");
+        let reason = report["reasons"][0].as_str().unwrap_or_default();
+        assert!(
+            report["state"] == "void" && reason.contains(&format!("collector's sum: {name}")),
+            "{reason}"
+        );
+        change("- 1");
+    }
+    assert_eq!(place.report("last")["state"], "counted");
+}
+
+/// Waits until the store has a measured second.
+fn wait_for_a_second(place: &Place) {
+    wait_until("a second is stored", Duration::from_secs(30), || {
+        let read = || -> rusqlite::Result<i64> {
+            let store = rusqlite::Connection::open_with_flags(
+                place.store(),
+                rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY,
+            )?;
+            store.query_row("SELECT count(*) FROM second", [], |row| row.get(0))
+        };
+        read().is_ok_and(|seconds| seconds > 0)
+    });
+}
+
+#[test]
+fn trial_d3_jobs_that_were_stopped_within_their_window_are_void_and_say_so() {
+    let place = place(&LONG.replace("runtime=60", "runtime=4"));
+    let child = place.command(&["io", "job.fio", "--no-observe"]).stdout(Stdio::piped()).spawn().unwrap();
+    wait_for_a_second(&place);
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    };
+    signal("STOP");
+    std::thread::sleep(Duration::from_millis(700));
+    signal("CONT");
+    let shown = text(&child.wait_with_output().unwrap().stdout);
+    assert!(shown.contains("void") && shown.contains("never held up"), "{shown}");
+    let report = place.report("last");
+    let reasons = report["reasons"].to_string();
+    assert!(report["state"] == "void" && reasons.contains("it was stopped"), "{reasons}");
+}
+
+#[test]
+fn a_store_that_is_deleted_ends_the_run_and_is_rescued() {
+    let place = place(LONG);
+    let child = place
+        .command(&["io", "job.fio", "--no-observe"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_a_second(&place);
+    std::fs::remove_file(place.store()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = text(&output.stderr);
+    assert!(!output.status.success() && told.contains("was deleted while it was written to"), "{told}");
+    let rescued = format!("{}.rescued", place.store().display());
+    let listed = place.expect(0, &["--store", &rescued, "runs"]);
+    assert!(listed.contains("partial"), "{listed}");
+}
+
 #[test]
 fn findings_of_runs_that_nobody_watched_are_listed() {
     let place = place("[hole]\nfilename=sparse\nsize=4m\nrw=randread\nnumber_ios=200\nioengine=psync\n");

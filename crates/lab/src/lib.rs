@@ -10,6 +10,7 @@ pub mod driver;
 pub mod environment;
 pub mod factor;
 pub mod find_max;
+mod heartbeat;
 pub mod io;
 mod nearest;
 pub mod observation;

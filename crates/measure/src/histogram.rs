@@ -29,9 +29,18 @@ pub struct Histogram {
     /// None until there is something to count: the buckets take 270 KB, and many series have nothing in most
     /// seconds.
     counts: Option<Hdr<u64>>,
-    /// Exact sum of the recorded values, since HdrHistogram's own mean carries the bucket error.
-    sum: u128,
-    clamped: u64,
+    exact: Exact,
+}
+
+/// What is known of the values exactly, and is not part of HdrHistogram's format: it is stored beside the counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Exact {
+    /// Sum of the values in nanoseconds, since HdrHistogram's own mean carries the bucket error.
+    pub sum: u128,
+    /// The largest value in nanoseconds; 0 when there is none.
+    pub max: Nanos,
+    /// Values that were longer than [`MAX_LATENCY`].
+    pub clamped: u64,
 }
 
 impl Histogram {
@@ -42,24 +51,25 @@ impl Histogram {
 
     /// Records one latency.
     pub fn record(&mut self, latency: Nanos) {
-        if latency > MAX_LATENCY {
-            self.clamped += 1;
-        }
         self.counts.get_or_insert_with(buckets).saturating_record(latency.clamp(1, MAX_LATENCY));
-        self.sum += u128::from(latency);
+        let clamped = u64::from(latency > MAX_LATENCY);
+        self.exact.add(Exact { sum: latency.into(), max: latency, clamped });
     }
 
     /// Adds values that were counted by bins elsewhere: a value for each bin and how many it stands for, and the exact
-    /// sum of what was counted.
-    pub fn add_counted(&mut self, values: impl IntoIterator<Item = (Nanos, u64)>, sum: u128) {
+    /// sum and maximum of what was counted.
+    pub fn add_counted(&mut self, values: impl IntoIterator<Item = (Nanos, u64)>, sum: u128, max: Nanos) {
+        let mut clamped = 0;
         for (value, count) in values {
+            // A bin's value may be beyond the longest that was counted in it.
+            let value = value.min(max);
             if value > MAX_LATENCY {
-                self.clamped += count;
+                clamped += count;
             }
             let counts = self.counts.get_or_insert_with(buckets);
             counts.saturating_record_n(value.clamp(1, MAX_LATENCY), count);
         }
-        self.sum += sum;
+        self.exact.add(Exact { sum, max, clamped });
     }
 
     /// Adds all values of `other`.
@@ -68,8 +78,7 @@ impl Histogram {
             // Both have the same bounds, so that nothing can be out of range.
             let _ = self.counts.get_or_insert_with(buckets).add(counts);
         }
-        self.sum += other.sum;
-        self.clamped += other.clamped;
+        self.exact.add(other.exact);
     }
 
     /// Forgets all values and keeps the memory.
@@ -77,8 +86,7 @@ impl Histogram {
         if let Some(counts) = &mut self.counts {
             counts.clear();
         }
-        self.sum = 0;
-        self.clamped = 0;
+        self.exact = Exact::default();
     }
 
     /// Number of values.
@@ -93,22 +101,27 @@ impl Histogram {
 
     /// Exact sum of all values in nanoseconds.
     pub fn sum(&self) -> u128 {
-        self.sum
+        self.exact.sum
+    }
+
+    /// What is stored beside the encoded counts.
+    pub fn exact(&self) -> Exact {
+        self.exact
     }
 
     /// Values that were longer than [`MAX_LATENCY`].
     pub fn clamped(&self) -> u64 {
-        self.clamped
+        self.exact.clamped
     }
 
     /// Exact mean in nanoseconds; `None` when empty.
     pub fn mean(&self) -> Option<f64> {
-        (!self.is_empty()).then(|| self.sum as f64 / self.count() as f64)
+        (!self.is_empty()).then(|| self.sum() as f64 / self.count() as f64)
     }
 
-    /// Largest value in nanoseconds (to the histogram's precision); `None` when empty.
+    /// Largest value in nanoseconds, exact; `None` when empty.
     pub fn max(&self) -> Option<Nanos> {
-        self.filled().map(Hdr::max)
+        (!self.is_empty()).then_some(self.exact.max)
     }
 
     /// Smallest value in nanoseconds (to the histogram's precision); `None` when empty.
@@ -123,7 +136,7 @@ impl Histogram {
         // 1e-9 forgives the rounding of 1 − 0.999.
         self.filled()
             .filter(|_| beyond + 1e-9 >= 10.0)
-            .map(|counts| counts.value_at_quantile(percent / 100.0))
+            .map(|counts| counts.value_at_quantile(percent / 100.0).min(self.exact.max))
     }
 
     /// The buckets, when there is something in them.
@@ -131,10 +144,11 @@ impl Histogram {
         self.counts.as_ref().filter(|counts| !counts.is_empty())
     }
 
-    /// Occupied buckets in ascending order: the highest value of the bucket in nanoseconds, and its count.
+    /// Occupied buckets in ascending order: the highest value of the bucket in nanoseconds, which is no more than the
+    /// maximum, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         let recorded = self.counts.iter().flat_map(|counts| counts.iter_recorded());
-        recorded.map(|v| (v.value_iterated_to(), v.count_at_value()))
+        recorded.map(|v| (v.value_iterated_to().min(self.exact.max.max(1)), v.count_at_value()))
     }
 
     /// The standard deviation in nanoseconds, to the width of the buckets; none where nothing was recorded.
@@ -153,8 +167,8 @@ impl Histogram {
         }
     }
 
-    /// Encodes as HdrHistogram's V2 format, which its tools in other languages read. The exact sum and the
-    /// clamped count are not part of that format and are stored beside it.
+    /// Encodes as HdrHistogram's V2 format, which its tools in other languages read. What is known exactly
+    /// ([`Histogram::exact`]) is not part of that format and is stored beside it.
     pub fn encode(&self) -> Result<Vec<u8>, HistogramError> {
         let mut bytes = Vec::with_capacity(256);
         let empty;
@@ -170,14 +184,22 @@ impl Histogram {
         Ok(bytes)
     }
 
-    /// Decodes a V2 blob with the exact sum that was stored beside it.
-    pub fn decode(bytes: &[u8], sum: u128, clamped: u64) -> Result<Self, HistogramError> {
+    /// Decodes a V2 blob with what was stored beside it.
+    pub fn decode(bytes: &[u8], exact: Exact) -> Result<Self, HistogramError> {
         let stored: Hdr<u64> = Deserializer::new()
             .deserialize(&mut std::io::Cursor::new(bytes))
             .map_err(|e| HistogramError::Decode(format!("{e:?}")))?;
         let mut counts = buckets();
         counts.add(&stored).map_err(|e| HistogramError::Decode(e.to_string()))?;
-        Ok(Self { counts: Some(counts), sum, clamped })
+        Ok(Self { counts: Some(counts), exact })
+    }
+}
+
+impl Exact {
+    fn add(&mut self, other: Self) {
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+        self.clamped += other.clamped;
     }
 }
 
@@ -223,12 +245,26 @@ mod tests {
         let (mut one, mut other) = (Histogram::new(), Histogram::new());
         for (value, count) in [(0, 2_u64), (1000, 30), (MAX_LATENCY + 1, 1)] {
             (0..count).for_each(|_| one.record(value));
-            other.add_counted([(value, count)], u128::from(value) * u128::from(count));
+            other.add_counted([(value, count)], u128::from(value) * u128::from(count), value);
         }
         assert_eq!(one.summary(), other.summary());
-        assert_eq!((one.clamped(), one.sum()), (other.clamped(), other.sum()));
-        other.add_counted([], 0);
+        assert_eq!(one.exact(), other.exact());
+        other.add_counted([], 0, 0);
         assert_eq!(other.count(), 33);
+    }
+
+    #[test]
+    fn the_maximum_is_the_longest_value_and_no_percentile_is_beyond_it() {
+        let mut histogram = Histogram::new();
+        (0..1000).for_each(|_| histogram.record(1_234_567));
+        assert_eq!((histogram.max(), histogram.percentile(99.0)), (Some(1_234_567), Some(1_234_567)));
+        let mut sum = Histogram::new();
+        sum.record(7_654_321);
+        sum.add(&histogram);
+        let back = Histogram::decode(&sum.encode().unwrap(), sum.exact()).unwrap();
+        assert_eq!((sum.max(), back.max()), (Some(7_654_321), Some(7_654_321)));
+        sum.clear();
+        assert_eq!(sum.max(), None);
     }
 
     #[test]
@@ -245,9 +281,9 @@ mod tests {
         for value in [1, 999, 1_000_000, 123_456_789, MAX_LATENCY] {
             histogram.record(value);
         }
-        let back = Histogram::decode(&histogram.encode().unwrap(), histogram.sum(), 0).unwrap();
+        let back = Histogram::decode(&histogram.encode().unwrap(), histogram.exact()).unwrap();
         assert_eq!(back.summary(), histogram.summary());
         assert!(back.buckets().eq(histogram.buckets()));
-        assert!(Histogram::decode(b"nonsense", 0, 0).is_err());
+        assert!(Histogram::decode(b"nonsense", Exact::default()).is_err());
     }
 }

@@ -25,7 +25,7 @@ pub(crate) mod histogram {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use crate::Histogram;
-    use crate::histogram::LatencySummary;
+    use crate::histogram::{Exact, LatencySummary};
 
     /// A V2 blob of the widest histogram is under 600 kB; one that claims more is damaged.
     const LONGEST: usize = 1 << 20;
@@ -42,6 +42,7 @@ pub(crate) mod histogram {
     #[derive(Deserialize)]
     struct Read {
         sum: u64,
+        max: Option<u64>,
         clamped: u64,
         v2: Option<String>,
     }
@@ -58,9 +59,9 @@ pub(crate) mod histogram {
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Histogram, D::Error> {
-        let Read { sum, clamped, v2 } = Read::deserialize(deserializer)?;
+        let Read { sum, max, clamped, v2 } = Read::deserialize(deserializer)?;
         let Some(text) = v2 else {
-            return if (sum, clamped) == (0, 0) {
+            return if (sum, max, clamped) == (0, None, 0) {
                 Ok(Histogram::new())
             } else {
                 Err(D::Error::custom("a histogram with a sum and without its counts"))
@@ -70,6 +71,7 @@ pub(crate) mod histogram {
             return Err(D::Error::custom("a histogram of more than a megabyte"));
         }
         let bytes = STANDARD.decode(text).map_err(D::Error::custom)?;
-        Histogram::decode(&bytes, sum.into(), clamped).map_err(D::Error::custom)
+        let max = max.ok_or_else(|| D::Error::missing_field("max"))?;
+        Histogram::decode(&bytes, Exact { sum: sum.into(), max, clamped }).map_err(D::Error::custom)
     }
 }

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use kelvin_measure::{Histogram, HistogramError};
+use kelvin_measure::{Exact, Histogram, HistogramError};
 
 /// Cookie of the compressed V2 encoding (HdrHistogram, `EncodableHistogram.java`: V2CompressedEncodingCookieBase
 /// 0x1c849304 with the word size flag 0x10).
@@ -35,17 +35,17 @@ pub(crate) fn encode(histogram: &Histogram) -> Result<Option<Vec<u8>>, Histogram
     Ok(Some(blob))
 }
 
-/// Reads what [`encode`] wrote, with the exact sum and the clamped count that are stored beside it.
-pub(crate) fn decode(blob: Option<&[u8]>, sum: u128, clamped: u64) -> Result<Histogram, HistogramError> {
+/// Reads what [`encode`] wrote, with what is stored beside it.
+pub(crate) fn decode(blob: Option<&[u8]>, exact: Exact) -> Result<Histogram, HistogramError> {
     let Some(blob) = blob else { return Ok(Histogram::new()) };
-    let Some(body) = blob.strip_prefix(&COMPRESSED) else { return Histogram::decode(blob, sum, clamped) };
+    let Some(body) = blob.strip_prefix(&COMPRESSED) else { return Histogram::decode(blob, exact) };
     let body = body.get(4..).ok_or_else(|| HistogramError::Decode("cut short".into()))?;
     let mut plain = Vec::with_capacity(body.len() * 2);
     ZlibDecoder::new(body)
         .take(LONGEST)
         .read_to_end(&mut plain)
         .map_err(|e| HistogramError::Decode(e.to_string()))?;
-    Histogram::decode(&plain, sum, clamped)
+    Histogram::decode(&plain, exact)
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
                 histogram.record(value);
             }
             let blob = encode(&histogram).unwrap();
-            let back = decode(blob.as_deref(), histogram.sum(), histogram.clamped()).unwrap();
+            let back = decode(blob.as_deref(), histogram.exact()).unwrap();
             prop_assert_eq!(back.summary(), histogram.summary());
             prop_assert_eq!(back.clamped(), histogram.clamped());
             prop_assert!(back.buckets().eq(histogram.buckets()));
@@ -73,7 +73,7 @@ mod tests {
             if keep {
                 bytes.splice(0..0, COMPRESSED);
             }
-            prop_assert!(decode(Some(&bytes), 0, 0).is_err());
+            prop_assert!(decode(Some(&bytes), Exact::default()).is_err());
         }
     }
 
@@ -85,7 +85,7 @@ mod tests {
         }
         let blob = encode(&histogram).unwrap().unwrap();
         assert!(blob.starts_with(&COMPRESSED), "5000 even values compress");
-        assert!(decode(Some(&blob[..blob.len() / 2]), 0, 0).is_err());
-        assert!(decode(Some(&blob[..6]), 0, 0).is_err());
+        assert!(decode(Some(&blob[..blob.len() / 2]), Exact::default()).is_err());
+        assert!(decode(Some(&blob[..6]), Exact::default()).is_err());
     }
 }

@@ -7,10 +7,11 @@ use std::thread::JoinHandle;
 
 use kelvin_measure::event::{KindCounts, Part, Second};
 use kelvin_measure::observation::Waits;
-use kelvin_measure::{Histogram, Totals};
+use kelvin_measure::{Exact, Histogram, Totals};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::{Error, Result};
+use crate::place::{Identity, Lost};
 use crate::redact::redact_json;
 use crate::run::RunId;
 use crate::{alive, blob};
@@ -61,8 +62,7 @@ pub(crate) struct KindRow {
     rolled_back: u64,
     failed: u64,
     retries: u64,
-    sum: u128,
-    clamped: u64,
+    exact: Exact,
     latency: Option<Vec<u8>>,
 }
 
@@ -78,14 +78,13 @@ impl KindRow {
             rolled_back: counts.rolled_back,
             failed: counts.failed,
             retries: counts.retries,
-            sum: counts.latency.sum(),
-            clamped: counts.latency.clamped(),
+            exact: counts.latency.exact(),
             latency: blob::encode(&counts.latency).map_err(|e| Error::Event(e.to_string()))?,
         })
     }
 
     fn histogram(&self) -> Result<Histogram> {
-        blob::decode(self.latency.as_deref(), self.sum, self.clamped).map_err(|e| Error::Event(e.to_string()))
+        blob::decode(self.latency.as_deref(), self.exact).map_err(|e| Error::Event(e.to_string()))
     }
 
     /// This on top of `earlier`, at the earlier one's place.
@@ -102,8 +101,7 @@ impl KindRow {
             rolled_back: earlier.rolled_back + self.rolled_back,
             failed: earlier.failed + self.failed,
             retries: earlier.retries + self.retries,
-            sum: latency.sum(),
-            clamped: latency.clamped(),
+            exact: latency.exact(),
             latency: blob::encode(&latency).map_err(|e| Error::Event(e.to_string()))?,
         })
     }
@@ -128,12 +126,14 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    pub(crate) fn start(conn: Connection, path: &Path, id: RunId) -> Result<Self> {
+    pub(crate) fn start(conn: Connection, path: &Path, identity: Identity, id: RunId) -> Result<Self> {
         let (sender, receiver) = channel();
         let (waiting, failed) = (Arc::default(), Arc::default());
         let mut store = Committing {
             conn,
             path: path.to_path_buf(),
+            identity,
+            lost: None,
             id,
             rows: Vec::new(),
             waiting: Arc::clone(&waiting),
@@ -203,6 +203,9 @@ fn ended() -> Error {
 struct Committing {
     conn: Connection,
     path: PathBuf,
+    identity: Identity,
+    /// Once the file is not at its path any more.
+    lost: Option<Lost>,
     id: RunId,
     rows: Vec<Waiting>,
     waiting: Arc<atomic::AtomicUsize>,
@@ -242,8 +245,11 @@ impl Committing {
                 }
             }
         }
-        if self.commit().is_ok() {
+        if self.commit().is_ok() || self.lost.is_some() {
             let _ = self.conn.execute("UPDATE run SET writer = NULL WHERE id = ?", [self.id.0]);
+        }
+        if let Some(lost) = &self.lost {
+            lost.rescue_again(&self.conn);
         }
     }
 
@@ -251,8 +257,16 @@ impl Committing {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
     }
 
-    /// Commits what is waiting; after an error it still waits.
+    /// Commits what is waiting; after an error it still waits. It is an error, too, when nobody can open the file any more.
     fn commit(&mut self) -> Result<()> {
+        self.write_rows()?;
+        if self.lost.is_none() {
+            self.lost = Lost::of(self.identity, &self.conn, &self.path);
+        }
+        self.lost.as_ref().map_or(Ok(()), |lost| Err(lost.error(&self.path)))
+    }
+
+    fn write_rows(&mut self) -> Result<()> {
         if self.rows.is_empty() {
             return Ok(());
         }
@@ -315,7 +329,7 @@ impl Committing {
         for (scope, kinds) in [(0, &totals.measured), (1, &totals.all)] {
             for (kind, counts) in kinds.iter().enumerate() {
                 transaction
-                    .prepare_cached("INSERT OR REPLACE INTO total VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+                    .prepare_cached("INSERT OR REPLACE INTO total VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
                     .and_then(|mut s| {
                         s.execute(params![
                             self.id.0,
@@ -326,7 +340,8 @@ impl Committing {
                             counts.rolled_back as i64,
                             counts.failed as i64,
                             counts.retries as i64,
-                            counts.latency.sum() as i64
+                            counts.latency.sum() as i64,
+                            counts.latency.exact().max as i64
                         ])
                     })
                     .map_err(to)?;
@@ -363,7 +378,8 @@ fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindR
     let to = |e| Error::sqlite(path, e);
     let earlier = transaction
         .prepare_cached(
-            "SELECT seq, committed, rolled_back, failed, retries, latency_sum, clamped, latency FROM second \
+            "SELECT seq, committed, rolled_back, failed, retries, latency_sum, latency_max, clamped, \
+             latency FROM second \
              WHERE run = ? AND point = ? AND second = ? AND part = ? AND kind = ?",
         )
         .and_then(|mut s| {
@@ -379,9 +395,8 @@ fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindR
                     rolled_back: int(2)? as u64,
                     failed: int(3)? as u64,
                     retries: int(4)? as u64,
-                    sum: int(5)? as u128,
-                    clamped: int(6)? as u64,
-                    latency: found.get(7)?,
+                    exact: Exact { sum: int(5)? as u128, max: int(6)? as u64, clamped: int(7)? as u64 },
+                    latency: found.get(8)?,
                 })
             })
             .optional()
@@ -395,12 +410,12 @@ fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindR
         }
         None => row,
     };
-    let latency_sum = i64::try_from(row.sum)
+    let latency_sum = i64::try_from(row.exact.sum)
         .map_err(|_| Error::Event("the latencies of one second add up to more than 292 years".into()))?;
     transaction
         .prepare_cached(
             "INSERT OR REPLACE INTO second (run, point, second, part, kind, seq, committed, rolled_back, failed, \
-             retries, latency_sum, clamped, latency) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             retries, latency_sum, latency_max, clamped, latency) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .and_then(|mut s| {
             s.execute(params![
@@ -415,7 +430,8 @@ fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindR
                 row.failed as i64,
                 row.retries as i64,
                 latency_sum,
-                row.clamped as i64,
+                row.exact.max as i64,
+                row.exact.clamped as i64,
                 row.latency
             ])
         })

@@ -57,6 +57,16 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The file that a run was written to is not there any more.
+    #[error("the store {} was {how} while it was written to; {rescued}", path.display())]
+    Lost {
+        /// Where it was.
+        path: PathBuf,
+        /// What became of it.
+        how: &'static str,
+        /// Where its content is.
+        rescued: String,
+    },
     /// Another process holds the write lock for too long.
     #[error("the store {} is locked by another process", path.display())]
     Busy {

@@ -3,7 +3,7 @@
 
 use kelvin_measure::event::{Arrivals, Event, KindCounts, Part, Per, Role, Series};
 use kelvin_measure::invariant::{Invariant, counts_agree};
-use kelvin_measure::{Histogram, LatencySummary, Times, words};
+use kelvin_measure::{Exact, Histogram, LatencySummary, Times, words};
 use kelvin_stats::percentile;
 
 use crate::error::Result;
@@ -319,8 +319,8 @@ impl StoredRun {
         of: &str,
         found: &mut Vec<Invariant>,
     ) {
-        let mut sums = [0_u64; 5];
-        let mut totals = [0_u64; 5];
+        let mut sums = [0_u64; CHECKED.len()];
+        let mut totals = [0_u64; CHECKED.len()];
         let mut any = false;
         for total in self.totals.iter().filter(|t| t.point == point && t.measured) {
             let Some(k) = figures.kinds.get(total.kind) else { continue };
@@ -328,18 +328,18 @@ impl StoredRun {
                 continue;
             }
             any = true;
-            let own = [k.committed, k.rolled_back, k.failed, k.retries, k.latency.sum() as u64];
-            for i in 0..5 {
-                sums[i] = sums[i].saturating_add(own[i]);
-                totals[i] = totals[i].saturating_add(total.figures[i]);
+            let Exact { sum, max, .. } = k.latency.exact();
+            let own = [k.committed, k.rolled_back, k.failed, k.retries, sum as u64, max];
+            for (i, (_, combined)) in CHECKED.iter().enumerate() {
+                sums[i] = combined(sums[i], own[i]);
+                totals[i] = combined(totals[i], total.figures[i]);
             }
         }
         if any {
-            let names = ["committed", "rolled back", "failed", "retries", "latency in nanoseconds"];
-            for i in 0..5 {
+            for (i, (name, _)) in CHECKED.iter().enumerate() {
                 if sums[i] != totals[i] || i == 0 {
                     found.push(counts_agree(
-                        &format!("the stored seconds add up to the collector's sum{of}: {}", names[i]),
+                        &format!("the stored seconds add up to the collector's sum{of}: {name}"),
                         ("in the seconds", sums[i]),
                         ("by the collector", totals[i]),
                         0,
@@ -349,6 +349,16 @@ impl StoredRun {
         }
     }
 }
+
+/// What the collector's sums are compared in, and how the series' figures are combined.
+const CHECKED: [(&str, fn(u64, u64) -> u64); 6] = [
+    ("committed", u64::saturating_add),
+    ("rolled back", u64::saturating_add),
+    ("failed", u64::saturating_add),
+    ("retries", u64::saturating_add),
+    ("latency in nanoseconds", u64::saturating_add),
+    ("longest latency in nanoseconds", u64::max),
+];
 
 /// The sums of one second, its memory kept for the next.
 #[derive(Default)]

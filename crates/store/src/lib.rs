@@ -27,6 +27,7 @@ mod committer;
 mod error;
 mod figures;
 mod group;
+mod place;
 mod points;
 mod redact;
 mod run;

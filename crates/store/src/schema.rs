@@ -17,7 +17,7 @@ pub const APPLICATION_ID: i64 = 0x4b4c_564e;
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version that this code reads and writes.
-pub const VERSION: i64 = 7;
+pub const VERSION: i64 = 8;
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -145,7 +145,7 @@ fn wal_length(path: &Path) -> u64 {
     std::fs::metadata(beside(path, "-wal")).map_or(0, |m| m.len())
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

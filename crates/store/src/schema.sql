@@ -45,6 +45,7 @@ CREATE TABLE second (
     failed      INTEGER NOT NULL,
     retries     INTEGER NOT NULL,
     latency_sum INTEGER NOT NULL, -- exact, in nanoseconds
+    latency_max INTEGER NOT NULL, -- exact, in nanoseconds; 0 when there is none
     clamped     INTEGER NOT NULL,
     latency     BLOB              -- HdrHistogram V2, plain or compressed, in nanoseconds; null when empty
 );
@@ -60,6 +61,7 @@ CREATE TABLE total (
     failed      INTEGER NOT NULL,
     retries     INTEGER NOT NULL,
     latency_sum INTEGER NOT NULL,
+    latency_max INTEGER NOT NULL,
     PRIMARY KEY (run, point, scope, kind)
 ) WITHOUT ROWID;
 

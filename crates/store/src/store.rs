@@ -9,11 +9,12 @@ use serde::de::DeserializeOwned;
 
 use crate::alive::{self, Writer};
 use crate::error::{Error, Result};
+use crate::place::{Identity, Lost};
 use crate::redact::{redact, redact_json};
 use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
 use crate::schema;
 use crate::select::is_label;
-use crate::state::{Judgement, broken_condition, broken_invariant, failed_audit};
+use crate::state::{Judgement, RunState, broken_condition, broken_invariant, failed_audit};
 use crate::stored::{self, StoredRun};
 use crate::writer::RunWriter;
 
@@ -32,6 +33,7 @@ const SQUEEZED: &str = "SELECT id FROM run WHERE EXISTS (SELECT 1 FROM event WHE
 pub struct Store {
     conn: Connection,
     path: PathBuf,
+    identity: Identity,
 }
 
 impl Store {
@@ -43,14 +45,19 @@ impl Store {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let conn = schema::open(&path)?;
-        Ok(Self { conn, path })
+        Self::opened(conn, path)
     }
 
     /// Opens a store for reading; works on read-only media too.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let conn = schema::open_read_only(&path)?;
-        Ok(Self { conn, path })
+        Self::opened(conn, path)
+    }
+
+    fn opened(conn: Connection, path: PathBuf) -> Result<Self> {
+        let identity = Identity::of(&path)?;
+        Ok(Self { conn, path, identity })
     }
 
     /// The file.
@@ -65,13 +72,17 @@ impl Store {
     /// Begins a run, with a connection of its own, so that another thread can write it.
     ///
     /// # Errors
-    /// A label that reads like a run's number, "last", "last-N" or a name of several runs is refused.
+    /// A label that reads like a run's number, "last", "last-N" or a name of several runs is refused, and so is a file that is
+    /// not the one that was opened.
     pub fn begin(&self, run: &NewRun) -> Result<RunWriter> {
         run.label.as_deref().map(refuse_label).transpose()?;
         let notes: Vec<String> = run.notes.iter().map(|note| redact(note)).collect();
         let mut environment = run.environment.clone();
         redact_json(&mut environment);
         let json = |value: serde_json::Result<String>| value.map_err(|e| Error::Event(e.to_string()));
+        if let Some(lost) = Lost::of(self.identity, &self.conn, &self.path) {
+            return Err(lost.error(&self.path));
+        }
         let conn = schema::open(&self.path)?;
         conn.execute(
             "INSERT INTO run (workload, target, label, spec_toml, command, seed, random_algorithm, \
@@ -99,7 +110,7 @@ impl Store {
         )
         .map_err(|e| Error::sqlite(&self.path, e))?;
         let id = RunId(conn.last_insert_rowid());
-        RunWriter::new(conn, &self.path, id, run.kinds.len())
+        RunWriter::new(conn, &self.path, Identity::of(&self.path)?, id, run.kinds.len())
     }
 
     /// All runs, oldest first.
@@ -152,10 +163,19 @@ impl Store {
         let mut rows = statement.query([]).map_err(to)?;
         let mut broken: BTreeMap<i64, Vec<String>> = BTreeMap::new();
         let mut errors: BTreeMap<i64, String> = BTreeMap::new();
+        let mut damaged: BTreeMap<i64, String> = BTreeMap::new();
         while let Some(row) = rows.next().map_err(to)? {
             let Some(run) = runs.get_mut(&row.get(0).map_err(to)?) else { continue };
             let broken = broken.entry(run.id.0).or_default();
-            match self.event(&row.get::<_, String>(1).map_err(to)?)? {
+            let event = match serde_json::from_str(&row.get::<_, String>(1).map_err(to)?) {
+                Ok(event) => event,
+                // One run that cannot be read must not hide the others.
+                Err(error) => {
+                    damaged.entry(run.id.0).or_insert_with(|| error.to_string());
+                    continue;
+                }
+            };
+            match event {
                 Event::Audit { lines, .. } => broken.extend(lines.iter().filter_map(failed_audit)),
                 Event::Invariant { point, invariant } => {
                     broken.extend(broken_invariant(&invariant));
@@ -190,6 +210,11 @@ impl Store {
                 (Some(found), void) => Some(found.and(void.map(String::as_str))),
                 (None, void) => void.map(|void| Judgement::of(vec![void.clone()])),
             };
+            if let Some(why) = damaged.get(id) {
+                let reasons =
+                    vec![format!("the store is damaged: an event of this run cannot be read ({why})")];
+                run.judgement = Some(Judgement { state: RunState::Failed, reasons });
+            }
         }
         Ok(())
     }
@@ -319,10 +344,6 @@ impl Store {
 
     fn json<T: DeserializeOwned>(&self, text: &str) -> Result<T> {
         serde_json::from_str(text).map_err(|e| Error::damaged(&self.path, e.to_string()))
-    }
-
-    fn event(&self, text: &str) -> Result<Event> {
-        serde_json::from_str::<Event>(text).map_err(|e| Error::damaged(&self.path, e.to_string()))
     }
 
     fn per(&self, word: &str) -> Result<Per> {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kelvin_measure::Nanos;
 use kelvin_measure::event::{Event, KindCounts, MaximumRate, Part, Second, Status};
 use kelvin_measure::observation::{Observation, Reading, Waits};
+use kelvin_measure::{Exact, Nanos};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::blob;
@@ -62,8 +62,7 @@ struct StoredKind {
     rolled_back: u64,
     failed: u64,
     retries: u64,
-    sum: u128,
-    clamped: u64,
+    exact: Exact,
     latency: Option<Vec<u8>>,
 }
 
@@ -74,7 +73,7 @@ pub(crate) struct StoredTotal {
     pub(crate) measured: bool,
     pub(crate) kind: usize,
     /// Committed, rolled back, failed, retries, sum of the latencies.
-    pub(crate) figures: [u64; 5],
+    pub(crate) figures: [u64; 6],
 }
 
 impl StoredRun {
@@ -154,7 +153,7 @@ impl StoredRun {
 
     pub(crate) fn decode(&self, second: &StoredSecond) -> Result<Second> {
         let kinds = second.kinds.iter().map(|kind| {
-            let latency = blob::decode(kind.latency.as_deref(), kind.sum, kind.clamped).map_err(|e| {
+            let latency = blob::decode(kind.latency.as_deref(), kind.exact).map_err(|e| {
                 Error::damaged(&self.path, format!("second {} of run {}: {e}", second.second, self.id))
             })?;
             Ok(KindCounts {
@@ -221,8 +220,8 @@ fn read_seconds(conn: &Connection, path: &Path, id: RunId, kinds: usize) -> Resu
     let to = |e| Error::sqlite(path, e);
     let mut statement = conn
         .prepare(
-            "SELECT point, second, part, kind, seq, committed, rolled_back, failed, retries, latency_sum, clamped, \
-             latency FROM second WHERE run = ?",
+            "SELECT point, second, part, kind, seq, committed, rolled_back, failed, retries, latency_sum, \
+             latency_max, clamped, latency FROM second WHERE run = ?",
         )
         .map_err(to)?;
     let mut rows = statement.query([id.0]).map_err(to)?;
@@ -256,9 +255,8 @@ fn read_seconds(conn: &Connection, path: &Path, id: RunId, kinds: usize) -> Resu
             rolled_back: count(6)?,
             failed: count(7)?,
             retries: count(8)?,
-            sum: u128::from(count(9)?),
-            clamped: count(10)?,
-            latency: row.get(11).map_err(to)?,
+            exact: Exact { sum: u128::from(count(9)?), max: count(10)?, clamped: count(11)? },
+            latency: row.get(12).map_err(to)?,
         };
         entry.seq = entry.seq.min(int(4)?);
     }
@@ -309,7 +307,7 @@ fn read_totals(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<StoredTo
     let to = |e| Error::sqlite(path, e);
     let mut statement = conn
         .prepare(
-            "SELECT point, scope, kind, committed, rolled_back, failed, retries, latency_sum FROM total \
+            "SELECT point, scope, kind, committed, rolled_back, failed, retries, latency_sum, latency_max FROM total \
              WHERE run = ? ORDER BY point, scope, kind",
         )
         .map_err(to)?;
@@ -322,7 +320,7 @@ fn read_totals(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<StoredTo
             point: unsigned(path, id, int(0)?)?,
             measured: int(1)? == 0,
             kind: unsigned(path, id, int(2)?)?,
-            figures: [count(3)?, count(4)?, count(5)?, count(6)?, count(7)?],
+            figures: [count(3)?, count(4)?, count(5)?, count(6)?, count(7)?, count(8)?],
         });
     }
     Ok(totals)

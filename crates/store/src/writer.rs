@@ -10,6 +10,7 @@ use rusqlite::Connection;
 
 use crate::committer::{Committer, KindRow, Waiting, WaitsRow, nanos};
 use crate::error::{Error, Result};
+use crate::place::Identity;
 use crate::redact::redact_json;
 use crate::run::RunId;
 use crate::values::Packer;
@@ -34,7 +35,13 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    pub(crate) fn new(conn: Connection, path: &Path, id: RunId, kinds: usize) -> Result<Self> {
+    pub(crate) fn new(
+        conn: Connection,
+        path: &Path,
+        identity: Identity,
+        id: RunId,
+        kinds: usize,
+    ) -> Result<Self> {
         Ok(Self {
             id,
             kinds,
@@ -42,7 +49,7 @@ impl RunWriter {
             waiting: Vec::new(),
             values: Packer::default(),
             last_handed_on: Instant::now(),
-            committer: Committer::start(conn, path, id)?,
+            committer: Committer::start(conn, path, identity, id)?,
         })
     }
 
@@ -57,7 +64,8 @@ impl RunWriter {
     ///
     /// # Errors
     /// When what was handed on earlier, or the last event, cannot be written. It is kept and written with the next that
-    /// can be, up to 100,000 rows; those after them are lost.
+    /// can be, up to 100,000 rows; those after them are lost. When the file was deleted or replaced: what is handed on is
+    /// then written to the copy that the error names, when this is dropped.
     pub fn consume(&mut self, event: &Event) -> Result<()> {
         if self.waiting.len() + self.committer.waiting() >= MOST_WAITING {
             self.flush()?;

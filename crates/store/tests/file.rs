@@ -284,3 +284,78 @@ fn a_killed_run_keeps_all_but_its_last_seconds() {
     assert!(kept > 5);
     while_running.begin(&new_run(None)).unwrap();
 }
+
+/// A run is written, its file goes away as `gone` says, and the run goes on: what is said, and the copy.
+fn lost(gone: impl Fn(&Path)) -> (String, std::path::PathBuf, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("k.db");
+    filled(&path);
+    let store = Store::open(&path).unwrap();
+    let mut writer = store.begin(&new_run(Some("lost"))).unwrap();
+    let note = |second| Event::Note { point: 0, second, text: format!("note {second}") };
+    writer.consume(&note(0)).unwrap();
+    writer.flush().unwrap();
+    gone(&path);
+    writer.consume(&note(1)).unwrap();
+    let error = writer.flush().unwrap_err().to_string();
+    // What comes after the error is kept as well.
+    let _ = writer.consume(&note(2));
+    drop(writer);
+    (error, dir.path().join("k.db.rescued"), dir)
+}
+
+#[test]
+fn a_store_that_is_deleted_during_a_run_is_noticed_and_its_content_copied() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (error, copy, dir) = lost(|path| std::fs::remove_file(path).unwrap());
+    assert!(error.contains("k.db was deleted") && error.contains("k.db.rescued"), "{error}");
+    assert_eq!(std::fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!dir.path().join("k.db").exists(), "nothing is made in its place");
+    let rescued = Store::open(&copy).unwrap();
+    let runs = rescued.runs().unwrap();
+    assert_eq!((runs.len(), runs[0].status, runs[1].liveness), (2, Status::Complete, Liveness::Killed));
+    assert_eq!(rescued.load(RunId(2)).unwrap().events().count(), 3);
+}
+
+#[test]
+fn a_store_that_is_replaced_during_a_run_is_noticed_and_the_other_file_left_alone() {
+    let (error, copy, dir) = lost(|path| {
+        let other = path.with_extension("other");
+        filled(&other);
+        std::fs::rename(other, path).unwrap();
+    });
+    assert!(error.contains("k.db was replaced by another file"), "{error}");
+    assert_eq!(Store::open(&copy).unwrap().runs().unwrap().len(), 2);
+    let other = Store::open(dir.path().join("k.db")).unwrap();
+    assert_eq!(other.runs().unwrap().len(), 1);
+    assert_eq!(other.runs().unwrap()[0].status, Status::Complete);
+}
+
+#[test]
+fn no_run_begins_in_a_store_that_is_not_there_any_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("k.db");
+    filled(&path);
+    let store = Store::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let error = store.begin(&new_run(None)).unwrap_err().to_string();
+    assert!(error.contains("was deleted") && !path.exists(), "{error}");
+    assert_eq!(Store::open(dir.path().join("k.db.rescued")).unwrap().runs().unwrap().len(), 1);
+}
+
+#[test]
+fn one_damaged_event_hides_no_other_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("k.db");
+    filled(&path);
+    filled(&path);
+    let damage = "UPDATE event SET body = '{' WHERE run = 1 AND name = 'window'";
+    rusqlite::Connection::open(&path).unwrap().execute(damage, []).unwrap();
+    let store = Store::open(&path).unwrap();
+    let runs = store.runs().unwrap();
+    let judged = runs[0].judgement.as_ref().unwrap();
+    assert!(judged.reasons[0].contains("damaged") && !judged.counts(), "{judged:?}");
+    assert_eq!((runs.len(), runs[1].points.len()), (2, 1));
+    assert!(matches!(store.load(RunId(1)), Err(Error::Damaged { .. })));
+}

@@ -12,11 +12,11 @@ use kelvin_observe::ThreadTimes;
 use kelvin_workload::Workload;
 
 use super::edges::{Edge, Readings};
-use super::generator::{Generator, ran};
-use super::heartbeat::Gap;
+use super::generator::Generator;
 use super::schedule::Schedule;
 use super::tally::Tally;
 use super::user::{Book, Shared};
+use crate::heartbeat::{Gap, ran};
 
 /// The sums of all users' counters.
 pub(super) fn sums(counters: &[Counters]) -> Vec<u64> {
@@ -205,10 +205,7 @@ impl Closing<'_> {
     }
 
     fn generator_ran(&self, window: &Window) -> Option<Invariant> {
-        let (open, close) = (self.shared.open, self.shared.open + window.elapsed);
-        let gaps: Vec<Gap> = self.gaps.iter().filter_map(|gap| gap.within(open, close)).collect();
-        (window.elapsed > 0)
-            .then(|| ran(&gaps, open, Duration::from_nanos(window.elapsed), self.accept_noise))
+        (window.elapsed > 0).then(|| ran(self.gaps, self.shared.open, window.elapsed, self.accept_noise))
     }
 
     fn generator(&self, window: &Window) -> Option<Invariant> {

@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use kelvin_measure::invariant::{GENERATOR_RAN, Invariant, LOAD_GENERATOR};
+use kelvin_measure::invariant::{Invariant, LOAD_GENERATOR};
 use kelvin_measure::{Histogram, Nanos};
-
-use super::heartbeat::{Gap, HeldUp};
 
 /// An event loop that was on a CPU for more of the window than this had no time to be punctual: users whose
 /// answers had come waited for it.
@@ -21,10 +19,6 @@ const LATE: Duration = Duration::from_millis(10);
 /// Or, with long ones, this share of the 99th percentile of the service times: then lateness hides in them. Response times
 /// hold the lateness itself and would excuse it.
 const LATE_SHARE: f64 = 0.1;
-
-/// Held up for this share of the window, it reaches the 99th percentile of what was to start then, and moves a mean by
-/// half of what two runs may differ by.
-const HELD_UP: f64 = 0.01;
 
 /// What is known of the generator over the measured window.
 #[derive(Debug)]
@@ -73,28 +67,6 @@ impl Generator<'_> {
     }
 }
 
-/// Whether the process ran all the time, from the gaps within a window that opened at `open`. Where noise is accepted, gaps in
-/// which others had the CPUs are told and speak against nothing: they have their price.
-pub(super) fn ran(gaps: &[Gap], open: Nanos, elapsed: Duration, accept_noise: bool) -> Invariant {
-    let elapsed = elapsed.as_secs_f64();
-    let held_up: f64 = gaps.iter().map(|gap| gap.seconds()).sum();
-    let counted = gaps.iter().filter(|gap| !(accept_noise && gap.why == HeldUp::Starved));
-    let against: f64 = counted.map(|gap| gap.seconds()).sum();
-    let evidence = match gaps.iter().max_by_key(|gap| gap.to - gap.from) {
-        None => "it woke up whenever it wanted to".into(),
-        Some(longest) => {
-            let at = (longest.from - open) as f64 / 1e9;
-            let times = if gaps.len() == 1 {
-                format!("at {at:.1} s")
-            } else {
-                format!("{} times, the longest at {at:.1} s", gaps.len())
-            };
-            format!("it did not run for {held_up:.2} of {elapsed:.1} s, {times}: it {}", longest.why.words())
-        }
-    };
-    Invariant::new(GENERATOR_RAN, against < HELD_UP * elapsed, evidence)
-}
-
 /// The 99th percentile, or the highest that so few starts have.
 fn highest(lag: &Histogram) -> Option<(f64, Nanos)> {
     [99.0, 95.0, 90.0, 50.0].into_iter().find_map(|percent| Some((percent, lag.percentile(percent)?)))
@@ -130,22 +102,5 @@ mod tests {
         assert!(!judged(0.1, &[], 11_000_000, 5_000_000).holds, "late by more than the transactions take");
         assert!(judged(0.1, &[], 11_000_000, 500_000_000).holds, "late by a fiftieth of them");
         assert!(judged(0.95, &[], 0, 1).evidence.contains("not of the database"));
-    }
-
-    #[test]
-    fn trial_d3_a_generator_that_was_held_up_within_the_window_says_so() {
-        const SECOND: u64 = 1_000_000_000;
-        let gap = |from: u64, to: u64, why| Gap { from, to, why };
-        let window = Duration::from_secs(8);
-        let ran = |gap, accepted| ran(&[gap], SECOND, window, accepted);
-        let stopped = ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Stopped), false);
-        assert!(!stopped.holds && !ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Stopped), true).holds);
-        assert!(stopped.evidence.contains("2.00 of 8.0 s, at 3.0 s: it was stopped"), "{}", stopped.evidence);
-        let starved = ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Starved), false);
-        assert!(!starved.holds && starved.evidence.contains("ready and got no CPU"), "{}", starved.evidence);
-        assert!(ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Starved), true).holds, "noise that was accepted");
-        let short = gap(SECOND, SECOND + SECOND / 4, HeldUp::Stopped);
-        assert!(super::ran(&[short], SECOND, Duration::from_mins(1), false).holds, "0.4 % of a minute");
-        assert!(super::ran(&[], SECOND, window, false).holds);
     }
 }

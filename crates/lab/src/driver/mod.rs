@@ -8,7 +8,6 @@ mod books;
 mod crew;
 mod edges;
 mod generator;
-mod heartbeat;
 mod open_files;
 mod schedule;
 mod tally;
@@ -28,12 +27,12 @@ use kelvin_measure::{
 use kelvin_workload::{Stop, VirtualUser, Workload};
 
 use crate::arrivals::{Arrivals, Queue};
+use crate::heartbeat::Heartbeat;
 use crate::run::{RunError, Sink};
 use crate::series::series;
 use crate::spec::{Ground, Load};
 use crew::Crew;
 use edges::Edges;
-use heartbeat::Heartbeat;
 use schedule::Schedule;
 use tally::{Report, Tally};
 use user::{Book, Ending, Shared, User};

@@ -4,6 +4,7 @@
 //! Jobs between two stonewalls run together and are one point of the run. Each direction is a series, for each device apart
 //! when there are several; its times are completion times, and with a rate there are response times beside them.
 
+mod books;
 pub(crate) mod plan;
 mod run;
 mod seconds;

@@ -102,13 +102,7 @@ fn asked(job: &Job) -> PerDirection<Option<f64>> {
     PerDirection(Direction::ALL.map(of))
 }
 
-/// I/Os a second that the jobs of a point ask for; none where one of them asks for nothing that can be counted.
-pub(crate) fn asked_of(jobs: &Jobs, point: u32) -> Option<f64> {
-    let of_point = jobs.jobs.iter().zip(points(jobs)).filter(|(_, of)| *of == point);
-    of_point.map(|(job, _)| asked_of_job(job)).sum()
-}
-
-/// The same of one job, all its clones together.
+/// I/Os a second that a job asks for in all its directions, all its clones together; none where that cannot be counted.
 pub(crate) fn asked_of_job(job: &Job) -> Option<f64> {
     if !job.rate.limits() {
         return None;

@@ -3,24 +3,24 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use kelvin_measure::event::{Event, Phase, Schedule, Series, Status, Window};
-use kelvin_measure::invariant::{Invariant, counts_agree};
-use kelvin_measure::storage::{JobLine, TargetLine};
-use kelvin_measure::{Clock, Nanos, Stop};
+use kelvin_measure::event::{Event, Phase, Series, Status};
+use kelvin_measure::{Clock, Nanos, Stop, Totals};
 use kelvin_storage::control::{self, Prepared, RunOptions};
 use kelvin_storage::event::{IoEvent, State, Watcher};
 use kelvin_storage::job::{Job, Jobs};
 use kelvin_storage::output::{self, OutputOptions};
 use kelvin_storage::probe::{self, Facts};
-use kelvin_storage::result::{Outcome, WorkerOutcome};
-use kelvin_storage::{Direction, Target, TargetKind};
+use kelvin_storage::result::Outcome;
+use kelvin_storage::{Target, TargetKind};
 
+use super::books::{Books, depth, error_of, failed, lines};
 use super::plan::{self, Layout};
-use super::seconds::{Seconds, Sums};
+use super::seconds::Seconds;
 use super::words;
+use crate::heartbeat::Heartbeat;
 use crate::observation::{Watched, Watchers};
 use crate::run::{RunError, Sink, SinkError};
-use crate::spec::Observe;
+use crate::spec::Spec;
 
 /// I/O jobs whose targets are known and may be used; nothing is written yet.
 pub struct IoRun {
@@ -57,6 +57,8 @@ pub struct IoDone {
     pub holds: bool,
     /// I/Os that failed.
     pub failed: u64,
+    /// The sums of each point that came to its end, made of the jobs' ticks, with which what was stored is compared.
+    pub totals: Vec<(u32, Totals)>,
 }
 
 impl IoRun {
@@ -156,14 +158,14 @@ impl IoRun {
     /// When an event could not be kept.
     pub fn execute(
         self,
-        observe: &Observe,
+        spec: &Spec,
         clock: &Clock,
         stop: &Stop,
         sink: &mut dyn Sink,
         view: &mut dyn View,
     ) -> Result<IoDone, RunError> {
         let paths: Vec<PathBuf> = self.place().into_iter().collect();
-        let mut watched = Watched::start(sink, Watchers::beside_files(observe, &paths), clock)?;
+        let mut watched = Watched::start(sink, Watchers::beside_files(&spec.observe, &paths), clock)?;
         let of_jobs = plan::points(&self.jobs);
         let points: Vec<u32> =
             self.workers.iter().map(|worker| of_jobs.get(worker.job).copied().unwrap_or(0)).collect();
@@ -186,6 +188,7 @@ impl IoRun {
             error: None,
         };
         let mut facts = Facts::default();
+        let heartbeat = Heartbeat::start(clock.clone())?;
         let ran = match control::lay_out(&mut prepared, stop, &mut relay) {
             Err(error) => Err(error),
             Ok(()) if stop.requested() => Ok(None),
@@ -197,6 +200,7 @@ impl IoRun {
             }
         };
         relay.end();
+        let gaps = heartbeat.finish();
         let (seconds, kept) = (relay.seconds, relay.error);
         if let Some(error) = kept {
             watched.finish()?;
@@ -209,6 +213,7 @@ impl IoRun {
             facts: facts.clone(),
             holds: true,
             failed: 0,
+            totals: seconds.totals(),
         };
         match ran {
             Ok(None) => {
@@ -217,7 +222,15 @@ impl IoRun {
             }
             Ok(Some(outcome)) => {
                 facts.after(&outcome);
-                done.holds = tell(&outcome, &seconds, &points, &depths, &mut watched)?;
+                let books = Books {
+                    outcome: &outcome,
+                    seconds: &seconds,
+                    points: &points,
+                    depths: &depths,
+                    gaps: &gaps,
+                    accept_noise: spec.accept_noise,
+                };
+                done.holds = books.tell(&mut watched)?;
                 done.failed = failed(&outcome);
                 done.error = error_of(&outcome);
                 done.status = match &done.error {
@@ -251,215 +264,9 @@ impl IoRun {
     }
 }
 
-/// I/Os that a worker of a job may have under way.
-fn depth(job: &Job) -> u32 {
-    if job.engine.name.is_asynchronous() { job.depth.depth } else { 1 }
-}
-
 fn keep(sink: &mut dyn Sink, what: &str, body: &impl serde::Serialize) -> Result<(), SinkError> {
     let body = serde_json::to_value(body)?;
     sink.event(&Event::Storage { what: what.into(), body })
-}
-
-fn failed(outcome: &Outcome) -> u64 {
-    let directions = outcome.workers.iter().flat_map(|w| &w.targets).flat_map(|t| &t.directions.0);
-    directions.map(|direction| direction.failed).sum()
-}
-
-fn error_of(outcome: &Outcome) -> Option<String> {
-    outcome.workers.iter().find_map(|worker| {
-        let (_, words) = worker.error.as_ref()?;
-        let name = outcome.jobs.jobs.get(worker.job).map_or("?", |job| job.name.as_str());
-        Some(format!("job {name}: {words}"))
-    })
-}
-
-/// What is known of each point at the end: counts, window, what must hold. Whether it does.
-fn tell(
-    outcome: &Outcome,
-    seconds: &Seconds,
-    points: &[u32],
-    depths: &[u32],
-    sink: &mut dyn Sink,
-) -> Result<bool, SinkError> {
-    let all: BTreeSet<u32> = points.iter().copied().collect();
-    let mut holds = true;
-    for point in all {
-        let sums = seconds.sums(point);
-        let Some((open, close)) = sums.window else { continue };
-        let elapsed = close - open;
-        let workers: Vec<(&WorkerOutcome, u32)> = outcome
-            .workers
-            .iter()
-            .zip(points.iter().zip(depths))
-            .filter(|(_, (of, _))| **of == point)
-            .map(|(worker, (_, depth))| (worker, *depth))
-            .collect();
-        let cpu = workers.iter().map(|(worker, _)| worker.cpu.0 + worker.cpu.1).sum();
-        let delay = workers.iter().filter_map(|(worker, _)| worker.run_delay).reduce(|a, b| a + b);
-        let ios: u64 = sums.kinds.iter().take(sums.bytes.len()).map(|kind| kind.committed).sum();
-        sink.event(&Event::Counters { point, values: sums.bytes.clone() })?;
-        sink.event(&Event::Window(Window {
-            point,
-            users: workers.len() as u32,
-            elapsed,
-            idle: 0,
-            client_headline: ios,
-            server_headline: None,
-            server_transactions: None,
-            client_cpu: cpu,
-            client_run_delay: delay,
-            schedule: schedule(&outcome.jobs, point, &workers, ios),
-        }))?;
-        for invariant in invariants(&sums, &workers, ios, elapsed) {
-            holds &= invariant.holds;
-            sink.event(&Event::Invariant { point, invariant })?;
-        }
-        sink.event(&Event::Audit { point, lines: Vec::new() })?;
-    }
-    Ok(holds)
-}
-
-/// What must hold of a point.
-fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed: Nanos) -> Vec<Invariant> {
-    let directions =
-        workers.iter().flat_map(|(worker, _)| &worker.targets).flat_map(|target| &target.directions.0);
-    let (mut counted, mut bytes) = (0, 0);
-    for direction in directions {
-        counted += direction.ios;
-        bytes += direction.bytes;
-    }
-    let mut found = vec![
-        counts_agree(
-            "the seconds add up to the result: I/Os",
-            ("in the seconds", ios),
-            ("in the result", counted),
-            0,
-        ),
-        counts_agree(
-            "the seconds add up to the result: bytes",
-            ("in the seconds", sums.bytes.iter().sum()),
-            ("in the result", bytes),
-            0,
-        ),
-        counts_agree("every I/O has its time once", ("without or too many", sums.astray), ("allowed", 0), 0),
-    ];
-    let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
-    if sums.timed > 0 && elapsed > 0 {
-        // By Little's law the mean number under way is throughput × time; it cannot be more than was allowed. An I/O that
-        // began before the window is in it with its whole time.
-        let found_depth = sums.in_system as f64 / elapsed as f64;
-        let edge = f64::from(depth) * sums.longest as f64 / elapsed as f64;
-        found.push(Invariant::new(
-            "Little's law: throughput × time is no more than the depth",
-            found_depth <= f64::from(depth) * 1.02 + edge,
-            format!("{found_depth:.2} under way by throughput × time, {depth} allowed"),
-        ));
-    }
-    found
-}
-
-/// What became of the rate that was asked for.
-fn schedule(jobs: &Jobs, point: u32, workers: &[(&WorkerOutcome, u32)], ios: u64) -> Option<Schedule> {
-    let rate = plan::asked_of(jobs, point)?;
-    let clones: u32 = workers.len() as u32;
-    // Each worker was to keep its rate for as long as it ran.
-    let of_worker = |worker: &WorkerOutcome| {
-        let job = jobs.jobs.get(worker.job)?;
-        Some(plan::asked_of_job(job)? / f64::from(job.clones.max(1)) * worker.measured as f64 / 1e9)
-    };
-    let due: f64 = workers.iter().map(|(worker, _)| of_worker(worker)).sum::<Option<f64>>()?;
-    let random = plan::is_random(jobs, point);
-    // Random gaps leave the count as uncertain as its root; even ones at most what is under way.
-    let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
-    let uncertain = if random { 4.0 * due.sqrt() } else { f64::from(depth + clones) };
-    let behind = (due - ios as f64 - uncertain).max(0.0);
-    let due = if behind > 0.0 { due as u64 } else { ios };
-    Some(Schedule {
-        rate,
-        due,
-        refused: 0,
-        waiting: behind as u64,
-        longest: behind as u64,
-        ..Schedule::default()
-    })
-}
-
-/// Each job on each of its targets.
-fn lines(outcome: &Outcome, points: &[u32], targets: &[usize]) -> Vec<JobLine> {
-    let mut found = Vec::new();
-    for (index, job) in outcome.jobs.jobs.iter().enumerate() {
-        let workers: Vec<&WorkerOutcome> =
-            outcome.workers.iter().filter(|worker| worker.job == index).collect();
-        let nanos = workers.iter().map(|worker| worker.measured).max().unwrap_or(0);
-        let seconds = nanos as f64 / 1e9;
-        let mut rows: Vec<(PathBuf, Option<String>, Direction, kelvin_storage::result::DirectionOutcome)> =
-            Vec::new();
-        for target in workers.iter().flat_map(|worker| &worker.targets) {
-            for (direction, figures) in target.directions.iter().filter(|(_, f)| f.ios + f.failed > 0) {
-                match rows.iter_mut().find(|row| row.0 == target.path && row.2 == direction) {
-                    Some(row) => row.3.merge(figures),
-                    None => {
-                        rows.push((target.path.clone(), target.device.clone(), direction, figures.clone()));
-                    }
-                }
-            }
-        }
-        rows.sort_by(|a, b| (&a.0, a.2).cmp(&(&b.0, b.2)));
-        let targets_of_job: Vec<TargetLine> = rows
-            .iter()
-            .map(|(path, device, direction, figures)| line(path, device.clone(), *direction, figures, nanos))
-            .collect();
-        let ios: u64 = rows.iter().map(|row| row.3.ios).sum();
-        let cpu: u64 = workers.iter().map(|worker| worker.cpu.0 + worker.cpu.1).sum();
-        let depths: Option<f64> = targets_of_job.iter().map(|line| line.depth_reached).sum();
-        found.push(JobLine {
-            job: job.name.clone(),
-            point: points.get(index).copied().unwrap_or(0),
-            workers: workers.len() as u32,
-            how: words::how(job, targets.get(index).copied().unwrap_or(1)),
-            depth_asked: depth(job).saturating_mul(job.clones),
-            depth_reached: depths.filter(|_| !targets_of_job.is_empty()),
-            seconds,
-            cpu_us: (ios > 0).then(|| cpu as f64 / 1e3 / ios as f64),
-            targets: targets_of_job,
-        });
-    }
-    found
-}
-
-fn line(
-    path: &Path,
-    device: Option<String>,
-    direction: Direction,
-    figures: &kelvin_storage::result::DirectionOutcome,
-    nanos: Nanos,
-) -> TargetLine {
-    let seconds = nanos as f64 / 1e9;
-    let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-    let percentile = |percent: f64| {
-        let beyond = figures.completion.count as f64 * (1.0 - percent / 100.0);
-        let known = figures.completion_bins.percentile(percent).filter(|_| beyond + 1e-9 >= 10.0);
-        known.map(|nanos| nanos as f64 / 1e3)
-    };
-    let whole = if figures.total.count > 0 { &figures.total } else { &figures.completion };
-    TargetLine {
-        path: path.display().to_string(),
-        device,
-        direction: direction.word().into(),
-        ios: figures.ios,
-        bytes: figures.bytes,
-        iops: rate(figures.ios),
-        bandwidth: rate(figures.bytes),
-        times_us: [
-            figures.completion.mean().map(|nanos| nanos / 1e3),
-            percentile(50.0),
-            percentile(95.0),
-            percentile(99.0),
-        ],
-        depth_reached: (whole.count > 0 && nanos > 0).then(|| whole.sum as f64 / nanos as f64),
-        failed: figures.failed,
-    }
 }
 
 /// Hands what the jobs tell to the run's sink, and to the view.

@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{ErrorCount, Event, KindCounts, Part, Phase, Second};
-use kelvin_measure::{Histogram, Nanos};
+use kelvin_measure::{Histogram, Nanos, Totals};
 use kelvin_storage::tick::{TICK, Tally, Tick};
-use kelvin_storage::{Direction, middle};
+use kelvin_storage::{Direction, Moments, middle};
 
 use super::plan::Layout;
 
@@ -47,6 +47,8 @@ pub(crate) struct Sums {
     pub(crate) ramp: Option<Nanos>,
     /// By series.
     pub(crate) kinds: Vec<KindCounts>,
+    /// The same, with the ramp-up before the window.
+    pub(crate) all: Vec<KindCounts>,
     /// Bytes by series of transactions.
     pub(crate) bytes: Vec<u64>,
     /// Submission to completion of everything, in nanoseconds.
@@ -79,6 +81,27 @@ impl Seconds {
     /// The sums of a point so far.
     pub(crate) fn sums(&self, point: u32) -> Sums {
         self.sums.get(&point).cloned().unwrap_or_else(|| empty(&self.layout))
+    }
+
+    /// The sums of each point whose window opened.
+    pub(crate) fn totals(&self) -> Vec<(u32, Totals)> {
+        let opened = self.sums.iter().filter_map(|(point, sums)| Some((*point, sums, sums.window?.1)));
+        let each = opened.map(|(point, sums, last_end)| {
+            let totals = Totals {
+                roles: self.layout.series.iter().map(|series| series.role).collect(),
+                measured: sums.kinds.clone(),
+                all: sums.all.clone(),
+                samples: sums
+                    .all
+                    .iter()
+                    .take(sums.bytes.len())
+                    .map(|kind| kind.committed + kind.failed)
+                    .sum(),
+                last_end,
+            };
+            (point, totals)
+        });
+        each.collect()
     }
 
     /// Takes a tick; the events that became known by it.
@@ -210,6 +233,7 @@ impl Seconds {
                     place(first, Share::First(part));
                     place(second, Share::Rest(part));
                 }
+                add(&mut sums.all, kind, &counts, response.as_ref());
                 if measured {
                     sums.take(kind, &counts, response.as_ref(), tally);
                 }
@@ -277,7 +301,7 @@ impl Share {
         let wanted = (times as f64 * share).round() as u64;
         let (mut seen, mut taken) = (0_u64, 0_u64);
         let mut latency = Histogram::new();
-        let mut values = Vec::new();
+        let mut values: Vec<(Nanos, u64)> = Vec::new();
         for (value, count) in counts.latency.buckets() {
             seen += count;
             let upto = (u128::from(seen) * u128::from(wanted) / u128::from(times.max(1))) as u64;
@@ -288,7 +312,12 @@ impl Share {
         let sum = counts.latency.sum();
         let of_first = sum * u128::from(wanted) / u128::from(times.max(1));
         let sum = if rest { sum - of_first } else { of_first };
-        latency.add_counted(values.into_iter().filter(|(_, count)| *count > 0), sum);
+        values.retain(|(_, count)| *count > 0);
+        // The longest is in the part that has some of the highest bucket; of another one's longest the bucket is known.
+        let (highest, longest) = (counts.latency.buckets().last(), counts.latency.exact().max);
+        let own = values.last().map_or(0, |(value, _)| *value);
+        let longest = if highest.is_some_and(|(value, _)| value == own) { longest } else { own };
+        latency.add_counted(values, sum, longest);
         KindCounts {
             committed: of(counts.committed),
             failed: of(counts.failed),
@@ -301,6 +330,7 @@ impl Share {
 fn empty(layout: &Layout) -> Sums {
     Sums {
         kinds: vec![KindCounts::default(); layout.series.len()],
+        all: vec![KindCounts::default(); layout.series.len()],
         bytes: vec![0; layout.kinds],
         ..Sums::default()
     }
@@ -314,14 +344,7 @@ impl Sums {
         response: Option<&(u16, KindCounts)>,
         tally: &Tally,
     ) {
-        if let Some(sum) = self.kinds.get_mut(kind) {
-            sum.add(counts);
-        }
-        if let Some((kind, counts)) = response
-            && let Some(sum) = self.kinds.get_mut(usize::from(*kind))
-        {
-            sum.add(counts);
-        }
+        add(&mut self.kinds, kind, counts, response);
         if let Some(bytes) = self.bytes.get_mut(kind) {
             *bytes += tally.bytes;
         }
@@ -340,11 +363,24 @@ impl Sums {
     }
 }
 
+/// Adds the counts of a series of transactions, and those of its response times.
+fn add(sums: &mut [KindCounts], kind: usize, counts: &KindCounts, response: Option<&(u16, KindCounts)>) {
+    if let Some(sum) = sums.get_mut(kind) {
+        sum.add(counts);
+    }
+    if let Some((kind, counts)) = response
+        && let Some(sum) = sums.get_mut(usize::from(*kind))
+    {
+        sum.add(counts);
+    }
+}
+
 /// Completion times.
 fn histogram(tally: &Tally) -> Histogram {
     let mut histogram = Histogram::new();
-    let sum = if tally.completion.count > 0 { u128::from(tally.completion.sum) } else { 0 };
-    histogram.add_counted(tally.completion_bins.filled().map(|(bin, count)| (middle(bin), count)), sum);
+    let Moments { sum, greatest, .. } = tally.completion;
+    let values = tally.completion_bins.filled().map(|(bin, count)| (middle(bin), count));
+    histogram.add_counted(values, sum.into(), greatest);
     histogram
 }
 
@@ -353,7 +389,8 @@ fn responses(tally: &Tally) -> Option<KindCounts> {
     let bins = tally.response_bins.as_ref()?;
     let mut latency = Histogram::new();
     let sum = u128::from(tally.response.sum);
-    latency.add_counted(bins.filled().map(|(bin, count)| (middle(bin), count)), sum);
+    let longest = tally.response.greatest;
+    latency.add_counted(bins.filled().map(|(bin, count)| (middle(bin), count)), sum, longest);
     Some(KindCounts { committed: latency.count(), latency, ..KindCounts::default() })
 }
 
@@ -409,7 +446,7 @@ mod tests {
             let mut both = first;
             both.add(&rest);
             proptest::prop_assert_eq!((both.committed, both.failed), (counts.committed, counts.failed));
-            proptest::prop_assert_eq!(both.latency.sum(), counts.latency.sum());
+            proptest::prop_assert_eq!(both.latency.exact(), counts.latency.exact());
             proptest::prop_assert!(both.latency.buckets().eq(counts.latency.buckets()));
         }
     }

@@ -46,6 +46,7 @@ pub struct Load {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions: Option<std::num::NonZeroU64>,
     /// Decides every random value of the run.
+    #[serde(with = "kelvin_measure::seed")]
     pub seed: u64,
     /// How often a transaction is repeated after a serialization failure, a deadlock or a busy lock.
     pub retries: u16,

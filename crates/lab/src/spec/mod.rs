@@ -134,6 +134,7 @@ fn is_false(value: &bool) -> bool {
 
 #[derive(Serialize)]
 struct OnlySeed {
+    #[serde(with = "kelvin_measure::seed")]
     seed: u64,
 }
 
@@ -423,6 +424,7 @@ mod tests {
         spec.load.transactions = std::num::NonZeroU64::new(7);
         spec.tproc_c.warehouses = Some(10);
         spec.label = Some("a \"quoted\" label".into());
+        (spec.load.seed, spec.tproc_c.data_seed) = (u64::MAX, Some(1 << 63));
         assert!(!spec.to_toml().contains("accept-noise"));
         spec.accept_noise = true;
         assert_eq!(Spec::parse(&spec.to_toml(), "x").unwrap(), spec);

@@ -113,7 +113,7 @@ pub struct Options {
     pub loaders: Option<u32>,
     /// Seed of the initial data; none takes what the database holds, or builds with 1. The run's own seed is
     /// the driver's.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(with = "kelvin_measure::seed::optional", skip_serializing_if = "Option::is_none")]
     pub data_seed: Option<u64>,
 }
 

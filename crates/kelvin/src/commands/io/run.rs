@@ -383,5 +383,5 @@ fn unkept(
             Ok(())
         }
     }
-    Ok(run.execute(&spec.observe, clock, stop, &mut Shown(live), view)?)
+    Ok(run.execute(spec, clock, stop, &mut Shown(live), view)?)
 }

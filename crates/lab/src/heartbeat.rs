@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use kelvin_measure::event::Event;
+use kelvin_measure::invariant::{GENERATOR_RAN, Invariant};
 use kelvin_measure::{Clock, Nanos, second_from};
 
 use crate::run::RunError;
@@ -21,17 +22,21 @@ const LATE: Nanos = 200_000_000;
 /// The time that the thread waited for a CPU is read again after so many beats, so that it is the gap's.
 const BEATS_A_READING: u32 = 50;
 
+/// Held up for this share of the window, it reaches the 99th percentile of what was to start then, and moves a mean by
+/// half of what two runs may differ by.
+const HELD_UP: f64 = 0.01;
+
 /// A stretch of time in which the thread should have run and did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gap {
-    pub(super) from: Nanos,
-    pub(super) to: Nanos,
-    pub(super) why: HeldUp,
+pub(crate) struct Gap {
+    pub(crate) from: Nanos,
+    pub(crate) to: Nanos,
+    pub(crate) why: HeldUp,
 }
 
 /// What held the process up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HeldUp {
+pub(crate) enum HeldUp {
     /// It was not ready to run: a signal, a debugger, a frozen control group; or the whole machine stood still.
     Stopped,
     /// It was ready, and got no CPU: others had them, or a limit was used up.
@@ -39,7 +44,7 @@ pub(super) enum HeldUp {
 }
 
 impl HeldUp {
-    pub(super) fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Stopped => {
                 "was stopped (SIGSTOP, a debugger, a frozen control group, or a machine that was suspended)"
@@ -60,31 +65,54 @@ impl Gap {
     }
 
     /// The part of it between two moments; none where there is none.
-    pub(super) fn within(self, open: Nanos, close: Nanos) -> Option<Self> {
+    pub(crate) fn within(self, open: Nanos, close: Nanos) -> Option<Self> {
         let (from, to) = (self.from.max(open), self.to.min(close));
         (from < to).then_some(Self { from, to, ..self })
     }
 
-    pub(super) fn seconds(self) -> f64 {
+    pub(crate) fn seconds(self) -> f64 {
         (self.to - self.from) as f64 / 1e9
     }
 
     /// As a sentence on the timeline of a point whose window opened at `open`.
-    pub(super) fn note(self, point: u32, open: Nanos) -> Event {
+    pub(crate) fn note(self, point: u32, open: Nanos) -> Event {
         let text =
             format!("the load generator did not run for {:.2} s: it {}", self.seconds(), self.why.words());
         Event::Note { point, second: second_from(open, self.from), text }
     }
 }
 
+/// Whether the process ran all the time of a window of `elapsed` nanoseconds that opened at `open`. Where noise is accepted,
+/// gaps in which others had the CPUs are reported and speak against nothing: they have their price.
+pub(crate) fn ran(gaps: &[Gap], open: Nanos, elapsed: Nanos, accept_noise: bool) -> Invariant {
+    let gaps: Vec<Gap> = gaps.iter().filter_map(|gap| gap.within(open, open + elapsed)).collect();
+    let elapsed = elapsed as f64 / 1e9;
+    let held_up: f64 = gaps.iter().map(|gap| gap.seconds()).sum();
+    let counted = gaps.iter().filter(|gap| !(accept_noise && gap.why == HeldUp::Starved));
+    let against: f64 = counted.map(|gap| gap.seconds()).sum();
+    let evidence = match gaps.iter().max_by_key(|gap| gap.to - gap.from) {
+        None => "it woke up whenever it wanted to".into(),
+        Some(longest) => {
+            let at = (longest.from - open) as f64 / 1e9;
+            let times = if gaps.len() == 1 {
+                format!("at {at:.1} s")
+            } else {
+                format!("{} times, the longest at {at:.1} s", gaps.len())
+            };
+            format!("it did not run for {held_up:.2} of {elapsed:.1} s, {times}: it {}", longest.why.words())
+        }
+    };
+    Invariant::new(GENERATOR_RAN, against < HELD_UP * elapsed, evidence)
+}
+
 /// The thread.
-pub(super) struct Heartbeat {
+pub(crate) struct Heartbeat {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Gap>>>,
 }
 
 impl Heartbeat {
-    pub(super) fn start(clock: Clock) -> Result<Self, RunError> {
+    pub(crate) fn start(clock: Clock) -> Result<Self, RunError> {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
@@ -97,7 +125,7 @@ impl Heartbeat {
     }
 
     /// Ends it: every gap since its start.
-    pub(super) fn finish(mut self) -> Vec<Gap> {
+    pub(crate) fn finish(mut self) -> Vec<Gap> {
         self.end()
     }
 
@@ -158,5 +186,23 @@ mod tests {
         assert!((gap.within(2 * SECOND, 9 * SECOND).unwrap().seconds() - 1.0).abs() < 1e-9);
         assert_eq!(gap.within(3 * SECOND, 9 * SECOND), None);
         assert!(matches!(gap.note(0, 0), Event::Note { second: 1, text, .. } if text.contains("for 2.00 s")));
+    }
+
+    #[test]
+    fn trial_d3_a_generator_that_was_held_up_within_the_window_says_so() {
+        let gap = |from: u64, to: u64, why| Gap { from, to, why };
+        let window = 8 * SECOND;
+        let ran = |gap, accepted| ran(&[gap], SECOND, window, accepted);
+        let stopped = ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Stopped), false);
+        assert!(!stopped.holds && !ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Stopped), true).holds);
+        assert!(stopped.evidence.contains("2.00 of 8.0 s, at 3.0 s: it was stopped"), "{}", stopped.evidence);
+        let starved = ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Starved), false);
+        assert!(!starved.holds && starved.evidence.contains("ready and got no CPU"), "{}", starved.evidence);
+        assert!(ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Starved), true).holds, "noise that was accepted");
+        let short = gap(SECOND, SECOND + SECOND / 4, HeldUp::Stopped);
+        assert!(super::ran(&[short], SECOND, 60 * SECOND, false).holds, "0.4 % of a minute");
+        assert!(super::ran(&[], SECOND, window, false).holds);
+        let before = gap(SECOND, 3 * SECOND, HeldUp::Stopped);
+        assert!(super::ran(&[before], 3 * SECOND, window, false).holds, "before the window");
     }
 }

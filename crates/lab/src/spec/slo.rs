@@ -70,6 +70,10 @@ impl Slo {
         let verdict = |term: &Term| {
             let (value, holds) = match measure(term.figure, figures, unanswered) {
                 Ok(value) if term.figure == Figure::Errors => (percent(value), Some(term.holds(value))),
+                // The tables beside it count what had no answer as longest.
+                Ok(value) if tolerant && figures.errors > 0 => {
+                    (format!("{} of the answered", time(value)), Some(term.holds(value)))
+                }
                 Ok(value) => (time(value), Some(term.holds(value))),
                 Err(Unmeasured::TooFew { count, needed }) => {
                     (format!("insufficient samples ({count} of {needed})"), None)
@@ -360,7 +364,11 @@ mod tests {
         assert!(holds("errors<=0.1%", &rising(999), 1));
         let verdicts = judge("p99<20ms,errors<1%", &responses, 2);
         assert_eq!(verdicts[0].term, "p99<20ms");
-        assert!(verdicts[0].value.starts_with("99") && verdicts[0].value.ends_with(" ms"), "{verdicts:?}");
+        assert!(
+            verdicts[0].value.starts_with("99") && verdicts[0].value.ends_with(" ms of the answered"),
+            "{verdicts:?}"
+        );
+        assert!(judge("p99<20ms,errors<1%", &responses, 0)[0].value.ends_with(" ms"));
         assert_eq!((verdicts[1].value.as_str(), verdicts[1].holds), ("0.20 %", Some(true)));
     }
 

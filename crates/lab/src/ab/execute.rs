@@ -61,7 +61,7 @@ pub fn run(
     words: &dyn Fn(&Progress<'_>) -> String,
 ) -> Result<Ran, BenchError> {
     let treatments = plan.treatments();
-    let mut attempts = Attempts::new(bench, group, plan.replace);
+    let mut attempts = Attempts::new(bench, group, plan.replace, plan.figure.as_deref());
     let mut course = Course::of(plan, &[]);
     if !course.looks.is_empty() {
         attempts.bench.tell(&words(&Progress::Looks(&course.looks)));

@@ -64,7 +64,7 @@ pub fn run(
     bench: &mut impl Bench,
     words: &dyn Fn(&Progress<'_>) -> String,
 ) -> Result<Ran, BenchError> {
-    let mut attempts = Attempts::new(bench, group, plan.replace);
+    let mut attempts = Attempts::new(bench, group, plan.replace, plan.figure.as_deref());
     let mut ended = Ended::Done;
     while let Some(of) = wanted(plan, &attempts.rows) {
         let block = counted(&attempts.rows);
@@ -132,14 +132,17 @@ pub(crate) struct Attempts<'a, B: Bench> {
     lost: u32,
     place: u32,
     pace: Pace,
+    /// The figure that the runs are made for; the headline when none.
+    figure: Option<String>,
 }
 
 impl<'a, B: Bench> Attempts<'a, B> {
-    pub(crate) fn new(bench: &'a mut B, group: GroupId, replace: u32) -> Self {
-        Self { bench, rows: Vec::new(), group, replace, lost: 0, place: 0, pace: Pace::default() }
+    pub(crate) fn new(bench: &'a mut B, group: GroupId, replace: u32, figure: Option<&str>) -> Self {
+        let figure = figure.map(str::to_owned);
+        Self { bench, rows: Vec::new(), group, replace, lost: 0, place: 0, pace: Pace::default(), figure }
     }
 
-    /// Makes one run.
+    /// Makes one run. When the first that counts does not know the figure, the others would not either: that ends it.
     pub(crate) fn measure(
         &mut self,
         spec: &Spec,
@@ -159,7 +162,9 @@ impl<'a, B: Bench> Attempts<'a, B> {
                 self.lost += u32::from(!measured.counts());
                 self.pace.took(&measured);
                 self.rows.push(Row::of(&measured, &slot));
-                Ok(Attempt::Row)
+                Ok(self
+                    .without_figure()
+                    .map_or(Attempt::Row, |why| Attempt::Ended(Ended::Failed(why.into()))))
             }
             Err(BenchError::Interrupted) => Ok(Attempt::Ended(Ended::Interrupted)),
             // What fails at once fails for a reason that another attempt does not remove.
@@ -172,6 +177,26 @@ impl<'a, B: Bench> Attempts<'a, B> {
                 Ok(Attempt::Failed(error.to_string()))
             }
         }
+    }
+
+    /// Why the figure is not known, after the first run that counts.
+    fn without_figure(&self) -> Option<String> {
+        let id = self.figure.as_deref()?;
+        let mut counted = self.rows.iter().filter(|row| row.counts());
+        let (Some(first), None) = (counted.next(), counted.next()) else { return None };
+        if first.bounded(Some(id)).is_some() {
+            return None;
+        }
+        let why = match id.strip_prefix('p').and_then(|percent| percent.parse::<f64>().ok()) {
+            Some(percent) => {
+                let needed = (10.0 / (1.0 - percent / 100.0) - 1e-6).ceil();
+                format!(
+                    "its window had too few samples for it, which takes {needed:.0}: lengthen the window, or judge by another figure"
+                )
+            }
+            None => "it was not measured: judge by another figure, or leave the watching on".into(),
+        };
+        Some(format!("run {} has no {id}, and the other runs would have none: {why}", first.run))
     }
 
     /// The time that so many runs take.

@@ -139,3 +139,23 @@ fn trial_a4_stopped(phi: f64, settings: [(f64, u64); 2], studies: u32, least: u3
         );
     }
 }
+
+#[test]
+fn the_first_run_says_that_the_figure_has_too_few_samples() {
+    let mut plan = Plan::fixed(&spec(), 6);
+    plan.figure = Some("p99".into());
+    let (ran, _) = made(&plan, |_| {
+        let mut run = Simulation::of(100.0).with("p99", 0.0);
+        run.figures[1].value = None;
+        run
+    });
+    let Ended::Failed(why) = &ran.ended else { panic!("{:?}", ran.ended) };
+    let why = why.to_string();
+    assert!(ran.rows.len() == 1 && why.contains("no p99") && why.contains("takes 1000"), "{why}");
+    // Known once, it is a later run's own matter.
+    let (ran, _) = made(&plan, |n| {
+        let run = Simulation::of(100.0).with("p99", 5.0);
+        if n == 1 { Simulation::of(100.0) } else { run }
+    });
+    assert!(matches!(ran.ended, Ended::Done));
+}

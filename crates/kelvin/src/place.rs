@@ -32,10 +32,11 @@ pub(crate) fn kelvin(store: &Path) -> String {
     if known { "kelvin".into() } else { format!("kelvin --store {}", store.display()) }
 }
 
-/// The file of a run's HTML report, in the directory `reports` beside the results file, which is made if need be.
+/// The file of a run's HTML report, in the directory `reports/NAME OF THE RESULTS FILE` beside that file, which is made if need
+/// be: runs of two results files have the same numbers.
 pub(crate) fn report(store: &Path, run: RunId) -> Result<PathBuf> {
     let parent = store.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let directory = parent.join("reports");
+    let directory = parent.join("reports").join(store.file_name().unwrap_or(store.as_os_str()));
     out::directory(&directory)?;
     Ok(directory.join(format!("run-{run}.html")))
 }

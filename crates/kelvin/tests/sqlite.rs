@@ -22,7 +22,9 @@ fn a_run_measures_checks_and_reports() {
     assert!(shown.lines().count() <= 23, "{shown}");
     assert!(shown.lines().filter(|line| !line.contains(": ")).all(|line| line.chars().count() <= 80));
     assert!(!shown.contains('\x1b'));
-    assert!(place.path("reports/run-1.html").exists());
+    // A directory for each results file: another one's runs have the same numbers.
+    let name = place.store().file_name().unwrap().to_string_lossy().into_owned();
+    assert!(place.path(&format!("reports/{name}/run-1.html")).exists());
     let run = place.report("last");
     assert_eq!(run["status"], "complete");
     assert_eq!(run["checks"].as_array().unwrap().len(), 12);

@@ -77,7 +77,7 @@ impl Page {
             };
             self.wrapped_in(colour(verdict), &lead, &verdict.sentence);
             if !verdict.next.is_empty() {
-                self.wrapped("  next: ", &verdict.next);
+                self.wrapped("  next: ", &plain(&verdict.next));
             }
         }
         self.line("");
@@ -155,6 +155,11 @@ pub fn findings(findings: &[Finding]) -> String {
     lines.fold(String::new(), |text, line| text + &line + "\n")
 }
 
+/// Without the marks of commands and names, which are for the page.
+fn plain(text: &str) -> String {
+    text.replace('`', "")
+}
+
 fn lead(finding: &Finding) -> String {
     format!("{:<7}", finding.severity.word())
 }
@@ -165,10 +170,10 @@ pub(crate) fn of_finding(finding: &Finding, about: &str, most: usize) -> Vec<Str
     let mut lines = broken(&lead(finding), &format!("{}{about}", finding.title));
     lines.extend(broken("         ", &format!("effect: {}", effect(finding))));
     for fact in finding.evidence.iter().take(most) {
-        lines.extend(broken("         ", &format!("{}: {}", fact.what, fact.found)));
+        lines.extend(broken("         ", &plain(&format!("{}: {}", fact.what, fact.found))));
     }
     if !finding.next.is_empty() {
-        lines.extend(broken("       → ", &finding.next));
+        lines.extend(broken("       → ", &plain(&finding.next)));
     }
     lines
 }

@@ -15,7 +15,7 @@ impl Page {
         self.line("");
         let mut head = format!("{:<5}  {:<19}{:>7}", "phase", "jobs", "workers");
         for (width, name) in IO_COLUMNS {
-            let _ = write!(head, "{name:>width$}");
+            column(&mut head, width, name);
         }
         self.line(&head);
         for p in &report.points {
@@ -28,7 +28,7 @@ impl Page {
                 .chain([times.p50_us, times.p95_us, times.p99_us])
                 .map(|value| bounded(value, figure));
             for ((width, _), value) in IO_COLUMNS.iter().zip(values) {
-                let _ = write!(line, "{value:>width$}");
+                column(&mut line, *width, &value);
             }
             self.line(&line);
         }
@@ -117,7 +117,7 @@ impl Page {
         }
         let mut head = format!("  {:<30}", "");
         for name in ["IOPS", "MiB/s", "mean µs", "p50", "p99", "depth"] {
-            let _ = write!(head, "{name:>10}");
+            column(&mut head, 10, name);
         }
         self.line(&head);
         for target in &job.targets {
@@ -127,9 +127,9 @@ impl Page {
 
     pub(super) fn io_times(&mut self, title: &str, rows: &[LatencyRow], all: &LatencyRow) {
         self.line("");
-        let mut head = format!("{title:<16}{:>11}", "count");
+        let mut head = format!("{title:<16} {:>10}", "count");
         for name in ["mean", "p50", "p95", "p99", "p99.9", "max"] {
-            let _ = write!(head, "{name:>9}");
+            column(&mut head, 9, name);
         }
         self.line(&head);
         for row in rows {
@@ -157,7 +157,7 @@ fn target_line(target: &TargetLine) -> String {
     for value in
         [Some(target.iops), Some(target.bandwidth / f64::from(1 << 20)), mean, p50, p99, target.depth_reached]
     {
-        let _ = write!(line, "{:>10}", value.map_or(NONE.into(), significant));
+        column(&mut line, 10, &figure(value));
     }
     if target.failed > 0 {
         let _ = write!(line, "  {} failed", whole(target.failed));
@@ -166,11 +166,16 @@ fn target_line(target: &TargetLine) -> String {
 }
 
 fn times_line(row: &LatencyRow) -> String {
-    let mut line = format!("{:<16}{:>11}", cut(&row.kind, 16), whole(row.count()));
+    let mut line = format!("{:<16} {:>10}", cut(&row.kind, 16), whole(row.count()));
     for us in row.times() {
-        let _ = write!(line, "{:>9}", bounded(us, figure));
+        column(&mut line, 9, &bounded(us, figure));
     }
     line
+}
+
+/// Adds a column, at its right end; what fills it all the same has a space before it.
+fn column(line: &mut String, width: usize, text: &str) {
+    let _ = write!(line, " {text:>width$}", width = width - 1);
 }
 
 pub(super) fn figure(value: Option<f64>) -> String {
@@ -197,5 +202,19 @@ pub(crate) fn loop_words(p: &PointReport) -> &'static str {
         (true, _) => "open loop",
         (false, None) => "closed loop",
         (false, Some(_)) => "closed loop beside jobs with a rate, of whose I/Os the response times are",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::column;
+
+    #[test]
+    fn columns_never_run_together() {
+        let mut line = String::from("read");
+        for value in ["1,234,567", "12,345,678", "5"] {
+            column(&mut line, 9, value);
+        }
+        assert_eq!(line, "read 1,234,567 12,345,678        5");
     }
 }

@@ -476,7 +476,7 @@ fn a_server_that_is_gone_holds_nobody() {
     watching.for_seconds(0.5);
     let began = std::time::Instant::now();
     watching.finish();
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -136,7 +136,12 @@ impl Both {
 
     fn kelvin_in(case: &Case, directory: &Path) -> Result<Totals> {
         let jobs = parse_text(&case.text("c0", &directory.display().to_string()), None, &[])?;
-        let options = RunOptions { log_directory: Some(directory.to_owned()), ..RunOptions::default() };
+        // Nothing is written to the working directory, which is the source tree.
+        let options = RunOptions {
+            log_directory: Some(directory.to_owned()),
+            aux_directory: Some(directory.to_owned()),
+            ..RunOptions::default()
+        };
         let outcome = run(prepare(&jobs, &options)?, &options, &Stop::new(), &mut Nobody)?;
         let mut totals = Totals::default();
         for worker in &outcome.workers {

@@ -205,6 +205,9 @@ impl Case {
         if self.more("numjobs") && self.has("filename") {
             return Some("clones verify one file");
         }
+        if self.has("experimental_verify") && self.has("fsync") {
+            return Some("experimental_verify with syncs");
+        }
         let again = self.more("loops") || self.has("norandommap") || self.get("randrepeat") == Some("0");
         let redrawn = again || self.is_part() || self.is_moved() || self.more("nrfiles");
         (self.has("experimental_verify") && redrawn).then_some("experimental_verify of what comes again")

@@ -20,7 +20,12 @@ impl Watcher for Nobody {
 /// Runs a job file whose `DIR` is a directory.
 fn outcome(directory: &Path, text: &str) -> Result<Outcome> {
     let text = text.replace("DIR", &directory.display().to_string());
-    let options = RunOptions { log_directory: Some(directory.to_owned()), ..RunOptions::default() };
+    // Nothing is written to the working directory, which is the source tree.
+    let options = RunOptions {
+        log_directory: Some(directory.to_owned()),
+        aux_directory: Some(directory.to_owned()),
+        ..RunOptions::default()
+    };
     run(prepare(&parse_text(&text, None, &[])?, &options)?, &options, &Stop::new(), &mut Nobody)
 }
 

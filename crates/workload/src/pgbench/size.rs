@@ -80,5 +80,5 @@ pub fn working_set(
 
 fn human(bytes: u64) -> String {
     let mib = bytes as f64 / MIB;
-    if mib < 1024.0 { format!("{mib:.0} MB") } else { format!("{:.1} GB", mib / 1024.0) }
+    if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
 }

@@ -10,7 +10,6 @@ use serde::{Deserializer, Serializer};
 ///
 /// # Errors
 /// Those of the serializer.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 pub fn serialize<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     match i64::try_from(*seed) {
         Ok(number) => serializer.serialize_i64(number),
@@ -37,7 +36,6 @@ pub mod optional {
     ///
     /// # Errors
     /// Those of the serializer.
-    #[expect(clippy::trivially_copy_pass_by_ref, clippy::ref_option, reason = "serde asks for a reference")]
     pub fn serialize<S: Serializer>(seed: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
         seed.map(Seed).serialize(serializer)
     }

@@ -171,6 +171,11 @@ impl Case {
         if ring && self.has("fsync") && self.has("number_ios") {
             return Some("number_ios counts syncs");
         }
+        let asynchronous = matches!(self.get("ioengine"), Some("io_uring" | "libaio"));
+        let moved = [self.size(), region].into_iter().flatten().min();
+        if asynchronous && random && self.more("loops") && self.number("io_size") > moved {
+            return Some("io_size of several loops with several under way");
+        }
         self.ends_at_a_draw(random, mixed).or_else(|| self.excluded_verifying(rw))
     }
 

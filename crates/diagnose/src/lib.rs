@@ -28,6 +28,7 @@ pub use finding::{Fact, Finding, Severity};
 pub use findings::{About, IoAbout, all, compared, find, io_all, io_findings, is_incidental};
 pub use judge::{Judged, judge};
 pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, key_figures};
-pub use noise::{NoisePrice, accepted_noise, noise};
+pub use load::{cpus, is_embedded};
+pub use noise::{NoisePrice, accepted_noise, cpu_of_others, noise};
 pub use pages::{PAGES, page};
 pub use verdict::{Outcome, Share, Verdict, Witness, verdict};

@@ -6,7 +6,7 @@ use crate::evidence::Span;
 use crate::{Evidence, PointEvidence};
 
 /// Hardware threads of the client's host.
-pub(crate) fn cpus(evidence: &Evidence) -> Option<f64> {
+pub fn cpus(evidence: &Evidence) -> Option<f64> {
     let told = evidence.context.environment("/client_host/cpu/threads").and_then(serde_json::Value::as_f64);
     let counted = || {
         let each = evidence.names("host.cpu.", ".busy").filter(|name| *name != "host.cpu.total.busy").count();
@@ -21,7 +21,7 @@ pub(crate) fn server_is_here(evidence: &Evidence) -> bool {
 }
 
 /// Whether the database runs within the client's process.
-pub(crate) fn is_embedded(evidence: &Evidence) -> bool {
+pub fn is_embedded(evidence: &Evidence) -> bool {
     evidence.context.environment("/embedded").and_then(serde_json::Value::as_bool).unwrap_or(false)
 }
 

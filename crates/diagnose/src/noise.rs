@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::load::{
     at_work, client_cores, client_delay, cpus, is_embedded, percent, process_cores, server_is_here,
 };
-use crate::{Evidence, PointEvidence, Seen, is_client};
+use crate::{Evidence, PointEvidence, Seen, Span, is_client};
 
 /// From this price on the figure is one of the machine's other work as much as of the database: the throughput of a steady
 /// state may range over so much to each side (SNIA Solid State Storage Performance Test Specification, "steady state").
@@ -242,7 +242,12 @@ fn over(readings: &[Seen], from: Nanos, to: Nanos) -> Option<f64> {
 /// CPUs used by others, reading by reading: what the host was busy with, less interrupts and what the hypervisor took, less
 /// client and database. A process whose reading was left out counts with its mean.
 fn foreign(evidence: &Evidence, point: &PointEvidence) -> Option<Vec<Seen>> {
-    let (window, cpus) = (evidence.window(point.point)?, cpus(evidence)?);
+    cpu_of_others(evidence, evidence.window(point.point)?)
+}
+
+/// The same over any stretch of time. None where the database's processes are not seen: they would be others.
+pub fn cpu_of_others(evidence: &Evidence, window: Span) -> Option<Vec<Seen>> {
+    let cpus = cpus(evidence)?;
     // Of one observer, so that the readings end at the same moments.
     let by_moment = |name: &str| -> BTreeMap<Nanos, f64> {
         evidence.seen(name, window).iter().map(|seen| (seen.to, seen.value)).collect()

@@ -11,6 +11,7 @@ pub mod gate;
 pub mod history;
 pub mod html;
 pub mod json;
+pub mod live;
 pub mod markdown;
 mod model;
 pub mod pgbench;
@@ -23,7 +24,7 @@ pub mod wrap;
 pub use kelvin_diagnose::{Effect, Fact, Finding, Of, Outcome, Severity, Share, Verdict, Witness};
 pub use model::SCHEMA;
 pub use model::{
-    ClassRow, DeviceRow, Distribution, ErrorRow, Generator, JudgedCheck, Lag, LatencyRow, MetricRow,
+    ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, Generator, JudgedCheck, Lag, LatencyRow, MetricRow,
     Observed, OccurrenceRow, OpenSecond, PercentileInterval, PointReport, Precision, ProcessorRow, Report,
     RowWaits, ScheduleReport, SecondReport, ServerStatement, SessionsReport, StatementRow,
     TransactionStatements, WaitRow,

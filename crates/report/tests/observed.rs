@@ -188,14 +188,17 @@ fn the_page_has_one_axis_of_time_and_escapes_what_the_server_says() {
     let report = judged(seen(GOOD));
     let page = html::render(&report).unwrap();
     let order: Vec<usize> = [
-        "What limits the throughput",
+        "limit the throughput together.",
+        "<ol class=\"top\"",
+        "id=\"overview-0\"",
+        "<h2>What limits the throughput",
         "<h2>Findings",
         "id=\"throughput-0\"",
-        "<h4>Processors",
-        "<h4>Active sessions",
-        "<h4>Device vdb: log, throughput",
-        "<h4>Device vda: data, throughput",
-        "<h4>Log written",
+        "<figcaption>CPU time",
+        "<figcaption>Active sessions",
+        "<figcaption>Device vdb: log, throughput",
+        "<figcaption>Device vda: data, throughput",
+        "<figcaption>WAL written",
         "What the sessions waited for",
         "Top statements",
         "What could not be seen",

@@ -50,5 +50,5 @@ pub use schema::{APPLICATION_ID, VERSION};
 pub use select::{Selection, history_name};
 pub use state::{Judgement, RunState, broken_condition, broken_invariant, failed_audit};
 pub use store::Store;
-pub use stored::StoredRun;
+pub use stored::{Follower, StoredRun};
 pub use writer::RunWriter;

@@ -1,6 +1,6 @@
 //! The store: begin a run, list the runs, find, load and delete one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kelvin_measure::event::{Event, Per, Status};
@@ -21,7 +21,7 @@ use crate::writer::RunWriter;
 /// What the list of runs is made of. The condition is that of the index `event_of_list`, word by word, which then
 /// serves: the list must not read every counter of every run.
 const LISTED: &str = "SELECT run, body FROM event WHERE name IN ('phase', 'window', 'audit', 'invariant', 'check', \
-                      'errors', 'maximum-rate', 'finished') ORDER BY run, seq";
+                      'errors', 'maximum-rate', 'finished') AND run >= ? ORDER BY run, seq";
 
 /// The runs whose resources were cut. What came of it is among a run's last events, which is where it is looked for: no
 /// index has it.
@@ -115,6 +115,12 @@ impl Store {
 
     /// All runs, oldest first.
     pub fn runs(&self) -> Result<Vec<RunSummary>> {
+        self.runs_after(&[])
+    }
+
+    /// The same for a caller that has read the list before: of the runs that had ended then, only what can change is read
+    /// again, which is the label and whether the run counts.
+    pub fn runs_after(&self, known: &[RunSummary]) -> Result<Vec<RunSummary>> {
         let to = |e| Error::sqlite(&self.path, e);
         let mut statement = self
             .conn
@@ -146,7 +152,15 @@ impl Store {
             };
             runs.insert(id, summary);
         }
-        self.summarise(&mut runs)?;
+        let mut settled = BTreeSet::new();
+        for one in known.iter().filter(|one| one.liveness != Liveness::Running) {
+            let Some(run) = runs.get_mut(&one.id.0).filter(|run| run.started == one.started) else { continue };
+            if run.liveness != Liveness::Running {
+                *run = RunSummary { label: run.label.take(), ..one.clone() };
+                settled.insert(one.id.0);
+            }
+        }
+        self.summarise(&mut runs, &settled)?;
         let mut squeezed = self.conn.prepare(SQUEEZED).map_err(to)?;
         let mut rows = squeezed.query([]).map_err(to)?;
         while let Some(row) = rows.next().map_err(to)? {
@@ -157,17 +171,23 @@ impl Store {
         Ok(runs.into_values().collect())
     }
 
-    fn summarise(&self, runs: &mut BTreeMap<i64, RunSummary>) -> Result<()> {
+    /// Adds what the events say. Those of `settled` runs are known.
+    fn summarise(&self, runs: &mut BTreeMap<i64, RunSummary>, settled: &BTreeSet<i64>) -> Result<()> {
         let to = |e| Error::sqlite(&self.path, e);
         let mut statement = self.conn.prepare(LISTED).map_err(to)?;
-        let mut rows = statement.query([]).map_err(to)?;
+        let first = runs.keys().find(|run| !settled.contains(run)).copied().unwrap_or(i64::MAX);
+        let mut rows = statement.query([first]).map_err(to)?;
         let mut broken: BTreeMap<i64, Vec<String>> = BTreeMap::new();
         let mut errors: BTreeMap<i64, String> = BTreeMap::new();
         let mut damaged: BTreeMap<i64, String> = BTreeMap::new();
         while let Some(row) = rows.next().map_err(to)? {
             let Some(run) = runs.get_mut(&row.get(0).map_err(to)?) else { continue };
+            let body: String = row.get(1).map_err(to)?;
+            if settled.contains(&run.id.0) || holds(&body) {
+                continue;
+            }
             let broken = broken.entry(run.id.0).or_default();
-            let event = match serde_json::from_str(&row.get::<_, String>(1).map_err(to)?) {
+            let event = match serde_json::from_str(&body) {
                 Ok(event) => event,
                 // One run that cannot be read must not hide the others.
                 Err(error) => {
@@ -203,9 +223,12 @@ impl Store {
         for (id, run) in runs {
             // What does not hold is known without looking for findings; that nothing puts a run in doubt is not.
             let broken = broken.remove(id).filter(|broken| !broken.is_empty());
-            let found = Judgement::of_end(run.status, run.liveness, errors.get(id).map(String::as_str))
+            let known = run.judgement.take();
+            let end = || Judgement::of_end(run.status, run.liveness, errors.get(id).map(String::as_str));
+            let found = if settled.contains(id) && run.status != Status::Complete { known.clone() } else { end() }
                 .or_else(|| kept.get(id).cloned())
-                .or_else(|| broken.map(Judgement::of));
+                .or_else(|| broken.map(Judgement::of))
+                .or(known);
             run.judgement = match (found, voids.get(id)) {
                 (Some(found), void) => Some(found.and(void.map(String::as_str))),
                 (None, void) => void.map(|void| Judgement::of(vec![void.clone()])),
@@ -257,9 +280,15 @@ impl Store {
 
     /// Reads everything about a run, as of one moment when it is still being written.
     pub fn load(&self, id: RunId) -> Result<StoredRun> {
-        let to = |e| Error::sqlite(&self.path, e);
-        let snapshot = self.conn.unchecked_transaction().map_err(to)?;
-        let row = snapshot
+        let snapshot = self.conn.unchecked_transaction().map_err(|e| Error::sqlite(&self.path, e))?;
+        let (info, liveness) = self.info(id)?;
+        stored::read(&snapshot, &self.path, id, info, liveness)
+    }
+
+    /// What was known of a run when it began, and whether its writer lives.
+    pub(crate) fn info(&self, id: RunId) -> Result<(NewRun, Liveness)> {
+        let row = self
+            .conn
             .query_row(
                 "SELECT workload, target, label, spec_toml, command, seed, random_algorithm, kelvin_version, \
                  kinds, headline, headline_per, counter_names, notes, environment, started, writer, committed_ms \
@@ -268,9 +297,8 @@ impl Store {
                 |row| Ok(self.read_run(row)),
             )
             .optional()
-            .map_err(to)?;
-        let (info, liveness) = row.ok_or_else(|| self.no_such_run(&id.to_string()))??;
-        stored::read(&snapshot, &self.path, id, info, liveness)
+            .map_err(|e| Error::sqlite(&self.path, e))?;
+        row.ok_or_else(|| self.no_such_run(&id.to_string()))?
     }
 
     fn read_run(&self, row: &Row<'_>) -> Result<(NewRun, Liveness)> {
@@ -366,6 +394,16 @@ fn refuse_label(label: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether an event says of something that must hold that it does, of which the list shows nothing: most events of a run
+/// need not be parsed for it.
+fn holds(body: &str) -> bool {
+    let judges = ["check", "invariant", "audit"];
+    let is_judgement = judges.iter().any(|name| {
+        body.strip_prefix("{\"event\":\"").is_some_and(|rest| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with('"')))
+    });
+    is_judgement && !body.contains("\"holds\":false") && !body.contains("\"valid\":false")
+}
+
 /// N of "last-N"; 0 for "last".
 fn back_from_last(wanted: &str) -> Option<i64> {
     let rest = wanted.strip_prefix("last")?;
@@ -388,7 +426,7 @@ mod tests {
             .unwrap()
             .collect::<Result<_, _>>()
             .unwrap();
-        assert_eq!(plan, ["SCAN event USING INDEX event_of_list"]);
+        assert_eq!(plan, ["SEARCH event USING INDEX event_of_list (run>?)"]);
     }
 
     #[test]

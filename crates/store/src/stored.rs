@@ -1,5 +1,7 @@
 //! A run read from the store: the description, and its events in their order.
 
+mod follow;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,8 @@ use crate::blob;
 use crate::error::{Error, Result};
 use crate::run::{Liveness, NewRun, PointSummary, RunId, best};
 use crate::values::Unpacker;
+
+pub use follow::Follower;
 
 /// Seconds of a window or a ramp-up above which a stored run is damaged: 115 days. Every second gets a row.
 pub(crate) const LONGEST_SECONDS: u64 = 10_000_000;
@@ -92,25 +96,13 @@ impl StoredRun {
             let second = seconds.peek().map_or(i64::MAX, |second| second.seq);
             let observation = observed.peek().map_or(i64::MAX, |(seq, _)| *seq);
             if observation < event.min(second) {
-                observed.next().map(|(_, seen)| self.unpack(seen, &mut values))
+                observed.next().map(|(_, seen)| unpack(&self.path, self.id, seen, &mut values))
             } else if second < event {
                 seconds.next().map(|s| self.decode(s).map(Event::Second))
             } else {
                 events.next().map(|(_, event)| Ok(event.clone()))
             }
         })
-    }
-
-    fn unpack(&self, seen: &StoredObservation, values: &mut Unpacker) -> Result<Event> {
-        Ok(Event::Observed(match seen {
-            StoredObservation::Reading { at, first, body } => {
-                let values = values
-                    .unpack(*first, body)
-                    .map_err(|e| self.damaged(format!("a reading at {at} ns of run {}: {e}", self.id)))?;
-                Observation::Reading(Reading { at: *at, first: *first, values })
-            }
-            StoredObservation::Waits(waits) => Observation::Waits(waits.clone()),
-        }))
     }
 
     /// Whether anything was seen beside the load.
@@ -122,6 +114,12 @@ impl StoredRun {
     /// jobs found their files to be.
     pub fn has_evidence(&self) -> bool {
         self.has_observations() || self.storage("facts").is_some()
+    }
+
+    /// The newest point of which seconds are there, and the first of them; none before the first.
+    pub fn first_second(&self) -> Option<(u32, i64)> {
+        let point = self.seconds.iter().map(|second| second.point).max()?;
+        self.seconds.iter().filter(|second| second.point == point).map(|second| (point, second.second)).min()
     }
 
     /// Transactions that failed for good, over everything the users did.
@@ -173,6 +171,19 @@ impl StoredRun {
     }
 }
 
+/// An observation with its values, which are packed as what changed since the last ones.
+fn unpack(path: &Path, id: RunId, seen: &StoredObservation, values: &mut Unpacker) -> Result<Event> {
+    Ok(Event::Observed(match seen {
+        StoredObservation::Reading { at, first, body } => {
+            let values = values
+                .unpack(*first, body)
+                .map_err(|e| Error::damaged(path, format!("a reading at {at} ns of run {id}: {e}")))?;
+            Observation::Reading(Reading { at: *at, first: *first, values })
+        }
+        StoredObservation::Waits(waits) => Observation::Waits(waits.clone()),
+    }))
+}
+
 /// Reads what belongs to run `id` within one read transaction.
 pub(crate) fn read(
     conn: &Connection,
@@ -181,18 +192,11 @@ pub(crate) fn read(
     info: NewRun,
     liveness: Liveness,
 ) -> Result<StoredRun> {
-    let events = read_events(conn, path, id)?;
-    let (mut status, mut error, mut liveness) = (Status::Partial, None, liveness);
-    if let Some((_, Event::Finished { status: how, error: why })) =
-        events.iter().rev().find(|(_, e)| matches!(e, Event::Finished { .. }))
-    {
-        (status, error, liveness) = (*how, why.clone(), Liveness::Ended);
-    }
-    let seconds = read_seconds(conn, path, id, info.kinds.len())?;
+    let events = read_events(conn, path, id, FIRST)?;
+    let (status, error, liveness) = end(&events).unwrap_or((Status::Partial, None, liveness));
+    let seconds = read_seconds(conn, path, id, info.kinds.len(), (0, FIRST))?;
     let totals = read_totals(conn, path, id)?;
-    let mut observed = read_readings(conn, path, id)?;
-    observed.append(&mut read_waits(conn, path, id)?);
-    observed.sort_by_key(|(seq, _)| *seq);
+    let observed = read_observed(conn, path, id, FIRST)?;
     let void = conn
         .query_row("SELECT void FROM member WHERE run = ?", [id.0], |row| row.get(0))
         .optional()
@@ -202,10 +206,33 @@ pub(crate) fn read(
     Ok(StoredRun { id, info, status, liveness, error, void, path, events, seconds, totals, observed })
 }
 
-fn read_events(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<(i64, Event)>> {
+/// How a run ended; none when it has not.
+fn end(events: &[(i64, Event)]) -> Option<(Status, Option<String>, Liveness)> {
+    events.iter().rev().find_map(|(_, event)| match event {
+        Event::Finished { status, error } => Some((*status, error.clone(), Liveness::Ended)),
+        _ => None,
+    })
+}
+
+/// Before every place among a run's events, and before every second.
+const FIRST: i64 = i64::MIN;
+
+fn read_observed(
+    conn: &Connection,
+    path: &Path,
+    id: RunId,
+    after: i64,
+) -> Result<Vec<(i64, StoredObservation)>> {
+    let mut observed = read_readings(conn, path, id, after)?;
+    observed.append(&mut read_waits(conn, path, id, after)?);
+    observed.sort_by_key(|(seq, _)| *seq);
+    Ok(observed)
+}
+
+fn read_events(conn: &Connection, path: &Path, id: RunId, after: i64) -> Result<Vec<(i64, Event)>> {
     let to = |e| Error::sqlite(path, e);
-    let mut statement = conn.prepare("SELECT seq, body FROM event WHERE run = ? ORDER BY seq").map_err(to)?;
-    let mut rows = statement.query([id.0]).map_err(to)?;
+    let mut statement = conn.prepare("SELECT seq, body FROM event WHERE run = ? AND seq > ? ORDER BY seq").map_err(to)?;
+    let mut rows = statement.query([id.0, after]).map_err(to)?;
     let mut events = Vec::new();
     while let Some(row) = rows.next().map_err(to)? {
         let text: String = row.get(1).map_err(to)?;
@@ -216,15 +243,22 @@ fn read_events(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<(i64, Ev
     Ok(events)
 }
 
-fn read_seconds(conn: &Connection, path: &Path, id: RunId, kinds: usize) -> Result<Vec<StoredSecond>> {
+/// The seconds from one on, by point and second.
+fn read_seconds(
+    conn: &Connection,
+    path: &Path,
+    id: RunId,
+    kinds: usize,
+    from: (u32, i64),
+) -> Result<Vec<StoredSecond>> {
     let to = |e| Error::sqlite(path, e);
     let mut statement = conn
         .prepare(
             "SELECT point, second, part, kind, seq, committed, rolled_back, failed, retries, latency_sum, \
-             latency_max, clamped, latency FROM second WHERE run = ?",
+             latency_max, clamped, latency FROM second WHERE run = ? AND (point, second) >= (?, ?)",
         )
         .map_err(to)?;
-    let mut rows = statement.query([id.0]).map_err(to)?;
+    let mut rows = statement.query([id.0, from.0.into(), from.1]).map_err(to)?;
     let mut seconds: BTreeMap<(u32, i64, i64), StoredSecond> = BTreeMap::new();
     while let Some(row) = rows.next().map_err(to)? {
         let int = |i| row.get::<_, i64>(i).map_err(to);
@@ -265,11 +299,17 @@ fn read_seconds(conn: &Connection, path: &Path, id: RunId, kinds: usize) -> Resu
     Ok(seconds)
 }
 
-fn read_readings(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<(i64, StoredObservation)>> {
+fn read_readings(
+    conn: &Connection,
+    path: &Path,
+    id: RunId,
+    after: i64,
+) -> Result<Vec<(i64, StoredObservation)>> {
     let to = |e| Error::sqlite(path, e);
-    let mut statement =
-        conn.prepare("SELECT seq, at, first, body FROM reading WHERE run = ? ORDER BY seq").map_err(to)?;
-    let mut rows = statement.query([id.0]).map_err(to)?;
+    let mut statement = conn
+        .prepare("SELECT seq, at, first, body FROM reading WHERE run = ? AND seq > ? ORDER BY seq")
+        .map_err(to)?;
+    let mut rows = statement.query([id.0, after]).map_err(to)?;
     let mut readings = Vec::new();
     while let Some(row) = rows.next().map_err(to)? {
         let int = |i| row.get::<_, i64>(i).map_err(to);
@@ -280,12 +320,17 @@ fn read_readings(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<(i64, 
     Ok(readings)
 }
 
-fn read_waits(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<(i64, StoredObservation)>> {
+fn read_waits(
+    conn: &Connection,
+    path: &Path,
+    id: RunId,
+    after: i64,
+) -> Result<Vec<(i64, StoredObservation)>> {
     let to = |e| Error::sqlite(path, e);
     let mut statement = conn
-        .prepare("SELECT seq, at, looks, lock_looks, seen, rows FROM waits WHERE run = ? ORDER BY seq")
+        .prepare("SELECT seq, at, looks, lock_looks, seen, rows FROM waits WHERE run = ? AND seq > ? ORDER BY seq")
         .map_err(to)?;
-    let mut rows = statement.query([id.0]).map_err(to)?;
+    let mut rows = statement.query([id.0, after]).map_err(to)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next().map_err(to)? {
         let int = |i| row.get::<_, i64>(i).map_err(to);

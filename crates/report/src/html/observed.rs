@@ -1,5 +1,6 @@
 //! What the page shows of host and database: the charts under the load's own, on the same seconds.
 
+use kelvin_diagnose::Evidence;
 use kelvin_measure::event::Part;
 use serde::Serialize;
 
@@ -8,14 +9,14 @@ use crate::text::when;
 use crate::{PointReport, Report};
 
 /// What the page's script draws of one point beside the load.
-#[derive(Serialize)]
-pub(super) struct SeenCharts {
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SeenCharts {
     /// From, to, kind and text of what happened, in seconds since the window opened.
     bands: Vec<(f64, f64, &'static str, String)>,
     charts: Vec<SeenChart>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct SeenChart {
     title: String,
     unit: &'static str,
@@ -48,6 +49,15 @@ impl SeenCharts {
             bands: bands.collect(),
             charts: timeline(evidence, &grid).into_iter().map(|chart| drawn(chart, &places)).collect(),
         })
+    }
+
+    /// The charts alone of the newest seconds of a run that goes on.
+    pub(crate) fn newest(evidence: &Evidence, point: u32, seconds: &[i64]) -> Option<Self> {
+        let (first, last) = (*seconds.first()?, *seconds.last()?);
+        let grid = Grid::of(evidence, point, first, usize::try_from(last - first + 1).ok()?)?;
+        let places: Vec<usize> = seconds.iter().filter_map(|s| usize::try_from(s - first).ok()).collect();
+        let charts = timeline(evidence, &grid).into_iter().map(|chart| drawn(chart, &places)).collect();
+        Some(Self { bands: Vec::new(), charts })
     }
 
     pub(super) fn titles(&self) -> Vec<String> {

@@ -1,7 +1,7 @@
 (function () {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
-  const plots = [];
+  const plots = [], charts = new Map();
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const number = (v) => (v == null ? "–" : v.toLocaleString("en-US", { maximumFractionDigits: v < 10 ? 3 : v < 1000 ? 1 : 0 }));
   const short = (v) => (v >= 1e6 ? +(v / 1e6).toPrecision(3) + " M" : v >= 1e4 ? +(v / 1e3).toPrecision(3) + " k" : number(v));
@@ -66,18 +66,25 @@
     return least === most ? number(least) : number(least) + " to " + number(most);
   }
 
+  // A chart in a part of the page that is closed has no width yet: it is made when the part is opened.
   function plot(id, options, columns, height) {
     const box = document.getElementById(id);
     if (!box || columns[0].length === 0) return;
+    const closed = box.closest("details:not([open])");
+    if (closed) {
+      closed.addEventListener("toggle", () => plot(id, options, columns, height), { once: true });
+      return;
+    }
     columns.forEach((column, k) => {
       if (k === 0) return;
-      const series = options.series[k], shown = series.value, rest = span(columns[0], series.own || column);
-      series.value = (u, v, s, i) => (i == null ? rest : shown(u, v, s, i));
+      const series = options.series[k], shown = series.value, own = series.own;
+      series.value = (u, v, s, i) => (i == null ? span(u.data[0], own || u.data[k]) : shown(u, v, s, i));
       if (column.every((v) => v == null)) series.label += " (too few a second)";
     });
-    const size = () => ({ width: Math.max(260, box.clientWidth - 10), height: typeof height === "function" ? height(box.clientWidth) : height || (box.clientWidth < 500 ? 200 : 250) });
+    const size = () => ({ width: Math.max(240, box.clientWidth - 10), height: typeof height === "function" ? height(box.clientWidth) : height || (box.clientWidth < 500 ? 170 : 190) });
     const made = new uPlot(Object.assign(options, size()), columns, box);
-    plots.push([made, size]);
+    plots.push([made, size, box]);
+    charts.set(id, made);
   }
 
   data.points.forEach((point, i) => {
@@ -85,24 +92,36 @@
     // The axis is the window's, however few seconds it has; a part of it when the reader chose one.
     const first = point.t[0], last = point.t[point.t.length - 1], span = point.end - Math.min(first, 0);
     const x = { time: false, range: (u, lo, hi) => (lo > first || hi < last ? [lo, hi] : [Math.min(first, 0) - span * 0.01, point.end]) };
-    const time = axis("seconds since the measured window opened", { size: 44, labelSize: 16 });
+    const time = axis("seconds since the measured window opened", { size: 42, labelSize: 14 }), bare = axis("", { labelSize: 0, size: 28 });
     // Jobs with a rate have no queue of arrivals, and nobody but themselves who could be late.
     const known = (column) => (column && column.some((v) => v != null) ? column : null);
     const due = point.open && known(point.open.due), late = point.open && known(point.open.lag_max);
     // A second's reads and writes have a line each: their sum says nothing of either.
     const colours = { read: "--c0", write: "--c1", trim: "--c2" };
-    const paces = point.directions ? point.directions.map((one) => [line(one.name, colours[one.name] || "--c3", {}), one.rate])
+    const pacesOf = () => point.directions ? point.directions.map((one) => [line(one.name, colours[one.name] || "--c3", {}), one.rate])
       : [[line(data.headline, "--c0", {}), point.headline]];
+    const paces = pacesOf(), again = pacesOf();
+    const rated = (name) => (narrow ? "per " : name + " per ") + data.per;
+    const left = (label) => axis(label, { size: 64, values: (u, v) => v.map(short) });
+    const times = point.directions ? point.directions.map((one) => [one.name + " p99", colours[one.name], one.p99]) : [["p99", "--c1", point.p99], ["p50", "--c3", point.p50]];
+    plot("overview-" + i, {
+      cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] }, ms: { distr: 3 } }, plugins: [marks(point)],
+      axes: [time, left(rated(data.words.unit.many)),
+        axis((narrow ? "" : (point.open ? "response time, " : data.words.time + ", ")) + data.unit + (narrow ? "" : " (log scale)"), { scale: "ms", side: 1, size: 56, grid: { show: false }, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
+      series: [{ label: "second" }].concat(paces.map((one) => Object.assign(one[0], { width: 2, fill: paces.length === 1 ? () => css("--c0") + "1f" : null })),
+        due ? [line("due", "--soft", { width: 1, dash: [4, 4] })] : [],
+        times.map(([name, colour]) => line(name + ", " + data.unit, colour, { scale: "ms", width: 1.3, dash: point.directions ? [6, 3] : null }))),
+    }, [point.t].concat(paces.map((one) => one[1]), due ? [due] : [], times.map((one) => one[2])), (width) => (width < 500 ? 230 : 270));
     plot("throughput-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],
-      axes: [time, axis((narrow ? "per " : data.words.unit.many + " per ") + data.per, { size: 64, values: (u, v) => v.map(short) })],
-      series: [{ label: "second" }].concat(paces.map((one) => one[0]),
+      axes: [bare, left("")],
+      series: [{ label: "second" }].concat(again.map((one) => one[0]),
         point.all ? [line(data.total, "--c2", {})] : [],
         due ? [line("due", "--soft", { width: 1, dash: [4, 4] })] : []),
     }, [point.t].concat(paces.map((one) => one[1]), point.all ? [point.all] : [], due ? [due] : []));
     const latency = (id, times, service, late) => plot(id, {
       cursor, scales: { x, y: { distr: 3 } }, plugins: [marks(point)],
-      axes: [time, axis(logLabel(point), { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
+      axes: [bare, axis("log scale", { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
       series: [{ label: "second" }, line("p50", "--c0", {}), line("p95", "--c2", {}), line("p99", "--c1", {}), line("max", "--soft", { width: 0.8 })].concat(
         service ? [line(data.words.time_short + " p99", "--c3", { dash: [4, 4] })] : [],
         late ? [line("generator’s lateness, max", "--c4", { width: 0.8, dash: [2, 3] })] : []),
@@ -111,9 +130,9 @@
     else latency("latency-" + i, point, point.open ? point.open.service_p99 : null, late);
     if (point.open) plot("queue-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, Math.max(hi || 0, 1) * 1.08] } }, plugins: [marks(point)],
-      axes: [time, axis(data.words.unit.many, { size: 64, incrs: [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)), values: (u, v) => v.map(short) })],
+      axes: [bare, axis("", { labelSize: 0, size: 64, incrs: [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)), values: (u, v) => v.map(short) })],
       series: [{ label: "second" }, line("waiting for a free " + data.words.who.one, "--c1", {}), line("refused", "--bad", { dash: [4, 4] })],
-    }, [point.t, point.open.waiting, point.open.refused], 160);
+    }, [point.t, point.open.waiting, point.open.refused]);
 
     (point.seen ? point.seen.charts : []).forEach((chart, k) => {
       const top = (hi) => [0, chart.top || (hi || 1) * 1.08];
@@ -127,10 +146,10 @@
       plot("seen-" + i + "-" + k, {
         cursor, scales: { x, y: { range: (u, lo, hi) => top(hi) } }, plugins: [marks(point)],
         bands: chart.stacked ? own.slice(1).map((_, n) => ({ series: [n + 2, n + 1], fill: fill(n + 1) })) : [],
-        axes: [k + 1 === point.seen.charts.length ? time : axis("", { labelSize: 0, size: 30 }), axis(chart.unit, { size: 64, values: (u, v) => v.map(short) })],
+        axes: [bare, axis(chart.unit, { size: 64, values: (u, v) => v.map(short) })],
         legend: { markers: { fill: (u, s) => (s > 0 && chart.stacked ? css("--c" + chart.colours[s - 1]) : null) } },
         series: [{ label: "second" }].concat(own),
-      }, [point.t].concat(sums), (width) => (width < 500 ? 130 : 150) + (k + 1 === point.seen.charts.length ? 14 : 0));
+      }, [point.t].concat(sums));
     });
 
     // 1/(1 − p) on a logarithmic axis gives every further nine the same width.
@@ -150,12 +169,21 @@
       ],
       series: [{ label: "percentile", value: (u, v) => (v == null ? "–" : (100 - 100 / v).toFixed(3)) }].concat(
         point.distributions.map(([name], k) => line(name, "--c" + (k % 5), {}))),
-    }, [percents.map(at)].concat(point.distributions.map((_, k) => percents.map((p) => nines.get(p)[k]))));
+    }, [percents.map(at)].concat(point.distributions.map((_, k) => percents.map((p) => nines.get(p)[k]))), (width) => (width < 500 ? 220 : 240));
   });
+
+  // A link to a finding opens what it is in.
+  const reveal = () => {
+    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    for (let part = target && target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+    if (target) target.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
 
   let waiting;
   addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => plots.forEach(([u, size]) => u.setSize(size())), 100); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach(([u]) => u.redraw(false)));
-  addEventListener("beforeprint", () => plots.forEach(([u]) => u.setSize({ width: 660, height: 210 })));
+  addEventListener("beforeprint", () => plots.forEach(([u, , box]) => u.setSize(box.closest(".charts") ? { width: 326, height: 130 } : { width: 670, height: 190 })));
   addEventListener("afterprint", () => plots.forEach(([u, size]) => u.setSize(size())));
 })();

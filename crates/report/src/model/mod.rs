@@ -28,7 +28,7 @@ pub use generator::{Generator, Lag};
 pub use latency::{Distribution, LatencyRow};
 pub(crate) use observed::{Chart, Grid, colour, timeline};
 pub use observed::{
-    ClassRow, DeviceRow, MetricRow, Observed, OccurrenceRow, ProcessorRow, RowWaits, ServerStatement,
+    ClassRow, CpuUse, DeviceRow, MetricRow, Observed, OccurrenceRow, ProcessorRow, RowWaits, ServerStatement,
     SessionsReport, WaitRow,
 };
 pub use open_loop::ScheduleReport;
@@ -261,9 +261,7 @@ impl Report {
 
     /// Which of the kinds are of a direction of I/O, on whatever device.
     pub(crate) fn kinds_of_direction<'a>(&'a self, direction: &'a str) -> impl Iterator<Item = usize> + 'a {
-        let of = |name: &'a str| name.split([' ', ',']).next().unwrap_or(name);
-        let kinds = self.kinds.iter().enumerate().filter(|(_, kind)| kind.is_transaction());
-        kinds.filter(move |(_, kind)| of(&kind.name) == direction).map(|(at, _)| at)
+        kinds_of_direction(&self.kinds, direction)
     }
 
     /// MiB a second of the jobs of a point over its window, as its IOPS are: jobs that ran for a part of it were not at
@@ -297,10 +295,41 @@ impl Report {
         Words::of(&self.workload)
     }
 
+    /// What was measured as a heading has it: product and version, or the files of I/O jobs. Nobody's name, host or address
+    /// is in it, so that the page can be passed on.
+    pub fn system(&self) -> String {
+        if self.is_io() {
+            return crate::text::cut(&self.target, 60);
+        }
+        let version = self.environment.pointer("/database/version").and_then(serde_json::Value::as_str);
+        let words = || version.unwrap_or_default().split_whitespace();
+        let product = words().find(|word| word.starts_with(char::is_alphabetic));
+        let number = words().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        match (product, number) {
+            (Some(product), Some(number)) => format!("{product} {}", number.trim_end_matches(',')),
+            (Some(product), None) => product.to_owned(),
+            (None, _) => match self.target.split(':').next().unwrap_or_default() {
+                "postgres" | "postgresql" => "PostgreSQL".into(),
+                "sqlite" => "SQLite".into(),
+                _ => "a database".into(),
+            },
+        }
+    }
+
     /// The workload's name as a heading has it.
     pub fn workload_name(&self) -> String {
         if self.workload.starts_with("tproc") { self.workload.to_uppercase() } else { self.workload.clone() }
     }
+}
+
+/// Which of the kinds are of a direction of I/O, on whatever device.
+pub(crate) fn kinds_of_direction<'a>(
+    kinds: &'a [Series],
+    direction: &'a str,
+) -> impl Iterator<Item = usize> + 'a {
+    let of = |name: &'a str| name.split([' ', ',']).next().unwrap_or(name);
+    let kinds = kinds.iter().enumerate().filter(|(_, kind)| kind.is_transaction());
+    kinds.filter(move |(_, kind)| of(&kind.name) == direction).map(|(at, _)| at)
 }
 
 /// The sentences without those that a job's own line says: they are kept for runs that end before their jobs have lines.

@@ -74,7 +74,7 @@ pub struct OpenSecond {
 
 impl SecondReport {
     /// Of a stored second in which `errors` were counted.
-    pub(super) fn of(row: &SecondRow, errors: u64, open_loop: bool) -> Self {
+    pub(crate) fn of(row: &SecondRow, errors: u64, open_loop: bool) -> Self {
         let max = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
         Self {
             second: row.second,

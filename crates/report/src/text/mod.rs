@@ -11,7 +11,7 @@ mod squeeze;
 
 pub use brief::brief;
 pub use findings::findings;
-pub(crate) use findings::{counted, effect, grouped, is_minor, of_finding};
+pub(crate) use findings::{Grouped, counted, effect, grouped, is_minor, of_finding};
 pub(crate) use io::{loop_words, times_of};
 pub(crate) use latency::{footnotes, unanswered};
 pub(crate) use observed::when;

@@ -1,6 +1,6 @@
 //! Processors and block devices.
 
-use kelvin_diagnose::{Evidence, Span};
+use kelvin_diagnose::{Evidence, Seen, Span};
 use serde::Serialize;
 
 /// Requests a second below which a device that holds nothing of the database is left out.
@@ -23,6 +23,55 @@ pub struct ProcessorRow {
     pub steal_percent: f64,
     /// Idle.
     pub idle_percent: f64,
+}
+
+/// CPUs in use on the host that Kelvin runs on, on average over the window. The parts add up to all CPUs, but for what the
+/// readings of different moments leave.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct CpuUse {
+    /// Hardware threads of the host.
+    pub cpus: f64,
+    /// This program; with the database in it where that is embedded.
+    pub client: f64,
+    /// Whether the database works within this program.
+    pub embedded: bool,
+    /// The database's processes; none where they are not on this host.
+    pub database: Option<f64>,
+    /// All other processes; none where that cannot be told from the database's.
+    pub others: Option<f64>,
+    /// Interrupts, hard and soft.
+    pub interrupts: f64,
+    /// Given to others by the hypervisor.
+    pub steal: f64,
+    /// Idle, time in which a task waits for a device included.
+    pub idle: f64,
+}
+
+impl CpuUse {
+    /// Of a window; none where processes or processors were not watched.
+    pub(super) fn of(evidence: &Evidence, window: Span) -> Option<Self> {
+        let cpus = kelvin_diagnose::cpus(evidence)?;
+        let process = |name: &str| {
+            let time = |time: &str| evidence.mean_over(&format!("host.process.{name}.cpu.{time}"), window);
+            Some(time("user")? + time("system")?)
+        };
+        let total = |what: &str| Some(evidence.mean_over(&format!("host.cpu.total.{what}"), window)? * cpus);
+        let others = kelvin_diagnose::cpu_of_others(evidence, window).and_then(|seen| {
+            let known: f64 = seen.iter().map(Seen::seconds).sum();
+            let sum: f64 = seen.iter().map(|seen| seen.value * seen.seconds()).sum();
+            (known > 0.0).then(|| (sum / known).max(0.0))
+        });
+        Some(Self {
+            cpus,
+            client: process("client")?,
+            embedded: kelvin_diagnose::is_embedded(evidence),
+            database: process("server"),
+            others,
+            interrupts: total("irq").unwrap_or(0.0) + total("softirq").unwrap_or(0.0),
+            steal: total("steal").unwrap_or(0.0),
+            idle: total("idle")? + total("iowait").unwrap_or(0.0),
+        })
+    }
 }
 
 /// A block device, with the columns of `iostat -x`: rates and sizes over the window's time, request times and sizes

@@ -11,7 +11,7 @@ use kelvin_diagnose::{Evidence, Seen, Span};
 use kelvin_measure::Nanos;
 use serde::Serialize;
 
-pub use host::{DeviceRow, ProcessorRow};
+pub use host::{CpuUse, DeviceRow, ProcessorRow};
 pub use sessions::{ClassRow, RowWaits, SessionsReport, WaitRow};
 pub use statements::ServerStatement;
 pub(crate) use timeline::{Chart, Grid, colour, timeline};
@@ -22,6 +22,8 @@ pub(crate) use timeline::{Chart, Grid, colour, timeline};
 pub struct Observed {
     /// What the processors did, one row a host.
     pub processors: Vec<ProcessorRow>,
+    /// CPUs by who used them; none where processes were not watched.
+    pub cpu: Option<CpuUse>,
     /// The block devices that did something or hold a part of the database, those of the log first.
     pub devices: Vec<DeviceRow>,
     /// What the database's sessions were doing; none where nobody looked.
@@ -102,6 +104,7 @@ impl Observed {
         let wal = evidence.mean_over("postgres.wal.bytes", window);
         Some(Self {
             processors: host::processors(evidence, window),
+            cpu: CpuUse::of(evidence, window),
             devices: host::devices(evidence, window),
             sessions: SessionsReport::of(evidence, point),
             wal_bytes_per_s: wal.or_else(|| evidence.mean_over("sqlite.wal.written", window)),

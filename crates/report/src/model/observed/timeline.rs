@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_diagnose::{Evidence, Span, is_client};
+use kelvin_diagnose::{Evidence, Seen, Span, is_client};
 use kelvin_measure::Nanos;
 
 use super::host::{Disk, disks};
@@ -51,9 +51,14 @@ impl Grid {
 
     /// The mean of a metric over each second; none where nothing is known of it.
     pub(crate) fn means(&self, evidence: &Evidence, name: &str) -> Vec<Option<f64>> {
+        self.means_of(evidence.seen(name, self.span()))
+    }
+
+    /// The mean over each second of values that lie within its seconds.
+    fn means_of(&self, values: Vec<Seen>) -> Vec<Option<f64>> {
         let (mut sums, mut known) = (vec![0.0; self.count], vec![0.0; self.count]);
         let start = self.start();
-        for seen in evidence.seen(name, self.span()) {
+        for seen in values {
             let mut from = seen.from;
             while from < seen.to {
                 let second = ((from - start) / SECOND) as usize;
@@ -119,8 +124,9 @@ fn sum(a: Vec<Option<f64>>, b: Vec<Option<f64>>) -> Vec<Option<f64>> {
     a.into_iter().zip(b).map(|(a, b)| a.map(|a| a + b.unwrap_or(0.0))).collect()
 }
 
+/// CPU time by who used it on the host that Kelvin runs on; by mode of the hosts that were scraped.
 fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
-    let chart = |name: &str| {
+    let by_mode = |name: &str| {
         let prefix = name.strip_suffix("user")?;
         let share = |what: &str| scaled(grid.means(evidence, &format!("{prefix}{what}")), 100.0);
         let columns = vec![
@@ -132,14 +138,50 @@ fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
         ];
         let of = super::host::address(name).map_or_else(String::new, |host| format!(" of {host}"));
         any(&columns[0].2).then(|| Chart {
-            title: format!("Processors{of}"),
-            unit: "% of all processors",
+            title: format!("CPU time{of}"),
+            unit: "% of all CPUs",
             stacked: true,
             top: Some(100.0),
             columns,
         })
     };
-    evidence.names("", "host.cpu.total.user").filter_map(chart).collect()
+    let here = by_owner(evidence, grid);
+    let names = evidence.names("", "host.cpu.total.user");
+    let others = names.filter(|name| here.is_none() || super::host::address(name).is_some());
+    let others: Vec<Chart> = others.filter_map(by_mode).collect();
+    here.into_iter().chain(others).collect()
+}
+
+/// CPUs used by the client, the database and all others; none where the client's own use is not known.
+fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
+    let threads = kelvin_diagnose::cpus(evidence)?;
+    let process = |name: &str| {
+        let time = |time: &str| grid.means(evidence, &format!("host.process.{name}.cpu.{time}"));
+        sum(time("user"), time("system"))
+    };
+    let (client, database) = (process("client"), process("server"));
+    if !any(&client) {
+        return None;
+    }
+    let kernel = |what: &str| scaled(grid.means(evidence, &format!("host.cpu.total.{what}")), threads);
+    let others = kelvin_diagnose::cpu_of_others(evidence, grid.span());
+    let others = others.map_or_else(Vec::new, |seen| grid.means_of(seen));
+    let first = if kelvin_diagnose::is_embedded(evidence) { "client with the database" } else { "client" };
+    let mut columns = vec![
+        (first.to_owned(), 0, client),
+        ("database".to_owned(), 2, database),
+        ("others".to_owned(), 5, others.into_iter().map(|value| value.map(|value| value.max(0.0))).collect()),
+        ("interrupts".to_owned(), 4, sum(kernel("irq"), kernel("softirq"))),
+        ("steal".to_owned(), 7, kernel("steal")),
+    ];
+    columns.retain(|(_, _, values)| any(values));
+    Some(Chart {
+        title: "CPU time by client, database and others".into(),
+        unit: "CPUs",
+        stacked: true,
+        top: Some(threads),
+        columns,
+    })
 }
 
 /// The colour of a class: the usual ones are always the same.
@@ -172,7 +214,7 @@ fn sessions(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
         columns.push(("others".into(), 8, others));
     }
     (!columns.is_empty()).then(|| Chart {
-        title: "Active sessions by what they waited for".into(),
+        title: "Active sessions by wait class".into(),
         unit: "sessions",
         stacked: true,
         top: None,
@@ -214,7 +256,7 @@ fn devices(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
         };
         let (write, read, flush) = (time("w_await", "w_s"), time("r_await", "r_s"), time("f_await", "f_s"));
         charts.push(Chart {
-            title: format!("{name}, time of a request"),
+            title: format!("{name}, latency"),
             unit: "ms",
             stacked: false,
             top: None,
@@ -233,10 +275,10 @@ fn log(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     let written =
         [rate("postgres.wal.bytes"), rate("sqlite.wal.written")].into_iter().find(|values| any(values))?;
     Some(Chart {
-        title: "Log written".into(),
+        title: "WAL written".into(),
         unit: "MB/s",
         stacked: false,
         top: None,
-        columns: vec![("log".into(), 0, written)],
+        columns: vec![("WAL".into(), 0, written)],
     })
 }

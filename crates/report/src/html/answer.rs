@@ -1,0 +1,193 @@
+//! The first screen: what was measured, how well it is known, whether it counts, what limited it, and what to do.
+
+use serde::Serialize;
+
+use super::point::p99_words;
+use super::{TimeUnit, figure};
+use crate::figure::{NONE, bounded, ms, percent, rate, seconds, whole};
+use crate::text::{Grouped, highest, is_minor, peak, squeezed};
+use crate::{Outcome, PointReport, Report};
+
+/// Findings on the first screen.
+const MOST: usize = 3;
+/// Phases of I/O jobs on the first screen.
+const MOST_PHASES: usize = 6;
+
+/// The answer of a run.
+#[derive(Serialize)]
+pub(super) struct Answer {
+    /// The headline figure; several of a run of several phases of I/O jobs; none before a window has opened.
+    headlines: Vec<Tile>,
+    /// How well it is known.
+    interval: Option<String>,
+    /// What else the reader asks for first.
+    tiles: Vec<Tile>,
+    /// What limited it, in sentences.
+    sentences: Vec<String>,
+    /// What to do about that.
+    next: Option<String>,
+    /// Class of the verdict, for its colour.
+    outcome: &'static str,
+    /// The first findings: severity, id, title and what to do.
+    findings: Vec<TopFinding>,
+    /// Findings that are not among them and should be read.
+    more: usize,
+}
+
+/// A figure and what it is.
+#[derive(Serialize)]
+struct Tile {
+    class: &'static str,
+    value: String,
+    name: String,
+}
+
+#[derive(Serialize)]
+struct TopFinding {
+    severity: &'static str,
+    id: &'static str,
+    title: String,
+    next: String,
+}
+
+impl Answer {
+    pub(super) fn of(report: &Report, findings: &[Grouped<'_>]) -> Self {
+        let best = report.best();
+        let serious: Vec<&Grouped<'_>> = findings.iter().filter(|one| !is_minor(one.finding)).collect();
+        let verdict = best.and_then(|best| best.verdict.as_ref());
+        let mut sentences: Vec<String> = Vec::new();
+        sentences.extend(report.maximum_rate.as_ref().map(|found| sentence(&highest(found))));
+        sentences.extend(report.scalability.as_ref().map(|fit| sentence(&peak(fit))));
+        sentences.extend(report.squeeze.as_ref().map(|found| sentence(&squeezed(found))));
+        let of_point = verdict.map(|verdict| match best {
+            Some(best) if report.points.len() > 1 => format!("At {}: {}", best.name(), verdict.sentence),
+            _ => verdict.sentence.clone(),
+        });
+        sentences.extend(of_point.map(|words| sentence(&words)));
+        Self {
+            headlines: headlines(report, best),
+            interval: best.and_then(|best| interval(report, best)),
+            tiles: best.map(|best| tiles(report, best)).unwrap_or_default(),
+            sentences,
+            next: verdict.map(|verdict| verdict.next.clone()).filter(|next| !next.is_empty()),
+            outcome: verdict.map_or("undetermined", |verdict| match verdict.outcome {
+                Outcome::Void { .. } => "void",
+                Outcome::Undetermined { .. } => "undetermined",
+                Outcome::Bound { .. } | Outcome::Compound { .. } => "bound",
+            }),
+            findings: serious
+                .iter()
+                .take(MOST)
+                .map(|one| TopFinding {
+                    severity: one.finding.severity.word(),
+                    id: one.finding.id,
+                    title: format!("{}{}", one.finding.title, one.about),
+                    next: one.finding.next.clone(),
+                })
+                .collect(),
+            more: serious.len().saturating_sub(MOST),
+        }
+    }
+}
+
+/// With a capital and a full stop.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    let end = if words.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{end}", letters.as_str())
+}
+
+fn headlines(report: &Report, best: Option<&PointReport>) -> Vec<Tile> {
+    let Some(best) = best else { return Vec::new() };
+    let value = |point: &PointReport| rate(point.headline(report.headline_per));
+    let name = &report.headline;
+    if report.is_io() && report.points.len() > 1 {
+        let phase =
+            |p: &PointReport| Tile { class: "big", value: value(p), name: format!("{name}, {}", p.name()) };
+        let mut phases: Vec<Tile> = report.points.iter().take(MOST_PHASES).map(phase).collect();
+        let more = report.points.len().saturating_sub(MOST_PHASES);
+        if more > 0 {
+            phases.push(Tile { class: "", value: more.to_string(), name: "more phases, below".into() });
+        }
+        return phases;
+    }
+    let held = report.maximum_rate.as_ref().is_some_and(|found| found.highest_held() == Some(best.point));
+    let which = match report.points.len() {
+        _ if held => ", at the highest rate that held".into(),
+        0 | 1 => String::new(),
+        several => format!(", best of {several} {}", report.words().point.many),
+    };
+    vec![Tile { class: "big", value: value(best), name: format!("{name}{which}") }]
+}
+
+/// How well the headline figure is known within this run.
+fn interval(report: &Report, best: &PointReport) -> Option<String> {
+    if report.is_io() && report.points.len() > 1 {
+        return None;
+    }
+    if let Some(words) = p99_words(best) {
+        return Some(sentence(&words));
+    }
+    let value = best.headline(report.headline_per)?;
+    let Some(precision) = best.within_run.filter(|_| !best.open_loop) else {
+        return best.too_short().then(|| sentence(crate::text::TOO_SHORT));
+    };
+    let half = value * precision.half_width_percent / 100.0;
+    Some(format!(
+        "{} to {} within this run (95 %, ± {:.1} %, {:.0} effective seconds); the next run may differ by more.",
+        rate(Some(value - half)),
+        rate(Some(value + half)),
+        precision.half_width_percent,
+        precision.effective_seconds
+    ))
+}
+
+fn tiles(report: &Report, best: &PointReport) -> Vec<Tile> {
+    let plain = |value: String, name: String| Tile { class: "", value, name };
+    let mut tiles = Vec::new();
+    let one = !report.is_io() || report.points.len() == 1;
+    if one {
+        tiles.extend(best.schedule.as_ref().map(|schedule| Tile {
+            class: if schedule.overloaded { "bad" } else { "" },
+            value: rate(schedule.asked_per_second),
+            name: format!(
+                "a second asked for, {}",
+                schedule.achieved_ratio.map_or_else(
+                    || "achieved share not known".into(),
+                    |ratio| format!("{} achieved", percent(Some(ratio * 100.0)))
+                )
+            ),
+        }));
+        tiles.push(latency(report, best));
+        if best.schedule.is_none() && report.has_total() {
+            let all = rate(best.transactions(report.headline_per));
+            tiles.push(plain(all, format!("{}, commits and rollbacks", report.total_name())));
+        }
+        tiles.push(plain(seconds(best.window_s), format!("measured, {}", best.users())));
+    }
+    let errors: u64 = report.points.iter().map(PointReport::error_count).sum();
+    tiles.push(Tile {
+        class: if errors > 0 { "warn" } else { "" },
+        value: whole(errors),
+        name: format!("error{}, whole run", if errors == 1 { "" } else { "s" }),
+    });
+    tiles
+}
+
+/// p99 of what the users would see.
+fn latency(report: &Report, best: &PointReport) -> Tile {
+    let unit = TimeUnit::of(report.is_io());
+    let times = best.seen();
+    let shown = if report.is_io() { bounded(times.p99_us, figure) } else { bounded(times.p99_us, ms) };
+    let words = report.words();
+    let time = if best.open_loop { "response time" } else { words.time };
+    let unanswered = if times.at_least.is_empty() {
+        String::new()
+    } else {
+        let of = if report.is_io() { "of the I/Os" } else { "of the arrivals" };
+        format!("; {} {of} had no answer", percent(Some(times.unanswered_percent)))
+    };
+    let value = if shown == NONE { shown } else { format!("{shown} {}", unit.name) };
+    Tile { class: "", value, name: format!("p99 {time}{unanswered}") }
+}

@@ -1,0 +1,196 @@
+//! What the page's script draws of one point.
+
+use kelvin_measure::event::{Part, Per, Series};
+use serde::Serialize;
+
+use super::TimeUnit;
+use super::observed::{self, SeenCharts};
+use crate::model::kinds_of_direction;
+use crate::{OpenSecond, PointReport, Report, SecondReport};
+
+/// The columns of one point, one value a second; columns, since they compress and parse better than rows.
+#[derive(Serialize)]
+pub(super) struct Charts {
+    #[serde(flatten)]
+    seconds: SecondColumns,
+    /// Where the axis of time ends: with the window, or with the last second when it is still open.
+    end: f64,
+    /// Second, class of mark, text.
+    marks: Vec<(f64, &'static str, String)>,
+    distributions: Vec<(String, Vec<(f64, f64)>)>,
+    /// What was seen of host and database.
+    pub(super) seen: Option<SeenCharts>,
+}
+
+/// What the load did, second by second.
+#[derive(Debug, Clone, Serialize)]
+pub struct SecondColumns {
+    /// Seconds since the window opened.
+    t: Vec<i64>,
+    headline: Column,
+    /// All transactions, where some do not count for the headline.
+    all: Option<Column>,
+    /// What an open loop adds.
+    open: Option<OpenCharts>,
+    p50: Column,
+    p95: Column,
+    p99: Column,
+    max: Column,
+    /// Of I/O jobs each direction alone: a mean of reads and writes is of nothing.
+    pub(super) directions: Option<Vec<DirectionCharts>>,
+}
+
+/// The columns of a direction.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct DirectionCharts {
+    pub(super) name: String,
+    rate: Vec<Option<f64>>,
+    p50: Vec<Option<f64>>,
+    p95: Vec<Option<f64>>,
+    p99: Vec<Option<f64>>,
+    max: Vec<Option<f64>>,
+    service_p99: Vec<Option<f64>>,
+}
+
+/// The columns of an open loop; the latencies beside them are then response times.
+#[derive(Debug, Clone, Serialize)]
+struct OpenCharts {
+    due: Vec<Option<f64>>,
+    refused: Vec<Option<u64>>,
+    waiting: Vec<Option<u64>>,
+    service_p99: Vec<Option<f64>>,
+    lag_max: Vec<Option<f64>>,
+}
+
+/// One value a second.
+type Column = Vec<Option<f64>>;
+
+/// The throughput of a second; that of a sliver of one is noise.
+fn throughput(rows: &[&SecondReport], pick: &dyn Fn(&SecondReport) -> Option<f64>) -> Column {
+    rows.iter().map(|s| pick(s).filter(|_| s.width > 0.2).map(|v| (v * 10.0).round() / 10.0)).collect()
+}
+
+/// What the columns of the seconds are made of.
+pub(crate) struct Seconds<'a> {
+    /// The rows that are drawn.
+    pub(crate) rows: Vec<&'a SecondReport>,
+    /// The run's transaction types.
+    pub(crate) kinds: &'a [Series],
+    /// Directions of I/O.
+    pub(crate) directions: &'a [String],
+    pub(crate) per: Per,
+    pub(crate) open_loop: bool,
+    pub(crate) io: bool,
+}
+
+impl Seconds<'_> {
+    pub(crate) fn columns(&self) -> SecondColumns {
+        let (rows, per, unit) = (&self.rows, self.per, TimeUnit::of(self.io));
+        let latency =
+            |pick: fn(&SecondReport) -> Option<f64>, response: fn(&OpenSecond) -> Option<f64>| -> Column {
+                let us = |s: &SecondReport| s.open.as_ref().map_or_else(|| pick(s), response);
+                rows.iter().map(|s| us(s).map(|us| unit.rounded(us))).collect()
+            };
+        let due = |s: &SecondReport| Some(s.open?.due? as f64 * per.seconds() / s.width);
+        let open = self.open_loop.then(|| OpenCharts {
+            due: throughput(rows, &due),
+            refused: rows.iter().map(|s| s.open?.refused).collect(),
+            waiting: rows.iter().map(|s| s.open?.waiting).collect(),
+            service_p99: rows.iter().map(|s| s.p99_us.map(|us| unit.rounded(us))).collect(),
+            lag_max: rows.iter().map(|s| Some(unit.rounded(s.open?.lag_max_us?))).collect(),
+        });
+        let has_total = self.kinds.iter().any(|kind| !kind.headline);
+        SecondColumns {
+            t: rows.iter().map(|s| s.second).collect(),
+            headline: throughput(rows, &|s| Some(s.headline(per))),
+            all: has_total.then(|| throughput(rows, &|s| Some(s.transactions(per)))),
+            open,
+            p50: latency(|s| s.p50_us, |o| o.response_p50_us),
+            p95: latency(|s| s.p95_us, |o| o.response_p95_us),
+            p99: latency(|s| s.p99_us, |o| o.response_p99_us),
+            max: latency(|s| s.max_us, |o| o.response_max_us),
+            directions: self.io.then(|| self.each_direction(unit)),
+        }
+    }
+
+    /// The directions of I/O that there is anything of.
+    fn each_direction(&self, unit: TimeUnit) -> Vec<DirectionCharts> {
+        let (rows, per) = (&self.rows, self.per);
+        let each = self.directions.iter().enumerate().filter_map(|(at, name)| {
+            let kinds: Vec<usize> = kinds_of_direction(self.kinds, name).collect();
+            let ended = |s: &SecondReport| kinds.iter().filter_map(|kind| s.good.get(*kind)).sum::<u64>();
+            // The series of I/O jobs are those of all phases: of a direction that this one has not nothing is drawn.
+            rows.iter().find(|s| ended(s) > 0)?;
+            let time = |which: usize| -> Column {
+                rows.iter().map(|s| Some(unit.rounded(s.directions.get(at)?[which]?))).collect()
+            };
+            Some(DirectionCharts {
+                name: name.clone(),
+                rate: throughput(rows, &|s| Some(ended(s) as f64 * per.seconds() / s.width)),
+                p50: time(0),
+                p95: time(1),
+                p99: time(2),
+                max: time(3),
+                service_p99: time(4),
+            })
+        });
+        each.collect()
+    }
+}
+
+impl Charts {
+    pub(super) fn of(report: &Report, point: &PointReport) -> Self {
+        let unit = TimeUnit::of(report.is_io());
+        // The tail is in no figure and its first second would double the window's last.
+        let rows: Vec<_> = point.seconds.iter().filter(|s| s.part != Part::Tail).collect();
+        let end = rows.last().map_or(0.0, |last| last.second as f64 + last.width).max(point.window_s);
+        let distributions = point.distributions.iter().map(|d| {
+            let round = |(p, us): &(f64, f64)| ((p * 1e4).round() / 1e4, unit.rounded(*us));
+            (d.kind.clone(), d.points.iter().map(round).collect())
+        });
+        let seconds = Seconds {
+            rows,
+            kinds: &report.kinds,
+            directions: &point.directions,
+            per: report.headline_per,
+            open_loop: point.open_loop,
+            io: report.is_io(),
+        };
+        Self {
+            seconds: seconds.columns(),
+            end,
+            marks: marks(point),
+            seen: SeenCharts::of(report, point, &observed::seconds(point)),
+            distributions: distributions.collect(),
+        }
+    }
+
+    /// Whether there is a course over time to draw.
+    pub(super) fn is_drawn(&self) -> bool {
+        self.seconds.t.len() > 1
+    }
+
+    /// The directions of I/O.
+    pub(super) fn directions(&self) -> Vec<String> {
+        self.seconds.directions.iter().flatten().map(|one| one.name.clone()).collect()
+    }
+}
+
+fn marks(point: &PointReport) -> Vec<(f64, &'static str, String)> {
+    let mut marks = vec![(0.0, "phase", "measured window opens".to_owned())];
+    if point.closed {
+        marks.push((point.window_s, "phase", "measured window closes".into()));
+    }
+    for s in point.seconds.iter().filter(|s| s.errors > 0) {
+        let text = format!("{} error{}", s.errors, if s.errors == 1 { "" } else { "s" });
+        marks.push((s.second as f64, "error", text));
+    }
+    for error in &point.errors {
+        // Seconds with errors in which nothing ended have no row before the window.
+        if !point.seconds.iter().any(|s| s.second == error.first_s) {
+            marks.push((error.first_s as f64, "error", format!("{} {}", error.class, error.code)));
+        }
+    }
+    marks.extend(point.timeline.iter().map(|(s, text)| (*s as f64, "note", text.clone())));
+    marks
+}

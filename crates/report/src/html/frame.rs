@@ -1,0 +1,79 @@
+//! What surrounds a page: nothing in an exported file; navigation and links where `kelvin serve` shows it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use minijinja::Environment;
+use minijinja::value::{Serde, Value};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::Result;
+
+/// Navigation above a page.
+const NAVIGATION: &str = include_str!("navigation.html");
+
+/// What `kelvin serve` puts around a page. An exported file has none of it.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Frame {
+    /// The links above the page.
+    pub links: Vec<Link>,
+    /// Where a finding's documentation is, without the finding's id, such as `/findings/`.
+    pub findings: String,
+    /// Scripts of the server's own, by their addresses.
+    pub scripts: Vec<String>,
+    /// What those scripts ask of the page, as attributes of its body: names without `data-`, and values.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// A link.
+#[derive(Debug, Clone, Serialize)]
+pub struct Link {
+    /// Its address.
+    pub address: String,
+    /// Its text.
+    pub text: String,
+    /// Whether it is the page that is shown, or the one that it belongs to.
+    pub current: bool,
+}
+
+/// Adds what every page includes.
+pub(crate) fn add_to(environment: &mut Environment<'_>) -> Result<()> {
+    environment.add_template("navigation.html", NAVIGATION)?;
+    Ok(())
+}
+
+/// A frame as templates know it; "none" without one.
+pub(crate) fn value(frame: Option<&Frame>) -> Value {
+    frame.map_or_else(|| Value::from(()), |frame| Value::from(Serde(frame)))
+}
+
+/// The content security policy of a page with these scripts inside of it: they run, and nothing else does. A page of the
+/// server may load the server's own scripts and ask it for data.
+pub(crate) fn policy(scripts: &[&str], frame: Option<&Frame>) -> String {
+    let own = if frame.is_some() { " 'self'" } else { "" };
+    let mut script = own.to_owned();
+    for text in scripts {
+        script.push_str(&format!(" 'sha256-{}'", STANDARD.encode(Sha256::digest(text))));
+    }
+    if script.is_empty() {
+        script.push_str(" 'none'");
+    }
+    let connect = if own.is_empty() { String::new() } else { format!("; connect-src{own}") };
+    format!(
+        "default-src 'none'; script-src{script}; style-src 'unsafe-inline'{own}; img-src data:{own}{connect}; \
+         base-uri 'none'; form-action 'none'"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Frame, policy};
+
+    #[test]
+    fn only_the_scripts_of_the_page_run() {
+        let exported = policy(&["alert(1)"], None);
+        assert!(exported.contains("script-src 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"), "{exported}");
+        assert!(!exported.contains("'self'") && policy(&[], None).contains("script-src 'none'"));
+        assert!(policy(&[], Some(&Frame::default())).contains("connect-src 'self'"));
+    }
+}

@@ -1,0 +1,160 @@
+//! What the page shows of one point: its figures, with what the template needs in words.
+
+use std::collections::BTreeMap;
+
+use kelvin_measure::event::Per;
+use minijinja::context;
+use minijinja::value::Value;
+use serde::Serialize;
+
+use super::charts::Charts;
+use super::observed::SeenCharts;
+use crate::figure::{bounds, rate};
+use crate::text::{TOO_SHORT, footnotes, generator, loop_words, of_p99, when};
+use crate::{PointReport, Report};
+
+/// One point. The figures of the report are its fields, too.
+#[derive(Serialize)]
+pub(super) struct PointView<'a> {
+    #[serde(flatten)]
+    figures: &'a PointReport,
+    /// Its place among the points, from 0: part of the ids of its charts.
+    index: usize,
+    /// "8 virtual users", "1,500/s asked of 8 virtual users".
+    name: String,
+    /// "8 virtual users".
+    users_words: String,
+    /// Whether it is the one by which the run is known.
+    best: bool,
+    /// The headline figure.
+    pace: String,
+    /// All transactions in the headline's unit.
+    total: String,
+    /// The same by the server's own statistics.
+    server_pace: Option<String>,
+    /// Whether there is a course over time to draw.
+    drawn: bool,
+    /// Titles of the charts of host and database.
+    seen: Vec<String>,
+    /// Directions of I/O that have a chart of latency.
+    directions: Vec<String>,
+    /// Kinds of events that are marked in the charts.
+    marked: Marked,
+    /// What host and database did beside the load: words, when, and figures.
+    occurrences: Vec<OccurrenceView<'a>>,
+    /// The self-audit: whether it holds, what, with its bounds, and samples.
+    audits: Vec<(bool, &'a str, String, u64)>,
+    /// How many rules of the self-audit hold.
+    audits_holding: usize,
+    /// How many of what must hold was judged, and how many of those hold.
+    invariants_judged: (usize, usize),
+    /// What the load generator cost, in words.
+    generator_words: String,
+    /// Below the tables of response times and service times.
+    response_notes: Vec<String>,
+    service_notes: Vec<String>,
+    /// What keeps the precision from being known.
+    too_short: Option<&'static str>,
+    /// The interval of the p99.
+    p99_words: Option<String>,
+    /// Of I/O jobs.
+    io: Option<IoView>,
+}
+
+#[derive(Serialize)]
+struct Marked {
+    checkpoint: bool,
+    vacuum: bool,
+    other: bool,
+}
+
+/// What happened beside the load.
+#[derive(Serialize)]
+struct OccurrenceView<'a> {
+    words: String,
+    when: String,
+    figures: &'a BTreeMap<String, f64>,
+}
+
+/// What a point of I/O jobs has.
+#[derive(Serialize)]
+struct IoView {
+    names: Vec<String>,
+    mebibytes: Option<f64>,
+    loop_words: String,
+    time: Option<String>,
+    written: Option<String>,
+    histograms: Vec<String>,
+}
+
+impl<'a> PointView<'a> {
+    pub(super) fn of(report: &Report, point: &'a PointReport, index: usize, charts: &Charts) -> Self {
+        let per = report.headline_per;
+        let words = report.words();
+        let has = |kind: &str| charts.seen.as_ref().is_some_and(|seen| seen.has(kind));
+        let judged: Vec<bool> =
+            point.invariants.iter().filter(|i| i.not_judged.is_none()).map(|i| i.holds).collect();
+        let occurrences = point.observed.iter().flat_map(|o| &o.occurrences);
+        Self {
+            figures: point,
+            index,
+            name: point.name(),
+            users_words: point.users(),
+            best: report.best().is_some_and(|best| best.point == point.point),
+            pace: rate(point.headline(per)),
+            total: rate(point.transactions(per)),
+            server_pace: server_pace(point, per),
+            drawn: charts.is_drawn(),
+            seen: charts.seen.as_ref().map(SeenCharts::titles).unwrap_or_default(),
+            directions: charts.directions(),
+            marked: Marked { checkpoint: has("checkpoint"), vacuum: has("vacuum"), other: has("other") },
+            occurrences: occurrences
+                .map(|o| OccurrenceView { words: o.words(), when: when(o), figures: &o.figures })
+                .collect(),
+            audits: point.audit.iter().map(|a| (a.valid, a.name.as_str(), bounds(a), a.samples)).collect(),
+            audits_holding: point.audit.iter().filter(|a| a.valid).count(),
+            invariants_judged: (judged.len(), judged.iter().filter(|holds| **holds).count()),
+            generator_words: generator(&point.generator, words).join("; "),
+            response_notes: footnotes(point.response.iter().chain(&point.response_all), words),
+            service_notes: footnotes(point.latency.iter(), words),
+            too_short: point.too_short().then_some(TOO_SHORT),
+            p99_words: p99_words(point),
+            io: report.is_io().then(|| IoView::of(report, point)),
+        }
+    }
+}
+
+impl PointView<'_> {
+    pub(super) fn is_best(&self) -> bool {
+        self.best
+    }
+}
+
+fn server_pace(point: &PointReport, per: Per) -> Option<String> {
+    point.server_transactions(per).map(|value| rate(Some(value)))
+}
+
+/// The interval of a point's p99, where the text has it.
+pub(super) fn p99_words(point: &PointReport) -> Option<String> {
+    let interval = point.p99_within_run.filter(|_| point.open_loop)?;
+    Some(of_p99(&interval, point.words))
+}
+
+impl IoView {
+    fn of(report: &Report, point: &PointReport) -> Self {
+        let drawn = crate::plot::PointCharts::of(report, point);
+        Self {
+            names: report.jobs_of(point).map(|job| job.job.clone()).collect(),
+            mebibytes: report.mebibytes_of(point),
+            loop_words: loop_words(point).to_owned(),
+            time: drawn.time,
+            written: drawn.written,
+            histograms: drawn.histograms,
+        }
+    }
+}
+
+/// The words of the page of I/O jobs.
+pub(super) fn of_io(report: &Report) -> Value {
+    context! { times => crate::text::times_of(report) }
+}

@@ -72,6 +72,12 @@ const NEEDS: &[Need] = &[
         debian: "prometheus",
         elsewhere: "prometheus and promtool (https://prometheus.io/download) in PATH",
     },
+    Need {
+        what: "Chromium, for the tests of the page of kelvin serve",
+        is_there: || in_path("chromium"),
+        debian: "chromium",
+        elsewhere: "chromium, under this name in PATH",
+    },
 ];
 
 /// It is in /usr/sbin, which is not in everybody's PATH.

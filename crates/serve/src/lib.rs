@@ -28,8 +28,10 @@ mod exposition;
 mod latency;
 mod names;
 mod sink;
+mod site;
 mod state;
 
 pub use endpoint::MetricsEndpoint;
 pub use sink::MetricsSink;
+pub use site::{DescribeGroups, GroupLine, Site, SiteOptions, StartOptions};
 pub use state::RunInfo;

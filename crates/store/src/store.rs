@@ -154,7 +154,9 @@ impl Store {
         }
         let mut settled = BTreeSet::new();
         for one in known.iter().filter(|one| one.liveness != Liveness::Running) {
-            let Some(run) = runs.get_mut(&one.id.0).filter(|run| run.started == one.started) else { continue };
+            let Some(run) = runs.get_mut(&one.id.0).filter(|run| run.started == one.started) else {
+                continue;
+            };
             if run.liveness != Liveness::Running {
                 *run = RunSummary { label: run.label.take(), ..one.clone() };
                 settled.insert(one.id.0);
@@ -225,10 +227,11 @@ impl Store {
             let broken = broken.remove(id).filter(|broken| !broken.is_empty());
             let known = run.judgement.take();
             let end = || Judgement::of_end(run.status, run.liveness, errors.get(id).map(String::as_str));
-            let found = if settled.contains(id) && run.status != Status::Complete { known.clone() } else { end() }
-                .or_else(|| kept.get(id).cloned())
-                .or_else(|| broken.map(Judgement::of))
-                .or(known);
+            let found =
+                if settled.contains(id) && run.status != Status::Complete { known.clone() } else { end() }
+                    .or_else(|| kept.get(id).cloned())
+                    .or_else(|| broken.map(Judgement::of))
+                    .or(known);
             run.judgement = match (found, voids.get(id)) {
                 (Some(found), void) => Some(found.and(void.map(String::as_str))),
                 (None, void) => void.map(|void| Judgement::of(vec![void.clone()])),
@@ -269,13 +272,32 @@ impl Store {
 
     /// The newest complete run of the same workload on the same target before this one.
     pub fn before(&self, run: &StoredRun) -> Result<Option<RunId>> {
-        let same = |r: &&RunSummary| {
-            r.id < run.id
-                && r.status == Status::Complete
-                && r.workload == run.info.workload
-                && r.target == run.info.target
-        };
-        Ok(self.runs()?.iter().rev().find(same).map(|r| r.id))
+        let to = |e| Error::sqlite(&self.path, e);
+        let mut same = self
+            .conn
+            .prepare("SELECT id FROM run WHERE id < ? AND workload = ? AND target = ? ORDER BY id DESC")
+            .map_err(to)?;
+        let mut finished = self
+            .conn
+            .prepare("SELECT body FROM event WHERE run = ? AND name = 'finished' ORDER BY seq DESC LIMIT 1")
+            .map_err(to)?;
+        let mut rows = same.query(params![run.id.0, run.info.workload, run.info.target]).map_err(to)?;
+        while let Some(row) = rows.next().map_err(to)? {
+            let id: i64 = row.get(0).map_err(to)?;
+            let body: Option<String> = finished.query_row([id], |row| row.get(0)).optional().map_err(to)?;
+            let end = body.map(|body| self.json::<Event>(&body)).transpose()?;
+            if matches!(end, Some(Event::Finished { status: Status::Complete, .. })) {
+                return Ok(Some(RunId(id)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A number that changes when another connection has written to the file.
+    pub fn data_version(&self) -> Result<i64> {
+        self.conn
+            .query_row("PRAGMA data_version", [], |row| row.get(0))
+            .map_err(|e| Error::sqlite(&self.path, e))
     }
 
     /// Reads everything about a run, as of one moment when it is still being written.
@@ -399,7 +421,8 @@ fn refuse_label(label: &str) -> Result<()> {
 fn holds(body: &str) -> bool {
     let judges = ["check", "invariant", "audit"];
     let is_judgement = judges.iter().any(|name| {
-        body.strip_prefix("{\"event\":\"").is_some_and(|rest| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with('"')))
+        body.strip_prefix("{\"event\":\"")
+            .is_some_and(|rest| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with('"')))
     });
     is_judgement && !body.contains("\"holds\":false") && !body.contains("\"valid\":false")
 }

@@ -231,7 +231,8 @@ fn read_observed(
 
 fn read_events(conn: &Connection, path: &Path, id: RunId, after: i64) -> Result<Vec<(i64, Event)>> {
     let to = |e| Error::sqlite(path, e);
-    let mut statement = conn.prepare("SELECT seq, body FROM event WHERE run = ? AND seq > ? ORDER BY seq").map_err(to)?;
+    let mut statement =
+        conn.prepare("SELECT seq, body FROM event WHERE run = ? AND seq > ? ORDER BY seq").map_err(to)?;
     let mut rows = statement.query([id.0, after]).map_err(to)?;
     let mut events = Vec::new();
     while let Some(row) = rows.next().map_err(to)? {
@@ -328,7 +329,9 @@ fn read_waits(
 ) -> Result<Vec<(i64, StoredObservation)>> {
     let to = |e| Error::sqlite(path, e);
     let mut statement = conn
-        .prepare("SELECT seq, at, looks, lock_looks, seen, rows FROM waits WHERE run = ? AND seq > ? ORDER BY seq")
+        .prepare(
+            "SELECT seq, at, looks, lock_looks, seen, rows FROM waits WHERE run = ? AND seq > ? ORDER BY seq",
+        )
         .map_err(to)?;
     let mut rows = statement.query([id.0, after]).map_err(to)?;
     let mut found = Vec::new();

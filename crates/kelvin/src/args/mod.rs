@@ -18,6 +18,7 @@ mod repeat;
 mod reset;
 mod runs;
 mod script;
+mod serve;
 mod server;
 mod snapshot;
 mod squeeze;
@@ -43,6 +44,7 @@ pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use runs::{RmArgs, RunsArgs, TagArgs};
 pub(crate) use server::{ProfileArgs, ServerCommand, ServerEngine};
+pub(crate) use serve::ServeArgs;
 pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};
 pub(crate) use squeeze::SqueezeArgs;
 pub(crate) use study::{
@@ -126,6 +128,8 @@ pub(crate) enum Command {
     History(HistoryArgs),
     /// Judge for continuous integration whether a candidate regressed
     Gate(GateArgs),
+    /// Show the stored runs in a browser, and follow those that go on
+    Serve(ServeArgs),
     /// A PostgreSQL server that kelvin makes and keeps for its runs
     ///
     /// It is made from the newest installed binaries, listens on no network, and keeps its data in

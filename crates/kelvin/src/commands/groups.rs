@@ -289,3 +289,36 @@ pub(super) fn of_what(store: &Store, group: &StoredGroup) -> Result<String> {
     let run = runs.iter().find(|run| run.id == first.run);
     Ok(run.map_or_else(String::new, |run| format!("{} on {}", run.workload, run.target)))
 }
+
+/// The groups as `kelvin serve` shows them.
+pub(super) struct ForPage;
+
+impl kelvin_serve::DescribeGroups for ForPage {
+    fn list(&self, store: &Store) -> Result<Vec<kelvin_serve::GroupLine>, String> {
+        let line = |one: Listed| kelvin_serve::GroupLine {
+            group: one.group,
+            kind: one.kind,
+            name: one.name,
+            created: one.created,
+            runs: one.runs,
+            void: one.void,
+            answer: one.answer,
+        };
+        list(store)
+            .map(|all| all.into_iter().map(line).collect())
+            .map_err(|error| crate::exit::describe(&error))
+    }
+
+    fn text(&self, store: &Store, group: i64) -> Result<String, String> {
+        let text = || Group { store, group: &find(store, &group.to_string())? }.text();
+        // The server may have been started on a terminal, for which the text has colours.
+        text().map(|text| without_colours(&text)).map_err(|error| crate::exit::describe(&error))
+    }
+}
+
+/// Text without the sequences that colour it on a terminal.
+fn without_colours(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| plain + part.split_once('m').map_or(part, |(_, rest)| rest))
+}

@@ -21,6 +21,7 @@ mod rm;
 mod run;
 mod runs;
 mod select;
+mod serve;
 mod server;
 mod show;
 pub(crate) mod snapshot;
@@ -62,6 +63,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Compare(args) => compare::compare(&args, global),
         Command::History(args) => history::history(&args, global),
         Command::Gate(args) => gate::gate(&args, global),
+        Command::Serve(args) => serve::serve(&args, global),
         Command::Server(command) => server::server(&command, global),
         Command::Snapshot(command) => snapshot::snapshot(&command, global),
         Command::Study(command) => study::study(&command, global),

@@ -30,7 +30,9 @@ fn line(what: &impl Serialize) {
 pub(super) struct Json;
 
 impl Live for Json {
-    fn begin(&mut self, _id: RunId, _info: &NewRun, _spec: &Spec) {}
+    fn begin(&mut self, id: RunId, _info: &NewRun, _spec: &Spec) {
+        line(&serde_json::json!({ "event": "begin", "run": id }));
+    }
 
     fn event(&mut self, event: &Event) {
         line(event);

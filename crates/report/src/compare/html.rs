@@ -6,7 +6,7 @@ use minijinja::{Environment, context};
 use super::text::{factor, shown, titled};
 use super::{ComparedPoint, Comparison, Difference, list, share};
 use crate::figure::{NONE, bounded, ends};
-use crate::html::{code, escaped};
+use crate::html::{Frame, code, escaped};
 use crate::{Result, Severity};
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -16,7 +16,16 @@ const TEMPLATE: &str = include_str!("page.html");
 /// # Errors
 /// When the template fails, which is a mistake in it.
 pub fn render(comparison: &Comparison) -> Result<String> {
+    page(comparison, None)
+}
+
+/// The same page as a server shows it, with a frame around it.
+///
+/// # Errors
+/// As [`render`].
+pub fn page(comparison: &Comparison, frame: Option<&Frame>) -> Result<String> {
     let mut environment = Environment::new();
+    crate::html::add_frame(&mut environment)?;
     environment.add_template("page.html", TEMPLATE)?;
     environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     let points: Vec<_> = comparison
@@ -49,6 +58,8 @@ pub fn render(comparison: &Comparison) -> Result<String> {
     let findings: Vec<_> = comparison.findings.iter().filter(|f| f.severity != Severity::Note).collect();
     let own: Vec<String> = comparison.own.iter().map(super::OwnFinding::words).collect();
     Ok(environment.get_template("page.html")?.render(context! {
+        frame => crate::html::frame_value(frame),
+        policy => crate::html::policy(&[], frame),
         comparison => Value::from(Serde(comparison)),
         runs => [list(&comparison.a), list(&comparison.b)],
         points => Value::from(Serde(points)),

@@ -30,7 +30,7 @@ use crate::{Error, Finding, PointReport, Report, Result};
 pub use differences::Difference;
 pub use figures::ComparedFigure;
 use figures::{Matched, Point};
-pub use html::render as html;
+pub use html::{page, render as html};
 use loads::{Load, Pairs, loads};
 pub use own::OwnFinding;
 pub use side::{Run, Side};
@@ -233,7 +233,8 @@ fn seen<'a>(side: &[&'a Report]) -> Vec<&'a Evidence> {
 
 /// Refuses what has no common figure; gives the first run of A.
 fn comparable<'a>(a: &[&'a Report], b: &[&Report]) -> Result<&'a Report> {
-    if let Some(both) = a.iter().find(|x| b.iter().any(|y| x.run == y.run)) {
+    // Runs of two stores may have one number; none of them began at the same moment.
+    if let Some(both) = a.iter().find(|x| b.iter().any(|y| x.run == y.run && x.started == y.started)) {
         return Err(Error::Compare(format!("run {} is on both sides; name it on one", both.run)));
     }
     let (Some(first_a), Some(_)) = (a.first().copied(), b.first()) else {

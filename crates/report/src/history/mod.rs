@@ -15,7 +15,7 @@ use kelvin_stats::change_points::{self, Options};
 use serde::Serialize;
 
 pub use entries::{Asked, load};
-pub use page::render as html;
+pub use page::{page, render as html};
 pub use table::table;
 pub use text::render as text;
 

@@ -7,6 +7,7 @@ use super::{History, plot, text};
 use crate::Result;
 use crate::compare::chance;
 use crate::figure::significant;
+use crate::html::Frame;
 
 const TEMPLATE: &str = include_str!("page.html");
 
@@ -16,7 +17,20 @@ const TEMPLATE: &str = include_str!("page.html");
 /// # Errors
 /// When the template fails, which is a mistake in it.
 pub fn render(history: &History, link: &dyn Fn(i64) -> Option<String>) -> Result<String> {
+    page(history, link, None)
+}
+
+/// The same page as a server shows it, with a frame around it.
+///
+/// # Errors
+/// As [`render`].
+pub fn page(
+    history: &History,
+    link: &dyn Fn(i64) -> Option<String>,
+    frame: Option<&Frame>,
+) -> Result<String> {
     let mut environment = Environment::new();
+    crate::html::add_frame(&mut environment)?;
     environment.add_filter("significant", |value: f64| significant(value));
     environment.add_template("page.html", TEMPLATE)?;
     let entries: Vec<_> = history
@@ -49,6 +63,8 @@ pub fn render(history: &History, link: &dyn Fn(i64) -> Option<String>) -> Result
         })
         .collect();
     Ok(environment.get_template("page.html")?.render(context! {
+        frame => crate::html::frame_value(frame),
+        policy => crate::html::policy(&[], frame),
         history => Value::from(Serde(history)),
         entries => Value::from(Serde(entries)),
         changes => Value::from(Serde(changes)),

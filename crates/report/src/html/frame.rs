@@ -37,19 +37,22 @@ pub struct Link {
 }
 
 /// Adds what every page includes.
-pub(crate) fn add_to(environment: &mut Environment<'_>) -> Result<()> {
+///
+/// # Errors
+/// When the template cannot be read, which is a mistake in it.
+pub fn add_to(environment: &mut Environment<'_>) -> Result<()> {
     environment.add_template("navigation.html", NAVIGATION)?;
     Ok(())
 }
 
 /// A frame as templates know it; "none" without one.
-pub(crate) fn value(frame: Option<&Frame>) -> Value {
+pub fn value(frame: Option<&Frame>) -> Value {
     frame.map_or_else(|| Value::from(()), |frame| Value::from(Serde(frame)))
 }
 
 /// The content security policy of a page with these scripts inside of it: they run, and nothing else does. A page of the
 /// server may load the server's own scripts and ask it for data.
-pub(crate) fn policy(scripts: &[&str], frame: Option<&Frame>) -> String {
+pub fn policy(scripts: &[&str], frame: Option<&Frame>) -> String {
     let own = if frame.is_some() { " 'self'" } else { "" };
     let mut script = own.to_owned();
     for text in scripts {
@@ -59,9 +62,10 @@ pub(crate) fn policy(scripts: &[&str], frame: Option<&Frame>) -> String {
         script.push_str(" 'none'");
     }
     let connect = if own.is_empty() { String::new() } else { format!("; connect-src{own}") };
+    let form = if own.is_empty() { " 'none'" } else { own };
     format!(
         "default-src 'none'; script-src{script}; style-src 'unsafe-inline'{own}; img-src data:{own}{connect}; \
-         base-uri 'none'; form-action 'none'"
+         base-uri 'none'; form-action{form}"
     )
 }
 
@@ -72,7 +76,10 @@ mod tests {
     #[test]
     fn only_the_scripts_of_the_page_run() {
         let exported = policy(&["alert(1)"], None);
-        assert!(exported.contains("script-src 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"), "{exported}");
+        assert!(
+            exported.contains("script-src 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"),
+            "{exported}"
+        );
         assert!(!exported.contains("'self'") && policy(&[], None).contains("script-src 'none'"));
         assert!(policy(&[], Some(&Frame::default())).contains("connect-src 'self'"));
     }

@@ -17,15 +17,14 @@ use minijinja::{Environment, context};
 
 pub use charts::SecondColumns;
 pub(crate) use charts::Seconds;
-pub use frame::{Frame, Link};
+pub use frame::{Frame, Link, add_to as add_frame, policy, value as frame_value};
 pub(crate) use observed::SeenCharts;
-pub(crate) use frame::{add_to as add_frame, policy, value as frame_value};
 pub(crate) use plot::{decades, escaped, number, ticks};
 
 use crate::figure::{NONE, bounded, coefficient, ms, percent, rate, seconds, significant, whole};
 use crate::text::{
-    SERVER_STATISTICS, change, counted, effect, elasticity_interval, explained, grouped, highest, how, interval,
-    is_minor, peak, squeezed, two_times, unanswered,
+    SERVER_STATISTICS, change, counted, effect, elasticity_interval, explained, grouped, highest, how,
+    interval, is_minor, peak, squeezed, two_times, unanswered,
 };
 use crate::{Report, Result};
 use answer::Answer;
@@ -168,7 +167,8 @@ fn squeeze(report: &Report) -> Value {
             let elasticity = crate::figure::decimal(Some(one.elasticity));
             let pairs = one.pairs.to_string();
             let interval = elasticity_interval(one);
-            [&one.resource, &elasticity, &interval, &change(one), &pairs, &one.verdict, &how(one)].map(Clone::clone)
+            [&one.resource, &elasticity, &interval, &change(one), &pairs, &one.verdict, &how(one)]
+                .map(Clone::clone)
         });
         (squeezed(found), rows.collect::<Vec<_>>())
     });

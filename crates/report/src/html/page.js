@@ -1,7 +1,7 @@
 (function () {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
-  const plots = [], charts = new Map();
+  const plots = [];
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const number = (v) => (v == null ? "–" : v.toLocaleString("en-US", { maximumFractionDigits: v < 10 ? 3 : v < 1000 ? 1 : 0 }));
   const short = (v) => (v >= 1e6 ? +(v / 1e6).toPrecision(3) + " M" : v >= 1e4 ? +(v / 1e3).toPrecision(3) + " k" : number(v));
@@ -66,81 +66,81 @@
     return least === most ? number(least) : number(least) + " to " + number(most);
   }
 
-  // A chart in a part of the page that is closed has no width yet: it is made when the part is opened.
-  function plot(id, options, columns, height) {
-    const box = document.getElementById(id);
+  // A chart in a part of the page that is closed has no width yet: it is made when the part is opened. `make` gives its
+  // columns, again when a run that goes on has more of them.
+  function plot(id, options, make, height) {
+    const box = document.getElementById(id), columns = make();
     if (!box || columns[0].length === 0) return;
     const closed = box.closest("details:not([open])");
     if (closed) {
-      closed.addEventListener("toggle", () => plot(id, options, columns, height), { once: true });
+      closed.addEventListener("toggle", () => plot(id, options, make, height), { once: true });
       return;
     }
     columns.forEach((column, k) => {
       if (k === 0) return;
       const series = options.series[k], shown = series.value, own = series.own;
-      series.value = (u, v, s, i) => (i == null ? span(u.data[0], own || u.data[k]) : shown(u, v, s, i));
+      series.value = (u, v, s, i) => (i == null ? span(u.data[0], own ? own() : u.data[k]) : shown(u, v, s, i));
       if (column.every((v) => v == null)) series.label += " (too few a second)";
     });
     const size = () => ({ width: Math.max(240, box.clientWidth - 10), height: typeof height === "function" ? height(box.clientWidth) : height || (box.clientWidth < 500 ? 170 : 190) });
-    const made = new uPlot(Object.assign(options, size()), columns, box);
-    plots.push([made, size, box]);
-    charts.set(id, made);
+    plots.push({ id, made: new uPlot(Object.assign(options, size()), columns, box), size, box, make });
   }
 
   data.points.forEach((point, i) => {
     const cursor = { sync: { key: "point-" + i }, drag: { x: true, y: false } };
     // The axis is the window's, however few seconds it has; a part of it when the reader chose one.
-    const first = point.t[0], last = point.t[point.t.length - 1], span = point.end - Math.min(first, 0);
-    const x = { time: false, range: (u, lo, hi) => (lo > first || hi < last ? [lo, hi] : [Math.min(first, 0) - span * 0.01, point.end]) };
+    const x = { time: false, range: (u, lo, hi) => {
+      const first = point.t[0], last = point.t[point.t.length - 1];
+      return lo > first || hi < last ? [lo, hi] : [Math.min(first, 0) - (point.end - Math.min(first, 0)) * 0.01, point.end];
+    } };
     const time = axis("seconds since the measured window opened", { size: 42, labelSize: 14 }), bare = axis("", { labelSize: 0, size: 28 });
     // Jobs with a rate have no queue of arrivals, and nobody but themselves who could be late.
     const known = (column) => (column && column.some((v) => v != null) ? column : null);
     const due = point.open && known(point.open.due), late = point.open && known(point.open.lag_max);
     // A second's reads and writes have a line each: their sum says nothing of either.
     const colours = { read: "--c0", write: "--c1", trim: "--c2" };
-    const pacesOf = () => point.directions ? point.directions.map((one) => [line(one.name, colours[one.name] || "--c3", {}), one.rate])
-      : [[line(data.headline, "--c0", {}), point.headline]];
-    const paces = pacesOf(), again = pacesOf();
+    const paces = () => (point.directions ? point.directions.map((one) => line(one.name, colours[one.name] || "--c3", {})) : [line(data.headline, "--c0", {})]);
+    const rates = () => (point.directions ? point.directions.map((one) => one.rate) : [point.headline]);
     const rated = (name) => (narrow ? "per " : name + " per ") + data.per;
     const left = (label) => axis(label, { size: 64, values: (u, v) => v.map(short) });
-    const times = point.directions ? point.directions.map((one) => [one.name + " p99", colours[one.name], one.p99]) : [["p99", "--c1", point.p99], ["p50", "--c3", point.p50]];
+    const times = point.directions ? point.directions.map((one) => [one.name + " p99", colours[one.name], () => one.p99]) : [["p99", "--c1", () => point.p99], ["p50", "--c3", () => point.p50]];
     plot("overview-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] }, ms: { distr: 3 } }, plugins: [marks(point)],
       axes: [time, left(rated(data.words.unit.many)),
         axis((narrow ? "" : (point.open ? "response time, " : data.words.time + ", ")) + data.unit + (narrow ? "" : " (log scale)"), { scale: "ms", side: 1, size: 56, grid: { show: false }, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
-      series: [{ label: "second" }].concat(paces.map((one) => Object.assign(one[0], { width: 2, fill: paces.length === 1 ? () => css("--c0") + "1f" : null })),
+      series: [{ label: "second" }].concat(paces().map((one) => Object.assign(one, { width: 2, fill: point.directions ? null : () => css("--c0") + "1f" })),
         due ? [line("due", "--soft", { width: 1, dash: [4, 4] })] : [],
         times.map(([name, colour]) => line(name + ", " + data.unit, colour, { scale: "ms", width: 1.3, dash: point.directions ? [6, 3] : null }))),
-    }, [point.t].concat(paces.map((one) => one[1]), due ? [due] : [], times.map((one) => one[2])), (width) => (width < 500 ? 230 : 270));
+    }, () => [point.t].concat(rates(), due ? [point.open.due] : [], times.map((one) => one[2]())), (width) => (width < 500 ? 230 : 270));
     plot("throughput-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],
       axes: [bare, left("")],
-      series: [{ label: "second" }].concat(again.map((one) => one[0]),
+      series: [{ label: "second" }].concat(paces(),
         point.all ? [line(data.total, "--c2", {})] : [],
         due ? [line("due", "--soft", { width: 1, dash: [4, 4] })] : []),
-    }, [point.t].concat(paces.map((one) => one[1]), point.all ? [point.all] : [], due ? [due] : []));
+    }, () => [point.t].concat(rates(), point.all ? [point.all] : [], due ? [point.open.due] : []));
     const latency = (id, times, service, late) => plot(id, {
       cursor, scales: { x, y: { distr: 3 } }, plugins: [marks(point)],
       axes: [bare, axis("log scale", { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
       series: [{ label: "second" }, line("p50", "--c0", {}), line("p95", "--c2", {}), line("p99", "--c1", {}), line("max", "--soft", { width: 0.8 })].concat(
         service ? [line(data.words.time_short + " p99", "--c3", { dash: [4, 4] })] : [],
         late ? [line("generator’s lateness, max", "--c4", { width: 0.8, dash: [2, 3] })] : []),
-    }, [point.t, times.p50, times.p95, times.p99, times.max].concat(service ? [service] : [], late ? [late] : []));
-    if (point.directions) point.directions.forEach((one, k) => latency("latency-" + i + "-" + k, one, point.open ? one.service_p99 : null, late));
-    else latency("latency-" + i, point, point.open ? point.open.service_p99 : null, late);
+    }, () => [point.t, times.p50, times.p95, times.p99, times.max].concat(service ? [service().service_p99] : [], late ? [point.open.lag_max] : []));
+    if (point.directions) point.directions.forEach((one, k) => latency("latency-" + i + "-" + k, one, point.open ? () => one : null, late));
+    else latency("latency-" + i, point, point.open ? () => point.open : null, late);
     if (point.open) plot("queue-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, Math.max(hi || 0, 1) * 1.08] } }, plugins: [marks(point)],
       axes: [bare, axis("", { labelSize: 0, size: 64, incrs: [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)), values: (u, v) => v.map(short) })],
       series: [{ label: "second" }, line("waiting for a free " + data.words.who.one, "--c1", {}), line("refused", "--bad", { dash: [4, 4] })],
-    }, [point.t, point.open.waiting, point.open.refused]);
+    }, () => [point.t, point.open.waiting, point.open.refused]);
 
     (point.seen ? point.seen.charts : []).forEach((chart, k) => {
       const top = (hi) => [0, chart.top || (hi || 1) * 1.08];
-      const own = chart.columns.map((column, n) => Object.assign(line(chart.names[n], "--c" + chart.colours[n], {}), chart.stacked
-        ? { width: 1, own: column, value: (u, v, s, i) => number(column[i]) } : {}));
+      const own = chart.columns.map((_, n) => Object.assign(line(chart.names[n], "--c" + chart.colours[n], {}), chart.stacked
+        ? { width: 1, own: () => chart.columns[n], value: (u, v, s, i) => number(chart.columns[n][i]) } : {}));
       // Stacked columns stand on the sum of those before them, and the space between is theirs.
-      const sums = chart.stacked ? chart.columns.map((_, n) => point.t.map((_, i) => (chart.columns[n][i] == null ? null :
-        chart.columns.slice(0, n + 1).reduce((sum, column) => sum + (column[i] || 0), 0)))) : chart.columns;
+      const sums = () => (chart.stacked ? chart.columns.map((_, n) => point.t.map((_, i) => (chart.columns[n][i] == null ? null :
+        chart.columns.slice(0, n + 1).reduce((sum, column) => sum + (column[i] || 0), 0)))) : chart.columns);
       const fill = (n) => () => css("--c" + chart.colours[n]) + "99";
       if (chart.stacked && own.length) own[0].fill = fill(0);
       plot("seen-" + i + "-" + k, {
@@ -149,7 +149,7 @@
         axes: [bare, axis(chart.unit, { size: 64, values: (u, v) => v.map(short) })],
         legend: { markers: { fill: (u, s) => (s > 0 && chart.stacked ? css("--c" + chart.colours[s - 1]) : null) } },
         series: [{ label: "second" }].concat(own),
-      }, [point.t].concat(sums));
+      }, () => [point.t].concat(sums()));
     });
 
     // 1/(1 − p) on a logarithmic axis gives every further nine the same width.
@@ -169,7 +169,7 @@
       ],
       series: [{ label: "percentile", value: (u, v) => (v == null ? "–" : (100 - 100 / v).toFixed(3)) }].concat(
         point.distributions.map(([name], k) => line(name, "--c" + (k % 5), {}))),
-    }, [percents.map(at)].concat(point.distributions.map((_, k) => percents.map((p) => nines.get(p)[k]))), (width) => (width < 500 ? 220 : 240));
+    }, () => [percents.map(at)].concat(point.distributions.map((_, k) => percents.map((p) => nines.get(p)[k]))), (width) => (width < 500 ? 220 : 240));
   });
 
   // A link to a finding opens what it is in.
@@ -182,8 +182,11 @@
   reveal();
 
   let waiting;
-  addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => plots.forEach(([u, size]) => u.setSize(size())), 100); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach(([u]) => u.redraw(false)));
-  addEventListener("beforeprint", () => plots.forEach(([u, , box]) => u.setSize(box.closest(".charts") ? { width: 326, height: 130 } : { width: 670, height: 190 })));
-  addEventListener("afterprint", () => plots.forEach(([u, size]) => u.setSize(size())));
+  const fit = () => plots.forEach(({ made, size }) => made.setSize(size()));
+  addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(fit, 100); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach(({ made }) => made.redraw(false)));
+  addEventListener("beforeprint", () => plots.forEach(({ made, box }) => made.setSize(box.closest(".charts") ? { width: 326, height: 130 } : { width: 670, height: 190 })));
+  addEventListener("afterprint", fit);
+  // For what follows a run that goes on.
+  window.kelvin = { data, redraw: (point) => plots.filter(({ id }) => id.split("-")[1] === String(point) && !id.startsWith("distribution")).forEach(({ made, make }) => made.setData(make())) };
 })();

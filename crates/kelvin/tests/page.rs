@@ -1,0 +1,178 @@
+//! `kelvin serve` in a browser: find a run, open it, compare two, watch one that goes on, start one.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/browser.rs"]
+mod browser;
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use browser::Browser;
+use support::Place;
+
+/// The server, for as long as the test lasts.
+struct Served {
+    process: Child,
+    address: String,
+    token: Option<String>,
+}
+
+impl Served {
+    fn start(place: &Place, more: &[&str]) -> Self {
+        let args = [&["serve", "--listen", "127.0.0.1:0"], more].concat();
+        let mut process = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut address = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        let mut errors = BufReader::new(process.stderr.take().unwrap());
+        let mut told = String::new();
+        if more.contains(&"--allow-start") {
+            errors.read_line(&mut told).unwrap();
+        }
+        let token = told.rsplit_once(": ").map(|(_, token)| token.trim().to_owned());
+        // Read to the end, so that the server never waits for us.
+        std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
+        Self { process, address: address.trim().to_owned(), token }
+    }
+
+    /// The status of a request with these lines.
+    fn status(&self, request: &str) -> u16 {
+        let mut stream = TcpStream::connect(self.address.strip_prefix("http://").unwrap()).unwrap();
+        write!(stream, "{request}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// Two runs of a second on the same data.
+fn two_runs(place: &Place) {
+    let short = ["--target", "sqlite:w.db", "--users", "2", "--ramp-up", "0s", "--duration", "2s"];
+    for label in ["base", "changed"] {
+        place.expect(0, &[&["run", "tproc-c", "--label", label], &short[..]].concat());
+    }
+}
+
+/// What holds on every page: one heading, a name for everything that can be used, nothing wider than the window.
+#[track_caller]
+fn is_usable(browser: &mut Browser, name: &str) {
+    let nameless = "[...document.querySelectorAll('input:not([type=hidden]), select, textarea, button, a')].filter((e) => \
+        !(e.labels?.length || e.ariaLabel || e.textContent.trim())).map((e) => e.outerHTML)";
+    assert_eq!(browser.value(nameless), serde_json::json!([]), "{name}");
+    assert_eq!(browser.value("document.querySelectorAll('h1').length"), 1, "{name}");
+    assert_eq!(browser.value("document.documentElement.lang"), "en", "{name}");
+    for (width, dark) in [(360, true), (768, false), (1440, false)] {
+        browser.resize(width, 900, dark);
+        browser.wait(&format!("innerWidth === {width}"));
+        // Charts follow the window a moment later.
+        browser.wait(
+            "![...document.querySelectorAll('body *')].some((e) => e.getBoundingClientRect().right > innerWidth + 1 \
+             && !e.closest('.scroll, .figure, pre, .guide table, .skip, .hidden'))",
+        );
+        browser.picture(&format!("{name}-{width}"), width != 1440);
+    }
+}
+
+#[test]
+fn a_run_is_found_opened_compared_started_and_watched() {
+    let place = Place::new();
+    two_runs(&place);
+    let served = Served::start(&place, &["--allow-start"]);
+    let profile = tempfile::tempdir().unwrap();
+    let mut browser = Browser::start(profile.path());
+    let home = format!("{}/", served.address);
+
+    browser.open(&home);
+    assert_eq!(browser.value("document.querySelectorAll('#runs tbody tr').length"), 2);
+    is_usable(&mut browser, "runs");
+    browser.value(
+        "document.querySelector('[name=q]').value = 'chang'; filter.dispatchEvent(new Event('input'))",
+    );
+    browser.wait("document.querySelectorAll('#runs tbody tr').length === 1");
+    assert_eq!(browser.value("document.querySelector('#runs tbody a').textContent"), "2");
+    assert_eq!(browser.value("location.search"), "?q=chang");
+
+    browser.value("document.querySelector('#runs tbody a').click()");
+    browser.wait("document.querySelector('.tile.big .value') && document.readyState === 'complete'");
+    let title = browser.value("document.querySelector('h1').textContent");
+    assert!(title.as_str().unwrap().starts_with("TPROC-C on SQLite 3."), "{title}");
+    let drawn =
+        "[...document.querySelectorAll('.chart')].filter((chart) => chart.querySelector('canvas')).length";
+    assert!(browser.value(drawn).as_u64().unwrap() >= 3, "no charts");
+    assert_eq!(browser.value("document.body.innerText.includes('`')"), false);
+    is_usable(&mut browser, "run");
+
+    browser.open(&home);
+    browser.value("for (const box of document.querySelectorAll('#runs [name=run]')) box.click()");
+    browser.value("document.getElementById('compare').click()");
+    browser.wait("document.querySelector('.limit .sentence')");
+    assert_eq!(browser.value("document.querySelector('h1').textContent"), "NOPM: B against A");
+    is_usable(&mut browser, "compare");
+    for (path, heading) in [
+        ("compare", "Compare"),
+        ("groups", "Groups"),
+        ("history", "History"),
+        ("findings", "Findings"),
+        ("findings/checkpoint-in-window", "checkpoint-in-window"),
+    ] {
+        browser.open(&format!("{home}{path}"));
+        assert_eq!(browser.value("document.querySelector('h1').textContent"), heading);
+        is_usable(&mut browser, &path.replace('/', "-"));
+    }
+
+    browser.open(&format!("{home}start?store=0&run=1"));
+    is_usable(&mut browser, "start");
+    let fill = |token: &str| {
+        format!(
+            "form = document.getElementById('start'); form.elements.specification.value = form.elements.specification.value\
+             .replace(/duration = \"2 s\"/, 'duration = \"8 s\"'); form.elements.token.value = '{token}'; form.requestSubmit()"
+        )
+    };
+    browser.value(&fill("not the token"));
+    browser.wait("document.getElementById('told').textContent.includes('token is missing or wrong')");
+    browser.value(&fill(served.token.as_deref().unwrap()));
+    browser.wait("document.querySelector('#jobs a')");
+    browser.value("document.querySelector('#jobs a').click()");
+    // It is watched from its first seconds to its end, and then is a report like any other.
+    browser.wait("/second [3-9] of 8/.test(document.getElementById('live')?.textContent) && kelvin.data.points[0].t.length > 2");
+    browser.picture("live", false);
+    browser.wait("!document.getElementById('live') && document.querySelector('.tile.big') && document.readyState === 'complete'");
+    let seconds = browser.value("kelvin.data.points[0].t.filter((t) => t >= 0).length").as_u64().unwrap();
+    assert!(seconds >= 8, "{seconds} seconds");
+
+    assert_eq!(browser.faults, Vec::<String>::new());
+    let outside: Vec<&String> = browser
+        .requests
+        .iter()
+        .filter(|address| {
+            !address.starts_with(&home) && !address.starts_with("data:") && *address != "about:blank"
+        })
+        .collect();
+    assert!(outside.is_empty() && browser.requests.len() > 20, "{outside:?}");
+}
+
+#[test]
+fn a_server_that_is_read_only_starts_nothing_and_strangers_get_no_answer() {
+    let place = Place::new();
+    let served = Served::start(&place, &[]);
+    let host = served.address.strip_prefix("http://").unwrap().to_owned();
+    let get = |more: &str| served.status(&format!("GET / HTTP/1.1\r\n{more}"));
+    assert_eq!(get(&format!("Host: {host}")), 200, "a store without a run has its page");
+    assert_eq!(get("Host: evil.example"), 421);
+    assert_eq!(get(&format!("Host: {host}\r\nOrigin: http://evil.example")), 403);
+    assert_eq!(get(&format!("Host: {host}\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: image")), 403);
+    let post = format!("POST /api/start HTTP/1.1\r\nHost: {host}\r\nX-Kelvin-Token: x\r\nContent-Length: 0");
+    assert_eq!(served.status(&post), 403);
+    assert_eq!(served.status(&format!("GET /run/0/../../etc/passwd HTTP/1.1\r\nHost: {host}")), 404);
+    assert_eq!(served.status(&format!("GET /run/7/1 HTTP/1.1\r\nHost: {host}")), 404);
+    assert_eq!(served.status(&format!("DELETE / HTTP/1.1\r\nHost: {host}")), 405);
+}

@@ -1,0 +1,156 @@
+//! Runs that were started from the page: each is this program again, with a specification in a file.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+
+/// Lines of what a run printed that are kept.
+const LINES: usize = 30;
+/// Jobs that are kept, the oldest forgotten first.
+const KEPT: usize = 50;
+
+/// A started run, as the page shows it.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Job {
+    /// Its number, from 1.
+    id: u64,
+    /// The run's number in its store, once it has one.
+    run: Option<i64>,
+    /// The place of the store among those of the server.
+    store: usize,
+    /// Whether the process has ended.
+    ended: bool,
+    /// Its exit code; none while it runs, and when a signal ended it.
+    code: Option<i32>,
+    /// The last lines that it wrote for people.
+    lines: VecDeque<String>,
+}
+
+struct Running {
+    job: Arc<Mutex<Job>>,
+    pid: u32,
+}
+
+/// The runs that were started.
+pub(super) struct Jobs {
+    /// This program.
+    program: PathBuf,
+    /// Where specifications are kept while their runs go on; nobody else can read it.
+    directory: tempfile::TempDir,
+    running: Mutex<(u64, VecDeque<Running>)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Jobs {
+    pub(super) fn new(program: PathBuf) -> std::io::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("kelvin-serve-").tempdir()?;
+        Ok(Self { program, directory, running: Mutex::default() })
+    }
+
+    /// Starts a run of a specification into a store. One at a time: two would measure each other.
+    pub(super) fn start(&self, store: usize, path: &Path, specification: &str) -> Result<Job, String> {
+        let mut running = lock(&self.running);
+        if let Some(busy) = running.1.iter().map(|one| lock(&one.job).clone()).find(|job| !job.ended) {
+            return Err(format!("job {} is still running; two loads would measure each other", busy.id));
+        }
+        let id = running.0 + 1;
+        let file = self.directory.path().join(format!("specification-{id}.toml"));
+        let failed = |error: std::io::Error| format!("the run cannot be started: {error}");
+        std::fs::File::create_new(&file)
+            .and_then(|mut file| file.write_all(specification.as_bytes()))
+            .map_err(failed)?;
+        // A run that is started from here is no member of a terminal's session: the server's own end does not end it.
+        let mut child = Command::new(&self.program)
+            .arg("--store")
+            .arg(path)
+            .arg("run")
+            .arg(&file)
+            .arg("--json")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let (events, words) = (child.stdout.take(), child.stderr.take());
+        let job = Arc::new(Mutex::new(Job {
+            id,
+            run: None,
+            store,
+            ended: false,
+            code: None,
+            lines: VecDeque::new(),
+        }));
+        let pid = child.id();
+        let (shown, reading) = (Arc::clone(&job), Arc::clone(&job));
+        let spawned =
+            std::thread::Builder::new().name("job-words".into()).spawn(move || read_words(words, &reading));
+        let spawned = spawned.and_then(|words| {
+            std::thread::Builder::new().name("job".into()).spawn(move || {
+                read_events(events, &shown);
+                let _panicked = words.join();
+                let code = child.wait().ok().and_then(|status| status.code());
+                let mut shown = lock(&shown);
+                (shown.ended, shown.code) = (true, code);
+                drop(std::fs::remove_file(file));
+            })
+        });
+        spawned.map_err(failed)?;
+        running.0 = id;
+        let started = lock(&job).clone();
+        running.1.push_back(Running { job, pid });
+        if running.1.len() > KEPT {
+            running.1.pop_front();
+        }
+        Ok(started)
+    }
+
+    /// Asks a run to end as Ctrl-C does; asked again, to end now.
+    pub(super) fn stop(&self, id: u64) -> Result<(), String> {
+        let running = lock(&self.running);
+        let wanted = running.1.iter().find(|one| lock(&one.job).id == id);
+        let wanted = wanted.ok_or_else(|| format!("there is no job {id}"))?;
+        if lock(&wanted.job).ended {
+            return Err(format!("job {id} has ended"));
+        }
+        let pid = i32::try_from(wanted.pid).ok().and_then(rustix::process::Pid::from_raw);
+        let pid = pid.ok_or_else(|| format!("job {id} has no process"))?;
+        rustix::process::kill_process(pid, rustix::process::Signal::INT)
+            .map_err(|error| format!("job {id} cannot be stopped: {error}"))
+    }
+
+    /// All jobs that are kept, the newest first.
+    pub(super) fn list(&self) -> Vec<Job> {
+        lock(&self.running).1.iter().rev().map(|one| lock(&one.job).clone()).collect()
+    }
+}
+
+/// The run's number is in its first event; the others are in the store.
+fn read_events(events: Option<impl Read>, job: &Mutex<Job>) {
+    let Some(events) = events else { return };
+    for line in BufReader::new(events).lines().map_while(Result::ok) {
+        if lock(job).run.is_none()
+            && let Ok(event) = serde_json::from_str::<serde_json::Value>(&line)
+            && event["event"] == "begin"
+        {
+            lock(job).run = event["run"].as_i64();
+        }
+    }
+}
+
+fn read_words(words: Option<impl Read>, job: &Mutex<Job>) {
+    let Some(words) = words else { return };
+    for line in BufReader::new(words).lines().map_while(Result::ok) {
+        let lines = &mut lock(job).lines;
+        lines.push_back(kelvin_store::redact(&line));
+        if lines.len() > LINES {
+            lines.pop_front();
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The list of runs of all stores, kept in memory so that ten thousand are searched at once.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use kelvin_report::figure::significant;
+use kelvin_store::{Liveness, RunSummary, Store};
+use serde::Serialize;
+
+use super::query::Query;
+
+/// Runs on a page of the list.
+const PAGE: usize = 100;
+
+/// The runs of every store.
+pub(super) struct Lists(Vec<Mutex<Listed>>);
+
+struct Listed {
+    path: PathBuf,
+    store: Option<Store>,
+    version: i64,
+    runs: Vec<RunSummary>,
+}
+
+/// A line of the list.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Line {
+    store: usize,
+    id: i64,
+    label: Option<String>,
+    workload: String,
+    target: String,
+    started: String,
+    #[serde(skip)]
+    since: jiff::Timestamp,
+    state: &'static str,
+    reasons: String,
+    value: String,
+    headline: String,
+    users: Option<u32>,
+    points: usize,
+    failed: u64,
+    squeezed: bool,
+}
+
+/// A page of the list, and what it can be filtered by.
+#[derive(Debug, Serialize)]
+pub(super) struct Page {
+    lines: Vec<Line>,
+    matching: usize,
+    total: usize,
+    number: usize,
+    pages: usize,
+    workloads: Vec<String>,
+    labels: Vec<String>,
+    targets: Vec<String>,
+    states: [&'static str; 5],
+}
+
+impl Lists {
+    pub(super) fn new(stores: &[PathBuf]) -> Self {
+        let listed = |path: &PathBuf| {
+            Mutex::new(Listed { path: path.clone(), store: None, version: 0, runs: Vec::new() })
+        };
+        Self(stores.iter().map(listed).collect())
+    }
+
+    /// The lines that a query asks for, the newest first.
+    pub(super) fn page(&self, query: &Query) -> kelvin_store::Result<Page> {
+        let mut lines = Vec::new();
+        for (place, listed) in self.0.iter().enumerate() {
+            let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+            listed.refresh()?;
+            lines.extend(listed.runs.iter().map(|run| line(place, run)));
+        }
+        let total = lines.len();
+        let names = |pick: fn(&Line) -> Option<&str>| -> Vec<String> {
+            let found: std::collections::BTreeSet<&str> = lines.iter().filter_map(pick).collect();
+            found.into_iter().take(200).map(str::to_owned).collect()
+        };
+        let (workloads, labels, targets) = (
+            names(|line| Some(&line.workload)),
+            names(|line| line.label.as_deref()),
+            names(|line| Some(&line.target)),
+        );
+        lines.retain(|line| line.matches(query));
+        lines.sort_by_key(|line| std::cmp::Reverse((line.since, line.store, line.id)));
+        let (matching, pages) = (lines.len(), lines.len().div_ceil(PAGE).max(1));
+        let number = query.get("page").and_then(|page| page.parse().ok()).unwrap_or(1_usize).clamp(1, pages);
+        let lines = lines.into_iter().skip((number - 1) * PAGE).take(PAGE).collect();
+        let states = ["counted", "void", "partial", "failed", "running"];
+        Ok(Page { lines, matching, total, number, pages, workloads, labels, targets, states })
+    }
+}
+
+impl Listed {
+    /// Reads what has changed since the last time.
+    fn refresh(&mut self) -> kelvin_store::Result<()> {
+        // A store that has no run yet may have no file.
+        if self.store.is_none() && self.path.exists() {
+            self.store = Some(Store::open_read_only(&self.path)?);
+        }
+        let Some(store) = &self.store else { return Ok(()) };
+        let version = store.data_version()?;
+        let is_running = self.runs.iter().any(|run| run.liveness == Liveness::Running);
+        if version != self.version || is_running || self.runs.is_empty() {
+            self.runs = store.runs_after(&self.runs)?;
+            self.version = version;
+        }
+        Ok(())
+    }
+}
+
+fn line(store: usize, run: &RunSummary) -> Line {
+    let best = run.best();
+    let judgement = run.judgement.as_ref();
+    Line {
+        store,
+        id: run.id.0,
+        label: run.label.clone(),
+        workload: run.workload.clone(),
+        target: without_user(&run.target),
+        started: run.started.strftime("%Y-%m-%d %H:%M").to_string(),
+        since: run.started,
+        state: match run.liveness {
+            Liveness::Running => "running",
+            _ => judgement.map_or("–", |judgement| judgement.state.word()),
+        },
+        reasons: judgement.map_or_else(String::new, |judgement| judgement.reasons.join("; ")),
+        value: best.map_or_else(|| "–".into(), |best| significant(best.rate(run.headline_per))),
+        headline: run.headline.clone(),
+        users: best.map(|best| best.users),
+        points: run.points.len(),
+        failed: run.failed,
+        squeezed: run.squeezed,
+    }
+}
+
+/// A target without the name of its user.
+fn without_user(target: &str) -> String {
+    match target.split_once("://") {
+        Some((scheme, rest)) => {
+            let end = rest.find(['/', '?']).unwrap_or(rest.len());
+            let host = rest[..end].rfind('@').map_or(rest, |at| &rest[at + 1..]);
+            format!("{scheme}://{host}")
+        }
+        None => target.to_owned(),
+    }
+}
+
+impl Line {
+    fn matches(&self, query: &Query) -> bool {
+        let is = |name: &str, value: &str| query.get(name).is_none_or(|wanted| wanted == value);
+        let text = format!(
+            "{} {} {} {} {} {}",
+            self.id,
+            self.label.as_deref().unwrap_or_default(),
+            self.workload,
+            self.target,
+            self.state,
+            self.started
+        )
+        .to_lowercase();
+        let has = |word: &str| text.contains(&word.to_lowercase());
+        is("workload", &self.workload)
+            && is("state", self.state)
+            && is("label", self.label.as_deref().unwrap_or_default())
+            && is("target", &self.target)
+            && is("store", &self.store.to_string())
+            && query.get("q").is_none_or(|words| words.split_whitespace().all(has))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_user;
+
+    #[test]
+    fn a_target_is_shown_without_its_user() {
+        for (target, shown) in [
+            ("postgres://joe@db:5432/tpcc", "postgres://db:5432/tpcc"),
+            ("postgres://joe@/tpcc?host=/run/a@b", "postgres:///tpcc?host=/run/a@b"),
+            ("postgres://db/x", "postgres://db/x"),
+            ("sqlite:/tmp/a@b.db", "sqlite:/tmp/a@b.db"),
+        ] {
+            assert_eq!(without_user(target), shown);
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The page: the runs of one or several stores in a browser.
+//!
+//! It reads stores and changes nothing; only with [`SiteOptions::start`] can runs be started, by those who have the token.
+//! It answers for addresses and `localhost`, so that no web site can reach it under a name of its own, and refuses requests
+//! that other sites make.
+
+mod answer;
+mod documents;
+mod guard;
+mod jobs;
+mod list;
+mod live;
+mod pages;
+mod query;
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use kelvin_store::Store;
+use minijinja::Environment;
+use serde::{Deserialize, Serialize};
+use tiny_http::{Method, Request, Server};
+
+use answer::{Answer, Failure, HEADERS, Result};
+use guard::{Refusal, Token};
+use jobs::Jobs;
+use list::Lists;
+use live::Streams;
+use query::Query;
+
+/// Threads that answer requests.
+const THREADS: usize = 4;
+/// The longest specification that is accepted.
+const MOST_BYTES: u64 = 256 * 1024;
+
+/// What the groups of a store are said to have shown.
+pub trait DescribeGroups: Send + Sync {
+    /// Every group with its answer in a few words.
+    ///
+    /// # Errors
+    /// Says what cannot be read.
+    fn list(&self, store: &Store) -> std::result::Result<Vec<GroupLine>, String>;
+
+    /// What is printed when a group ends.
+    ///
+    /// # Errors
+    /// Says what cannot be read.
+    fn text(&self, store: &Store, group: i64) -> std::result::Result<String, String>;
+}
+
+/// One line of the list of groups.
+#[derive(Debug, Clone, Serialize)]
+pub struct GroupLine {
+    /// Its number.
+    pub group: i64,
+    /// "repeat", "ab", "study" or "sweep".
+    pub kind: &'static str,
+    /// The user's name for it.
+    pub name: Option<String>,
+    /// When it began, UTC.
+    pub created: String,
+    /// Its runs.
+    pub runs: usize,
+    /// Those that do not count.
+    pub void: usize,
+    /// The answer in a few words.
+    pub answer: String,
+}
+
+/// What is shown, where, and to whom.
+pub struct SiteOptions {
+    /// Where to listen; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Host names that the server answers for beside addresses and `localhost`.
+    pub names: Vec<String>,
+    /// The stores, of which the first takes the runs that are started.
+    pub stores: Vec<PathBuf>,
+    /// The groups.
+    pub groups: Box<dyn DescribeGroups>,
+    /// What lets runs be started; none for a server that is read-only.
+    pub start: Option<StartOptions>,
+}
+
+/// What lets runs be started.
+pub struct StartOptions {
+    /// Whoever has it may start and stop runs.
+    pub token: String,
+    /// This program, which runs a specification.
+    pub program: PathBuf,
+}
+
+/// The page, for as long as this lives.
+pub struct Site {
+    address: SocketAddr,
+    server: Arc<Server>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What all threads use.
+struct Shared {
+    names: Vec<String>,
+    hosts: Vec<String>,
+    stores: Vec<PathBuf>,
+    lists: Lists,
+    templates: Environment<'static>,
+    describe: Box<dyn DescribeGroups>,
+    jobs: Option<(Token, Jobs)>,
+    streams: Streams,
+    stop: AtomicBool,
+}
+
+impl Site {
+    /// Listens.
+    ///
+    /// # Errors
+    /// When the address cannot be listened at.
+    pub fn start(
+        options: SiteOptions,
+    ) -> std::result::Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let server = Server::http(options.address)
+            .map_err(|error| format!("cannot listen at {}: {error}", options.address))?;
+        let address = server.server_addr().to_ip().ok_or("the server has no address")?;
+        let start = options
+            .start
+            .map(|start| Ok::<_, std::io::Error>((Token::new(&start.token), Jobs::new(start.program)?)));
+        let name = |path: &PathBuf| {
+            path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        };
+        let shared = Arc::new(Shared {
+            names: options.stores.iter().map(name).collect(),
+            hosts: options.names,
+            lists: Lists::new(&options.stores),
+            stores: options.stores,
+            templates: pages::environment().map_err(|error| error.to_string())?,
+            describe: options.groups,
+            jobs: start.transpose()?,
+            streams: Streams::default(),
+            stop: AtomicBool::new(false),
+        });
+        // Ten thousand runs take a second to read for the first time; nobody should wait for that.
+        let warm = Arc::clone(&shared);
+        let reader = move || drop(warm.lists.page(&Query::default()));
+        std::thread::Builder::new().name("page-list".into()).spawn(reader)?;
+        let server = Arc::new(server);
+        let thread = |number| {
+            let (server, shared) = (Arc::clone(&server), Arc::clone(&shared));
+            std::thread::Builder::new().name(format!("page-{number}")).spawn(move || {
+                while let Ok(request) = server.recv() {
+                    shared.answer(request);
+                }
+            })
+        };
+        let threads = (0..THREADS).map(thread).collect::<std::io::Result<_>>()?;
+        Ok(Self { address, server, shared, threads })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        for _ in &self.threads {
+            self.server.unblock();
+        }
+        for thread in self.threads.drain(..) {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+/// What is posted.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StartRequest {
+    store: usize,
+    specification: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StopRequest {
+    job: u64,
+}
+
+impl Shared {
+    /// Answers a request. Whoever went away in between gets no answer, and needs none.
+    fn answer(self: &Arc<Self>, mut request: Request) {
+        if let Err(refusal) = guard::check(&request, &self.hosts) {
+            return drop(refused(refusal).send(request));
+        }
+        let (path, query) = Query::split(request.url());
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        if *request.method() == Method::Post {
+            let answer = self.post(&parts, &mut request).unwrap_or_else(|failure| failure.answer());
+            return drop(answer.send(request));
+        }
+        if let ["run", store, run, "events"] = parts[..] {
+            return self.follow(store, run, request);
+        }
+        let answer = self.get(&parts, &query).unwrap_or_else(|failure| failure.answer());
+        drop(answer.send(request));
+    }
+
+    fn get(&self, parts: &[&str], query: &Query) -> Result<Answer> {
+        match *parts {
+            [""] => self.runs(query),
+            ["run", store, run] => self.run(store, run),
+            ["run", store, run, "file"] => self.file(store, run),
+            ["compare"] => self.compare(query),
+            ["groups"] => self.groups(),
+            ["group", store, group] => self.group(store, group),
+            ["history"] => self.history(query),
+            ["findings"] => self.findings(None),
+            ["findings", id] => self.findings(Some(id)),
+            ["start"] => self.start_page(query),
+            ["assets", "runs.js"] => Ok(Answer::script(include_str!("assets/runs.js"))),
+            ["assets", "live.js"] => Ok(Answer::script(include_str!("assets/live.js"))),
+            ["assets", "start.js"] => Ok(Answer::script(include_str!("assets/start.js"))),
+            _ => Err(Failure::NotFound),
+        }
+    }
+
+    /// What changes something, or shows what those see who may: for those with the token.
+    fn post(&self, parts: &[&str], request: &mut Request) -> Result<Answer> {
+        let Some((token, jobs)) = &self.jobs else { return Ok(refused(Refusal::ReadOnly)) };
+        if let Err(refusal) = token.check(request) {
+            return Ok(refused(refusal));
+        }
+        let mut body = String::new();
+        let read = request.as_reader().take(MOST_BYTES + 1).read_to_string(&mut body);
+        read.map_err(|error| Failure::Asked(format!("the request cannot be read: {error}")))?;
+        if body.len() as u64 > MOST_BYTES {
+            return Err(Failure::Asked(format!("a specification has at most {MOST_BYTES} bytes")));
+        }
+        let wrong = |error: serde_json::Error| Failure::Asked(format!("the request cannot be read: {error}"));
+        match *parts {
+            ["api", "jobs"] => Ok(Answer::json(&jobs.list())),
+            ["api", "start"] => {
+                let start: StartRequest = serde_json::from_str(&body).map_err(wrong)?;
+                let path = self.stores.get(start.store).ok_or(Failure::NotFound)?;
+                let job = jobs.start(start.store, path, &start.specification).map_err(Failure::Asked)?;
+                Ok(Answer::json(&job))
+            }
+            ["api", "stop"] => {
+                let stop: StopRequest = serde_json::from_str(&body).map_err(wrong)?;
+                jobs.stop(stop.job).map_err(Failure::Asked)?;
+                Ok(Answer::json(&jobs.list()))
+            }
+            _ => Err(Failure::NotFound),
+        }
+    }
+
+    /// Follows a run in a thread of its own, which lives as long as the page does.
+    fn follow(self: &Arc<Self>, store: &str, run: &str, request: Request) {
+        let found = self.store(store).and_then(|(_, store)| Ok((store.find(run)?, store)));
+        let (run, store) = match found {
+            Ok(found) => found,
+            Err(failure) => return drop(failure.answer().send(request)),
+        };
+        let shared = Arc::clone(self);
+        let spawned = std::thread::Builder::new().name("live".into()).spawn(move || {
+            let Some(_stream) = shared.streams.begin() else {
+                return drop(Answer::text(503, "too many pages follow runs\n").send(request));
+            };
+            let mut out = request.into_writer();
+            let mut head =
+                String::from("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n");
+            for (name, value) in HEADERS {
+                head.push_str(&format!("{name}: {value}\r\n"));
+            }
+            head.push_str("\r\n");
+            // An error is a page that went away, or a store that cannot be read: the page asks again and is told.
+            let _ended = out
+                .write_all(head.as_bytes())
+                .map_err(Into::into)
+                .and_then(|()| live::follow(store, run, &shared.stop, &mut *out));
+        });
+        // Without a thread there is no answer, and the page asks again.
+        drop(spawned);
+    }
+}
+
+fn refused(refusal: Refusal) -> Answer {
+    Answer::text(refusal.status(), &format!("{}\n", refusal.text()))
+}

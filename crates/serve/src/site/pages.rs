@@ -1,0 +1,276 @@
+//! The pages.
+
+use kelvin_report::compare::{self, NOISE, Run, Side};
+use kelvin_report::html::{self, Frame, Link, STYLE};
+use kelvin_report::{Report, history};
+use kelvin_store::{GroupId, GroupKind, Liveness, Store};
+use minijinja::value::{Serde, Value};
+use minijinja::{Environment, context};
+
+use super::Shared;
+use super::answer::{Answer, Failure, Result};
+use super::documents;
+use super::query::Query;
+
+const TEMPLATES: [(&str, &str); 8] = [
+    ("base.html", include_str!("assets/base.html")),
+    ("runs.html", include_str!("assets/runs.html")),
+    ("groups.html", include_str!("assets/groups.html")),
+    ("group.html", include_str!("assets/group.html")),
+    ("compare.html", include_str!("assets/compare.html")),
+    ("history.html", include_str!("assets/history.html")),
+    ("findings.html", include_str!("assets/findings.html")),
+    ("start.html", include_str!("assets/start.html")),
+];
+
+/// The style of the pages that are no reports, with that of the reports.
+const OWN_STYLE: &str = include_str!("assets/site.css");
+
+/// The templates.
+pub(super) fn environment() -> std::result::Result<Environment<'static>, Box<dyn std::error::Error>> {
+    let mut environment = Environment::new();
+    for (name, template) in TEMPLATES {
+        environment.add_template(name, template)?;
+    }
+    html::add_frame(&mut environment)?;
+    Ok(environment)
+}
+
+/// The runs of one side of a comparison.
+struct LoadedSide {
+    name: String,
+    runs: Vec<Run>,
+    told: Vec<String>,
+}
+
+impl LoadedSide {
+    fn side(&self) -> Side<'_> {
+        Side::new(self.name.clone(), &self.runs, self.told.clone())
+    }
+}
+
+/// The links above every page.
+fn frame(shared: &Shared, here: &str) -> Frame {
+    let link = |address: &str, text: &str| Link {
+        address: address.into(),
+        text: text.into(),
+        current: address == here,
+    };
+    let mut links = vec![
+        link("/", "Runs"),
+        link("/groups", "Groups"),
+        link("/compare", "Compare"),
+        link("/history", "History"),
+        link("/findings", "Findings"),
+    ];
+    if shared.jobs.is_some() {
+        links.push(link("/start", "Start"));
+    }
+    Frame { links, findings: "/findings/".into(), ..Frame::default() }
+}
+
+impl Shared {
+    fn render(&self, template: &str, frame: &Frame, values: Value) -> Result<Answer> {
+        let own = context! {
+            frame => html::frame_value(Some(frame)),
+            policy => html::policy(&[], Some(frame)),
+            style => format!("{STYLE}\n{OWN_STYLE}"),
+            stores => self.names.clone(),
+        };
+        let page = self.templates.get_template(template)?.render(context! { ..values, ..own })?;
+        Ok(Answer::html(page))
+    }
+
+    /// The list of runs.
+    pub(super) fn runs(&self, query: &Query) -> Result<Answer> {
+        let page = self.lists.page(query)?;
+        let mut frame = frame(self, "/");
+        frame.scripts.push("/assets/runs.js".into());
+        let values = context! { page => Value::from(Serde(page)), query => query.pairs() };
+        self.render("runs.html", &frame, values)
+    }
+
+    /// The store of a place in an address.
+    pub(super) fn store(&self, place: &str) -> Result<(usize, Store)> {
+        let place = place.parse().ok().filter(|place: &usize| *place < self.stores.len());
+        let place = place.ok_or(Failure::NotFound)?;
+        Ok((place, Store::open_read_only(&self.stores[place])?))
+    }
+
+    /// The report of a run; while it goes on, with what follows it.
+    pub(super) fn run(&self, place: &str, run: &str) -> Result<Answer> {
+        let (place, store) = self.store(place)?;
+        let id = store.find(run)?;
+        let report = Report::load(&store, id)?;
+        let mut frame = frame(self, "/");
+        let link = |address: String, text: &str| Link { address, text: text.into(), current: false };
+        let at = format!("{place}/{id}");
+        if report.liveness == Liveness::Running {
+            frame.scripts.push("/assets/live.js".into());
+            frame.attributes.push(("live".into(), format!("/run/{at}/events")));
+        } else {
+            frame.links.push(link(format!("/run/{at}/file"), "Save as a file"));
+        }
+        frame.links.push(link(format!("/compare?a={place}:{id}"), "Compare this run"));
+        if self.jobs.is_some() {
+            frame.links.push(link(format!("/start?store={place}&run={id}"), "Repeat"));
+        }
+        Ok(Answer::html(html::page(&report, Some(&frame))?))
+    }
+
+    /// The report of a run as one file.
+    pub(super) fn file(&self, place: &str, run: &str) -> Result<Answer> {
+        let (_, store) = self.store(place)?;
+        let id = store.find(run)?;
+        let page = html::render(&Report::load(&store, id)?)?;
+        Ok(Answer::html(page).saved_as(&format!("kelvin-run-{id}.html")))
+    }
+
+    /// Two sides against each other: `a` and `b`, or two of `run`, of which the older one is the base.
+    pub(super) fn compare(&self, query: &Query) -> Result<Answer> {
+        let frame = frame(self, "/compare");
+        let chosen: Vec<&str> = query.all("run").collect();
+        let (a, b) = match chosen[..] {
+            [] => (query.get("a"), query.get("b")),
+            [newer, older] => (Some(older), Some(newer)),
+            _ => (chosen.first().copied(), None),
+        };
+        let form = |why: Option<String>| {
+            let values = context! { a => a, b => b, why => why, noise => NOISE * 100.0 };
+            self.render("compare.html", &frame, values)
+        };
+        let (Some(base), Some(other)) = (a, b) else { return form(None) };
+        let sides = self.side(base).and_then(|base| Ok([base, self.side(other)?]));
+        let [base, other] = match sides {
+            Ok(sides) => sides,
+            Err(Failure::Asked(why)) => return form(Some(why)),
+            Err(failure) => return Err(failure),
+        };
+        match compare::sides(&base.side(), &other.side(), NOISE) {
+            Ok(found) => Ok(Answer::html(compare::page(&found, Some(&frame))?)),
+            Err(error @ kelvin_report::Error::Compare(_)) => form(Some(error.to_string())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The runs of a side: a name of runs as the command takes it, after the place of its store, such as "0:group:4/A".
+    fn side(&self, name: &str) -> Result<LoadedSide> {
+        let (place, name) = match name.split_once(':') {
+            Some((place, name)) if place.bytes().all(|byte| byte.is_ascii_digit()) => (place, name),
+            _ => ("0", name),
+        };
+        let (_, store) =
+            self.store(place).map_err(|_| Failure::Asked(format!("there is no store {place}")))?;
+        let selection = store.select(name).map_err(|error| Failure::Asked(error.to_string()))?;
+        let runs = selection.runs.iter().map(|run| Run::load(&store, *run, &[]));
+        let runs = runs.collect::<kelvin_report::Result<Vec<_>>>()?;
+        Ok(LoadedSide { name: name.to_owned(), runs, told: selection.told })
+    }
+
+    /// The groups of all stores.
+    pub(super) fn groups(&self) -> Result<Answer> {
+        let mut lines = Vec::new();
+        for (place, path) in self.stores.iter().enumerate().filter(|(_, path)| path.exists()) {
+            let groups = self.describe.list(&Store::open_read_only(path)?).map_err(Failure::Failed)?;
+            lines.extend(groups.into_iter().map(|group| (place, group)));
+        }
+        lines.sort_by(|a, b| b.1.created.cmp(&a.1.created));
+        let values = context! { lines => Value::from(Serde(lines)) };
+        self.render("groups.html", &frame(self, "/groups"), values)
+    }
+
+    /// One group: its answer, its runs, and what to set against each other.
+    pub(super) fn group(&self, place: &str, group: &str) -> Result<Answer> {
+        let (place, store) = self.store(place)?;
+        let id = GroupId(group.parse().map_err(|_| Failure::NotFound)?);
+        let stored = store.group(id)?.ok_or(Failure::NotFound)?;
+        let members = store.members(id)?;
+        let rows: Vec<_> = members
+            .iter()
+            .map(|member| (member.run.0, member.slot.block + 1, &member.slot.treatment, &member.void))
+            .collect();
+        let mut treatments: Vec<String> =
+            members.iter().map(|member| member.slot.treatment.clone()).collect();
+        treatments.sort_unstable();
+        treatments.dedup();
+        let text = match stored.info.kind {
+            GroupKind::Study => {
+                "A study's answer is in its folder: kelvin study show, kelvin study analyze.".into()
+            }
+            _ => self.describe.text(&store, id.0).map_err(Failure::Failed)?,
+        };
+        let line =
+            self.describe.list(&store).map_err(Failure::Failed)?.into_iter().find(|line| line.group == id.0);
+        let values = context! {
+            place => place,
+            line => Value::from(Serde(line)),
+            rows => Value::from(Serde(rows)),
+            treatments => treatments,
+            text => text.trim(),
+        };
+        self.render("group.html", &frame(self, "/groups"), values)
+    }
+
+    /// A branch over time.
+    pub(super) fn history(&self, query: &Query) -> Result<Answer> {
+        let frame = frame(self, "/history");
+        let mut branches: Vec<(usize, String, String)> = Vec::new();
+        for (place, path) in self.stores.iter().enumerate().filter(|(_, path)| path.exists()) {
+            let all = Store::open_read_only(path)?.history()?;
+            let named = all.into_iter().map(|(_, branch, testbed)| (place, branch, testbed));
+            branches.extend(named);
+        }
+        branches.sort();
+        branches.dedup();
+        let form = |why: Option<String>| {
+            let values = context! { branches => branches, query => query.pairs(), why => why };
+            self.render("history.html", &frame, values)
+        };
+        let Some(branch) = query.get("branch") else { return form(None) };
+        let text = |name: &str| query.get(name).map(str::to_owned);
+        let asked = history::Asked {
+            branch: Some(branch.to_owned()),
+            testbed: text("testbed"),
+            workload: text("workload"),
+            measure: text("measure"),
+            newest: 200,
+        };
+        let (place, store) = self.store(query.get("store").unwrap_or("0"))?;
+        match history::load(&store, &asked, &mut |_, _| {}) {
+            Ok(found) => {
+                let link = |run| Some(format!("/run/{place}/{run}"));
+                Ok(Answer::html(history::page(&found, &link, Some(&frame))?))
+            }
+            Err(error) => form(Some(error.to_string())),
+        }
+    }
+
+    /// The findings' pages: all of them, or one.
+    pub(super) fn findings(&self, id: Option<&str>) -> Result<Answer> {
+        let page = match id {
+            Some(id) => Some(kelvin_diagnose::page(id).ok_or(Failure::NotFound)?),
+            None => None,
+        };
+        let all: Vec<(&str, String)> =
+            kelvin_diagnose::PAGES.iter().map(|(id, page)| (*id, documents::question(page))).collect();
+        let values = context! { id => id, page => page.map(documents::to_html), all => all };
+        self.render("findings.html", &frame(self, "/findings"), values)
+    }
+
+    /// What starts a run: the specification of another one to begin with.
+    pub(super) fn start_page(&self, query: &Query) -> Result<Answer> {
+        let mut frame = frame(self, "/start");
+        frame.scripts.push("/assets/start.js".into());
+        let (place, specification) = match (query.get("store"), query.get("run")) {
+            (Some(place), Some(run)) => {
+                let (place, store) = self.store(place)?;
+                let id = store.find(run)?;
+                (place, store.load(id)?.info.spec_toml)
+            }
+            _ => (0, String::new()),
+        };
+        let values =
+            context! { place => place, specification => specification, allowed => self.jobs.is_some() };
+        self.render("start.html", &frame, values)
+    }
+}

@@ -1,9 +1,10 @@
 //! The tables, and the look at a file before anything is written to it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -53,9 +54,25 @@ pub(crate) fn open_read_only(path: &Path) -> Result<Connection> {
     connect_read_only(path)
 }
 
+/// Files that were inspected, by device and inode.
+static INSPECTED: Mutex<BTreeMap<(u64, u64), &'static File>> = Mutex::new(BTreeMap::new());
+
+/// Opens a file for as long as this process lives. Closing any descriptor of a file gives up all locks that the process has on
+/// it (fcntl(2)), those of SQLite's connections included: a writer elsewhere would then remove the write-ahead log under them.
+fn open_once(path: &Path) -> std::io::Result<&'static File> {
+    let of = |meta: &std::fs::Metadata| (meta.dev(), meta.ino());
+    let mut inspected = INSPECTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(file) = inspected.get(&of(&std::fs::metadata(path)?)) {
+        return Ok(file);
+    }
+    let file: &'static File = Box::leak(Box::new(File::open(path)?));
+    inspected.insert(of(&file.metadata()?), file);
+    Ok(file)
+}
+
 /// Looks at the file's header without SQLite. `false` when there is no file or one with nothing in it.
 fn inspect(path: &Path) -> Result<bool> {
-    let mut file = match File::open(path) {
+    let file = match open_once(path) {
         Ok(file) => file,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         Err(e) => return Err(Error::io("open", path, e)),
@@ -76,7 +93,7 @@ fn inspect(path: &Path) -> Result<bool> {
     if meta.len() < 100 {
         return Err(not("it is not an SQLite database"));
     }
-    file.read_exact(&mut header).map_err(|e| Error::io("read", path, e))?;
+    file.read_exact_at(&mut header, 0).map_err(|e| Error::io("read", path, e))?;
     if &header[..16] != b"SQLite format 3\0" {
         return Err(not("it is not an SQLite database"));
     }

@@ -76,3 +76,24 @@ fn a_list_that_is_brought_up_to_date_is_the_list() {
     known = store.runs_after(&known).unwrap();
     assert_eq!((known.len(), &known), (3, &store.runs().unwrap()));
 }
+
+/// Closing a descriptor of a file gives up all locks that this process has on it: opening the store again must not, or the
+/// writer elsewhere that ends last removes the write-ahead log under those who still read.
+#[test]
+fn opening_a_store_again_keeps_the_locks_on_it() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("k.db");
+    let store = Store::open(&path).unwrap();
+    drop(store.begin(&new_run(None)).unwrap());
+    assert_eq!(store.runs().unwrap().len(), 1);
+    let inode = format!(":{} ", std::fs::metadata(&path).unwrap().ino());
+    let held = || {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        let pid = format!(" {} ", std::process::id());
+        locks.lines().any(|line| line.contains("POSIX") && line.contains(&pid) && line.contains(&inode))
+    };
+    assert!(held(), "a connection to a store in WAL mode has a lock on it");
+    drop(Store::open_read_only(&path).unwrap());
+    assert!(held(), "opening the store a second time gave up the lock of the first");
+}

@@ -134,7 +134,7 @@ fn a_run_is_found_opened_compared_started_and_watched() {
     let fill = |token: &str| {
         format!(
             "form = document.getElementById('start'); form.elements.specification.value = form.elements.specification.value\
-             .replace(/duration = \"2 s\"/, 'duration = \"8 s\"'); form.elements.token.value = '{token}'; form.requestSubmit()"
+             .replace('duration = \"2s\"', 'duration = \"8s\"'); form.elements.token.value = '{token}'; form.requestSubmit()"
         )
     };
     browser.value(&fill("not the token"));

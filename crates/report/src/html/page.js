@@ -103,7 +103,11 @@
     const rates = () => (point.directions ? point.directions.map((one) => one.rate) : [point.headline]);
     const rated = (name) => (narrow ? "per " : name + " per ") + data.per;
     const left = (label) => axis(label, { size: 64, values: (u, v) => v.map(short) });
-    const times = point.directions ? point.directions.map((one) => [one.name + " p99", colours[one.name], () => one.p99]) : [["p99", "--c1", () => point.p99], ["p50", "--c3", () => point.p50]];
+    // Where most seconds have too few transactions for a p99, the p95 says more.
+    const enough = (column) => column.filter((v) => v != null).length * 2 >= column.length;
+    const tail = (one) => (enough(one.p99) || !enough(one.p95) ? "p99" : "p95");
+    const times = point.directions ? point.directions.map((one) => [one.name + " " + tail(one), colours[one.name], () => one[tail(one)]])
+      : [[tail(point), "--c1", () => point[tail(point)]], ["p50", "--c3", () => point.p50]];
     plot("overview-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] }, ms: { distr: 3 } }, plugins: [marks(point)],
       axes: [time, left(rated(data.words.unit.many)),
@@ -182,10 +186,17 @@
   reveal();
 
   let waiting;
-  const fit = () => plots.forEach(({ made, size }) => made.setSize(size()));
+  // What is wider than its place can be scrolled by keyboard, too.
+  const reachable = () => document.querySelectorAll(".scroll").forEach((box) => {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  });
+  const fit = () => { plots.forEach(({ made, size }) => made.setSize(size())); reachable(); };
+  document.addEventListener("toggle", reachable, true);
+  reachable();
   addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(fit, 100); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach(({ made }) => made.redraw(false)));
-  addEventListener("beforeprint", () => plots.forEach(({ made, box }) => made.setSize(box.closest(".charts") ? { width: 326, height: 130 } : { width: 670, height: 190 })));
+  addEventListener("beforeprint", () => plots.forEach(({ made, box }) => made.setSize(box.closest(".charts") ? { width: 326, height: 112 } : { width: 670, height: box.classList.contains("overview") ? 190 : 150 })));
   addEventListener("afterprint", fit);
   // For what follows a run that goes on.
   window.kelvin = { data, redraw: (point) => plots.filter(({ id }) => id.split("-")[1] === String(point) && !id.startsWith("distribution")).forEach(({ made, make }) => made.setData(make())) };

@@ -1,12 +1,21 @@
 //! The findings' pages of the user guide as HTML.
 
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
-/// A page as HTML. Links to other findings lead to their pages here; what else the guide links to is text, since this server
+/// A page as HTML, without its heading, which the page around it has. Links to other findings lead to their pages here; what else the guide links to is text, since this server
 /// does not have it. Tags in it are text.
 pub(super) fn to_html(markdown: &str) -> String {
-    let mut dropped = 0_usize;
+    let (mut dropped, mut in_heading) = (0_usize, false);
     let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match event {
+        Event::Start(Tag::Heading { level: HeadingLevel::H1, .. }) => {
+            in_heading = true;
+            None
+        }
+        Event::End(TagEnd::Heading(HeadingLevel::H1)) => {
+            in_heading = false;
+            None
+        }
+        _ if in_heading => None,
         Event::Start(Tag::Link { link_type, dest_url, title, id }) => match finding(&dest_url) {
             Some(address) if dropped == 0 => {
                 Some(Event::Start(Tag::Link { link_type, dest_url: CowStr::from(address), title, id }))
@@ -64,7 +73,8 @@ mod tests {
     #[test]
     fn every_finding_has_a_page_and_a_question() {
         for (id, page) in kelvin_diagnose::PAGES {
-            assert!(to_html(page).contains("<h1>") && question(page).len() > 20, "{id}");
+            let html = to_html(page);
+            assert!(html.contains("<h2>") && !html.contains("<h1>") && question(page).len() > 20, "{id}");
         }
     }
 }

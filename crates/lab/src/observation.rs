@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kelvin_database::Engine;
+use kelvin_database::{Engine, EngineKind};
 use kelvin_measure::observation::{Absent, Observation, Observer};
 use kelvin_measure::{Clock, Event};
 use kelvin_observe::engine;
@@ -99,10 +99,12 @@ impl Watchers {
                 self.watchers.extend(found.watchers);
                 host.paths.extend(found.data.map(|path| ("data".into(), path)));
                 host.paths.extend(found.wal.map(|path| ("wal".into(), path)));
+                // A server of threads is one process; of children only the first thread's waiting is counted.
+                let children = engine.kind() != EngineKind::Mysql;
                 host.processes.extend(found.server.map(|pid| Process {
                     name: "server".into(),
                     pid,
-                    children: true,
+                    children,
                 }));
             }
             Err(error) => self.refuse("the database", &error.to_string()),

@@ -223,10 +223,10 @@ pub struct StatementTotals {
     pub total_ms: f64,
     /// Rows returned or affected.
     pub rows: u64,
-    /// Pages found in the database's own buffers.
-    pub blocks_hit: u64,
+    /// Pages found in the database's own buffers; none where the database does not count them by statement.
+    pub blocks_hit: Option<u64>,
     /// Pages that were not.
-    pub blocks_read: u64,
+    pub blocks_read: Option<u64>,
     /// Bytes of log written by it; none where the database does not count them.
     pub wal_bytes: Option<u64>,
     /// Its plan; none where it could not be had.

@@ -8,7 +8,7 @@ use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 
 use crate::baseline::Baseline;
 use crate::watch::Watcher;
-use crate::{postgres, sqlite};
+use crate::{mysql, postgres, sqlite};
 
 /// How closely to watch.
 #[derive(Debug, Clone)]
@@ -62,9 +62,16 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
             let data = engine.connect().ok().and_then(|mut session| engine.data_directory(&mut *session));
             Ok(Found { watchers: sqlite::watchers(engine, plan.figures), server: None, data, wal: None })
         }
-        kind @ (EngineKind::Mysql | EngineKind::Other(_)) => {
-            Err(Error::usage(format!("{kind} has nothing that can be watched")))
-        }
+        EngineKind::Mysql => mysql::watchers(engine, plan),
+        EngineKind::Other(name) => Err(Error::usage(format!("{name} has nothing that can be watched"))),
+    }
+}
+
+/// Where a database's server runs and keeps its files, when that is this host and sure.
+pub fn place(engine: &dyn Engine, session: &mut dyn Session) -> postgres::Place {
+    match engine.kind() {
+        EngineKind::Mysql => mysql::find(engine, session),
+        _ => postgres::find(engine, session),
     }
 }
 

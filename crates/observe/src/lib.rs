@@ -5,12 +5,16 @@
 pub mod baseline;
 pub mod engine;
 pub mod host;
+mod link;
+pub mod metric;
+pub mod mysql;
 pub mod postgres;
 mod process;
 pub mod sample;
 pub mod scrape;
 pub mod sqlite;
 mod threads;
+mod waits;
 pub mod watch;
 
 pub use process::cpu_time;

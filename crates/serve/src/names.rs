@@ -15,7 +15,7 @@ pub(crate) struct Named {
 }
 
 /// What an observer's name begins with; before that stands the address of another host.
-const SOURCES: [&str; 3] = ["host.", "postgres.", "sqlite."];
+const SOURCES: [&str; 4] = ["host.", "mysql.", "postgres.", "sqlite."];
 
 /// The host on which kelvin runs, as the label has it.
 const HERE: &str = "local";
@@ -206,6 +206,15 @@ mod tests {
             ("host.pressure.io.some", "ratio", "kelvin_host_pressure_io_some_ratio{host=local}"),
             ("postgres.blocks.read_ms", "ms/s", "kelvin_postgres_blocks_read_seconds_per_second{host=local}"),
             ("postgres.wal.bytes", "B/s", "kelvin_postgres_wal_bytes_per_second{host=local}"),
+            ("mysql.redo.bytes", "B/s", "kelvin_mysql_redo_bytes_per_second{host=local}"),
+            ("mysql.redo.sync_ms", "ms/s", "kelvin_mysql_redo_sync_seconds_per_second{host=local}"),
+            ("mysql.redo.checkpoint_age", "B", "kelvin_mysql_redo_checkpoint_age_bytes{host=local}"),
+            (
+                "mysql.redo.checkpoint_age_share",
+                "ratio",
+                "kelvin_mysql_redo_checkpoint_age_share_ratio{host=local}",
+            ),
+            ("db1/mysql.undo.history", "1", "kelvin_mysql_undo_history{host=db1}"),
             ("sqlite.wal.bytes", "B", "kelvin_sqlite_wal_bytes{host=local}"),
             ("sqlite.checkpoints", "1/s", "kelvin_sqlite_checkpoints_per_second{host=local}"),
             ("sqlite.busy", "s/s", "kelvin_sqlite_busy_seconds_per_second{host=local}"),

@@ -240,8 +240,8 @@ pub(super) fn statement(
         calls,
         total_ms,
         rows: calls,
-        blocks_hit: 0,
-        blocks_read: 0,
+        blocks_hit: None,
+        blocks_read: None,
         wal_bytes: None,
         plan: Some(Plan { hash: hash.into(), text: String::new(), scans }),
     }

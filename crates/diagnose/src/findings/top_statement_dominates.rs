@@ -43,15 +43,11 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                 words::number(top.total_ms / top.calls.max(1) as f64)
             ),
         ),
-        Fact::new(
-            "pages that were not in the buffers",
-            format!(
-                "{} of {}",
-                words::grouped(top.blocks_read as f64),
-                words::grouped((top.blocks_hit + top.blocks_read) as f64)
-            ),
-        ),
     ];
+    facts.extend(top.blocks_read.zip(top.blocks_hit).map(|(read, hit)| {
+        let found = format!("{} of {}", words::grouped(read as f64), words::grouped((hit + read) as f64));
+        Fact::new("pages that were not in the buffers", found)
+    }));
     let next = statements.get(1).map(|next| {
         Fact::new(
             "the next one",

@@ -88,7 +88,7 @@ impl Squeeze {
             (Some(std::process::id()), engine.data_directory(&mut *session))
         } else {
             // A number in a file can be that of another's process by now: only what is known to serve us is moved.
-            let place = kelvin_observe::postgres::find(engine, &mut *session);
+            let place = kelvin_observe::engine::place(engine, &mut *session);
             (place.server, place.data)
         };
         drop(session);

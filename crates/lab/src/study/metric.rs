@@ -5,7 +5,7 @@ use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES};
 use crate::spec::{Spec, WorkloadName};
 
 /// Where the names of observed metrics begin; those of other hosts have an address and "/" before.
-const OBSERVED: [&str; 3] = ["host.", "postgres.", "sqlite."];
+const OBSERVED: [&str; 4] = ["host.", "mysql.", "postgres.", "sqlite."];
 
 /// The id of a workload's headline figure.
 pub(super) fn headline(spec: &Spec) -> &'static str {

@@ -46,7 +46,7 @@ const TEXTS_AFTER: Nanos = 2_000_000_000;
 impl Figures {
     pub(super) fn new(link: Link, plan: &Plan) -> Self {
         Self {
-            counters: Counters::of(link.version),
+            counters: Counters::of(link.about.version),
             interval: plan.figures,
             ask: Once::default(),
             settings: Settings::default(),
@@ -75,7 +75,8 @@ impl Figures {
     }
 
     fn relations(&mut self, when: When, feed: &mut Feed) -> Result<(), String> {
-        let (relations, database_bytes) = self.link.with(relations::read)?;
+        let (relations, database_bytes) =
+            self.link.with(|session, server| relations::read(session, server.version))?;
         feed.send(Observation::Relations { when, relations, database_bytes });
         Ok(())
     }
@@ -94,19 +95,19 @@ impl Figures {
                 });
             }
         }
-        if self.link.version < super::sql::V14 {
+        if self.link.about.version < super::sql::V14 {
             absent.push(Absent {
                 what: "postgres.wal, except .bytes".into(),
                 why: "PostgreSQL counts them since 14".into(),
             });
         }
-        if self.link.version < super::sql::V16 {
+        if self.link.about.version < super::sql::V16 {
             absent.push(Absent {
                 what: "postgres.io".into(),
                 why: "PostgreSQL has pg_stat_io since 16".into(),
             });
         }
-        if !self.link.rights.all_settings {
+        if !self.link.about.rights.all_settings {
             absent.push(Absent {
                 what: "settings data_directory, shared_preload_libraries and others".into(),
                 why: "only superusers see them; GRANT pg_monitor (or pg_read_all_settings) TO the role"
@@ -131,7 +132,7 @@ impl Watcher for Figures {
             feed.send(Observation::Lost(Absent { what: what.into(), why }));
         };
         let mut absent = Vec::new();
-        match self.link.with(settings::read) {
+        match self.link.with(|session, server| settings::read(session, server.version)) {
             Ok(found) => self.settings = found,
             Err(why) => lost(feed, "settings", why),
         }

@@ -6,7 +6,7 @@ use kelvin_measure::observation::{Blocker, Observation};
 use super::figures::optional;
 use super::link::{Link, Once};
 use super::sql;
-use super::waits::Counted;
+use crate::waits::Counted;
 use crate::watch::Feed;
 
 /// Those who wait for one holder that are named.

@@ -24,7 +24,6 @@ mod sql;
 mod statements;
 mod vacuums;
 mod wait_kind;
-mod waits;
 
 use std::sync::Arc;
 
@@ -50,8 +49,8 @@ pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
         return Err(Error::usage(format!("{} looks a second were asked for", plan.looks))
             .with_help("choose 1 to 100"));
     }
-    let mut sessions = Link::open(engine)?;
-    let figures = Link::open(engine)?;
+    let mut sessions = Link::open(engine, link::connect)?;
+    let figures = Link::open(engine, link::connect)?;
     let place = place::find_by(engine.as_ref(), &mut sessions);
     let log = place.server.and_then(|server| log::find(&mut sessions, server, place.data.as_deref()));
     Ok(Found {

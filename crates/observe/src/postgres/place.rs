@@ -7,7 +7,7 @@ use kelvin_database::{Engine, Session};
 
 use super::link::Link;
 
-/// Where a server of PostgreSQL runs and keeps its files; nothing for one elsewhere.
+/// Where a server runs and keeps its files; nothing for one elsewhere.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Its first process, where that is sure.

@@ -14,8 +14,8 @@ use super::locks::Locks;
 use super::log::Log;
 use super::vacuums::Vacuums;
 use super::wait_kind::wait_group;
-use super::waits::Counted;
 use super::{Plan, sql};
+use crate::waits::Counted;
 use crate::watch::{Feed, Stage, Watcher};
 
 const SECOND: Nanos = 1_000_000_000;
@@ -66,7 +66,7 @@ impl Sessions {
         Self {
             log,
             interval: Duration::from_secs(1) / plan.looks,
-            life: link.life.clone(),
+            life: link.about.life.clone(),
             link,
             connected: true,
             ask: Once::default(),
@@ -88,7 +88,7 @@ impl Sessions {
     fn absent(&mut self) -> Vec<Absent> {
         let mut absent = Vec::new();
         let mut add = |what: &str, why: &str| absent.push(Absent { what: what.into(), why: why.into() });
-        if !self.link.rights.all_stats {
+        if !self.link.about.rights.all_stats {
             add(
                 "sessions of other roles, checkpointer, walwriter, background writer and autovacuum workers",
                 "the role may not see them; GRANT pg_monitor (or pg_read_all_stats) TO it. Vacuums are then known by \
@@ -115,7 +115,7 @@ impl Sessions {
                 add("states of sessions", "track_activities is off; set it on");
             }
             match query_id.as_str() {
-                _ if self.link.version < sql::V14 => {
+                _ if self.link.about.version < sql::V14 => {
                     add(
                         "statements of sessions",
                         "PostgreSQL has query identifiers in pg_stat_activity since 14",
@@ -240,10 +240,10 @@ impl Sessions {
 
     /// The server answers again: another life of it is a restart.
     fn back_again(&mut self, feed: &mut Feed) {
-        if self.link.life == self.life {
+        if self.link.about.life == self.life {
             return;
         }
-        self.life = self.link.life.clone();
+        self.life = self.link.about.life.clone();
         let now = feed.now();
         let id = feed.occurrence();
         feed.send(Observation::Occurrence(Occurrence {

@@ -125,7 +125,8 @@ impl Statements {
             // Planning runs functions that are said to be immutable, as us: not those of other roles.
             if *ours && Instant::now() < until {
                 // A plan that cannot be had is none; the totals are good without.
-                one.plan = link.with(|session, version| plans::plan(session, version, text)).ok().flatten();
+                one.plan =
+                    link.with(|session, server| plans::plan(session, server.version, text)).ok().flatten();
             }
         }
         Ok(Some((top, total_ms)))
@@ -253,8 +254,8 @@ fn summed(opened: &HashMap<Key, Totals>, closed: &[(Key, Totals)]) -> (Vec<State
             calls: count(sum.calls),
             total_ms: sum.total_ms,
             rows: count(sum.rows),
-            blocks_hit: count(sum.hit),
-            blocks_read: count(sum.read),
+            blocks_hit: Some(count(sum.hit)),
+            blocks_read: Some(count(sum.read)),
             wal_bytes: Some(count(sum.wal)),
             plan: None,
         })
@@ -292,6 +293,6 @@ mod tests {
         let short: Vec<_> = statements.iter().map(|one| (one.query, one.calls, one.total_ms)).collect();
         assert_eq!(short, [(7, 11, 61.0), (8, 1, 40.0), (11, 2, 4.0)]);
         assert_eq!(total, 65.0);
-        assert_eq!((statements[0].blocks_hit, statements[0].wal_bytes), (22, Some(110)));
+        assert_eq!((statements[0].blocks_hit, statements[0].wal_bytes), (Some(22), Some(110)));
     }
 }

@@ -163,8 +163,8 @@ pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
         calls,
         total_ms,
         rows: calls,
-        blocks_hit: calls * 4,
-        blocks_read: calls / 9,
+        blocks_hit: Some(calls * 4),
+        blocks_read: Some(calls / 9),
         wal_bytes: Some(calls * 310),
         plan,
     };

@@ -178,8 +178,8 @@ fn busy() -> Model {
         calls: 1,
         total_ms: 1.0,
         rows: 1,
-        blocks_hit: 0,
-        blocks_read: 0,
+        blocks_hit: None,
+        blocks_read: None,
         wal_bytes: None,
         plan: None,
     };

@@ -21,9 +21,9 @@ pub struct ServerStatement {
     /// Rows returned or affected.
     pub rows: u64,
     /// Pages found in the database's own buffers.
-    pub blocks_hit: u64,
+    pub blocks_hit: Option<u64>,
     /// Pages that were not.
-    pub blocks_read: u64,
+    pub blocks_read: Option<u64>,
     /// Bytes of log written by it; none where they are not counted.
     pub wal_bytes: Option<u64>,
     /// What changes when the way to the rows does; none without a plan.

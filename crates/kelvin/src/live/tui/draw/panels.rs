@@ -122,7 +122,7 @@ pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
         return devices_now(buffer, area, model, ink);
     }
     if !model.sessions.any() {
-        let why = model.host.why_not("postgres.sessions").map_or_else(
+        let why = ["postgres.sessions", "mysql.sessions"].into_iter().find_map(|of| model.host.why_not(of)).map_or_else(
             || {
                 let sqlite = model.about.target.starts_with("sqlite");
                 if sqlite {

@@ -12,7 +12,7 @@ const MOST_GROUPS: usize = 4096;
 
 /// Sessions by state since the last event.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     known: HashMap<WaitGroup, usize>,
     /// The run's number of each group that we found.
     numbers: Vec<u32>,
@@ -27,7 +27,7 @@ pub(super) struct Counted {
 
 impl Counted {
     /// A session in this state.
-    pub(super) fn session(&mut self, mut group: WaitGroup) {
+    pub(crate) fn session(&mut self, mut group: WaitGroup) {
         if self.known.len() >= MOST_GROUPS && !self.known.contains_key(&group) {
             group.query = None;
         }
@@ -42,7 +42,7 @@ impl Counted {
     }
 
     /// The look is complete; states that are new get their numbers.
-    pub(super) fn looked(&mut self, feed: &mut Feed) {
+    pub(crate) fn looked(&mut self, feed: &mut Feed) {
         self.looks += 1;
         if !self.fresh.is_empty() {
             let fresh = std::mem::take(&mut self.fresh);
@@ -53,22 +53,22 @@ impl Counted {
     }
 
     /// Sessions that wait for rows of `relation`.
-    pub(super) fn rows(&mut self, relation: &str, sessions: u32) {
+    pub(crate) fn rows(&mut self, relation: &str, sessions: u32) {
         *self.rows.entry(relation.to_owned()).or_default() += sessions;
     }
 
     /// The look at the locks is complete.
-    pub(super) fn looked_at_locks(&mut self) {
+    pub(crate) fn looked_at_locks(&mut self) {
         self.lock_looks += 1;
     }
 
     /// Looks since the last event.
-    pub(super) fn looks(&self) -> u32 {
+    pub(crate) fn looks(&self) -> u32 {
         self.looks
     }
 
     /// Sends the event and begins anew.
-    pub(super) fn send(&mut self, feed: &mut Feed) {
+    pub(crate) fn send(&mut self, feed: &mut Feed) {
         if self.looks == 0 {
             return;
         }

@@ -1,0 +1,42 @@
+//! Names of metrics that several engines have each under a name of its own, for those who ask without knowing the engine.
+//!
+//! A run has those of one engine, so that the first that is known is the one.
+
+/// Transactions committed a second, by the server's own count.
+pub const COMMITS: &[&str] = &["postgres.transactions.commit", "mysql.transactions.commit"];
+
+/// Bytes a second by which the log grew.
+pub const LOG_BYTES: &[&str] = &["postgres.wal.bytes", "mysql.redo.bytes"];
+
+/// Times a second that the log was brought to its device.
+pub const LOG_SYNCS: &[&str] = &["postgres.wal.syncs", "mysql.redo.syncs"];
+
+/// Milliseconds a second that bringing the log to its device took, by the server's own clock.
+pub const LOG_SYNC_MS: &[&str] = &["postgres.wal.sync_ms", "mysql.redo.sync_ms"];
+
+/// Pages a second found in the server's own buffers.
+pub const BUFFER_HITS: &[&str] = &["postgres.blocks.hit", "mysql.buffer.hits"];
+
+/// Pages a second that were not.
+pub const BUFFER_READS: &[&str] = &["postgres.blocks.read", "mysql.buffer.reads"];
+
+/// Age of the last checkpoint of InnoDB's redo log in bytes.
+pub const CHECKPOINT_AGE: &str = "mysql.redo.checkpoint_age";
+
+/// That age as a share of the one from which on InnoDB writes pages as fast as it can; from 1 on it does.
+pub const CHECKPOINT_AGE_SHARE: &str = "mysql.redo.checkpoint_age_share";
+
+/// Transactions whose undo records InnoDB has not purged yet.
+pub const HISTORY_LENGTH: &str = "mysql.undo.history";
+
+/// Times a second that a session had to wait for a free page in the buffer pool.
+pub const BUFFER_WAITS: &str = "mysql.buffer.wait_free";
+
+/// Milliseconds a second that syncing the binary log took, by the server's own clock.
+pub const BINLOG_SYNC_MS: &str = "mysql.binlog.sync_ms";
+
+/// Syncs of the binary log a second.
+pub const BINLOG_SYNCS: &str = "mysql.binlog.syncs";
+
+/// Rows a second that scans without an index read.
+pub const ROWS_SCANNED: &str = "mysql.rows.scanned";

@@ -1,6 +1,7 @@
 //! The few figures of a run by which runs are compared, repeated and studied.
 
 use kelvin_measure::{Bounded, Times};
+use kelvin_observe::metric;
 use kelvin_store::StoredRun;
 use serde::{Deserialize, Serialize};
 
@@ -134,7 +135,7 @@ pub fn key_figures(
         "log a transaction",
         "bytes",
         lower,
-        evidence.mean(point, "postgres.wal.bytes").and_then(a_transaction),
+        evidence.mean_of(point, metric::LOG_BYTES).and_then(a_transaction),
     );
     for name in metrics {
         let unit = evidence.unit(name).unwrap_or_default().to_owned();

@@ -27,6 +27,7 @@ pub use evidence::{Active, Context, Evidence, PointEvidence, Seen, Span};
 pub use finding::{Fact, Finding, Severity};
 pub use findings::{About, IoAbout, all, compared, find, io_all, io_findings, is_incidental};
 pub use judge::{Judged, judge};
+pub use kelvin_observe::metric;
 pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, key_figures};
 pub use load::{cpus, is_embedded};
 pub use noise::{NoisePrice, accepted_noise, cpu_of_others, noise};

@@ -25,6 +25,11 @@ pub fn is_embedded(evidence: &Evidence) -> bool {
     evidence.context.environment("/embedded").and_then(serde_json::Value::as_bool).unwrap_or(false)
 }
 
+/// Whether the database is a MySQL or MariaDB.
+pub(crate) fn is_mysql(evidence: &Evidence) -> bool {
+    evidence.context.environment("/engine").and_then(serde_json::Value::as_str) == Some("mysql")
+}
+
 /// The name of a metric of the host of the database: its own, or the one scraped from there.
 pub(crate) fn of_server(evidence: &Evidence, name: &str) -> Option<String> {
     if server_is_here(evidence) || is_embedded(evidence) {
@@ -65,7 +70,9 @@ pub(crate) fn link(evidence: &Evidence) -> Link {
             let local = host == "localhost" || host.parse().is_ok_and(is_loopback);
             if local { Link::Loopback } else { Link::Network }
         }
-        None if target.contains("://") && target.contains("host=/") => Link::Socket,
+        None if target.contains("://") && ["host=/", "socket=/"].iter().any(|of| target.contains(of)) => {
+            Link::Socket
+        }
         None => Link::Network,
     }
 }
@@ -165,6 +172,7 @@ mod tests {
             link(&evidence)
         };
         assert_eq!(of("postgres://joe@/tpcc?host=/run/postgresql&port=5432"), Link::Socket);
+        assert_eq!(of("mariadb://joe@/tpcc?socket=/run/mysqld/mysqld.sock"), Link::Socket);
         for loopback in
             ["postgres://joe@127.0.0.1:5432/x", "postgres://joe@[::1]:5432/x", "postgres://joe@localhost:1/x"]
         {

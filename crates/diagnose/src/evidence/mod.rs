@@ -208,6 +208,17 @@ impl Evidence {
         self.mean_over(name, self.window(point)?)
     }
 
+    /// [`Evidence::mean`] of the first of these that the run has: of a figure for which each engine has a name of its own
+    /// (`kelvin_observe::metric`).
+    pub fn mean_of(&self, point: u32, names: &[&str]) -> Option<f64> {
+        self.mean(point, self.known(names)?)
+    }
+
+    /// The first of these metrics that the run has.
+    pub fn known<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
+        names.iter().copied().find(|name| self.values.metric(name).is_some())
+    }
+
     /// The same over any stretch of time.
     ///
     /// Of what PostgreSQL's backends publish, a reading that reaches beyond the span is left out: when a load ends they

@@ -1,17 +1,22 @@
 //! Does the database go through buffers that are too small for it, although there is memory?
 //!
-//! A page that is not in the shared buffers costs a system call and a copy even where the kernel's cache has it, and the page
+//! A page that is not in the database's own buffers costs a system call and a copy even where the kernel's cache has it, and the page
 //! that makes room for it may have to be written first, after its log. Seen of PostgreSQL 15 with 400 MB of data and
 //! 4 MB of buffers: 26 % of the pages missed, 36 reads and 13 writes a transaction, 42 % less throughput, and yet only
 //! 2 % of the sessions' time in waits for data files. So the exchange itself is reckoned.
 
 use kelvin_measure::observation::{WaitGroup, WaitKind, When};
 
-use super::{About, words};
+use kelvin_observe::metric;
+
+use super::{About, buffer_pool, words};
 use crate::{Effect, Evidence, Fact, Finding, Of, Severity, is_client};
 
-pub(super) const ABOUT: About =
-    About { id: "buffers-too-small", question: "Do the shared buffers hold what the load works on?", look };
+pub(super) const ABOUT: About = About {
+    id: "buffers-too-small",
+    question: "Do the database's own buffers hold what the load works on?",
+    look,
+};
 
 /// Share of the pages that should be found in the buffers.
 const HIT: f64 = 0.95;
@@ -20,10 +25,7 @@ const COST: f64 = 0.02;
 /// What a page to or from the kernel's cache costs at least, in seconds: a system call, a copy of 8 kB and the buffer's
 /// replacement.
 const EXCHANGE: f64 = 10e-6;
-/// Share of the memory up to which more buffers are certain to be had: half of the quarter that PostgreSQL's documentation
-/// begins with.
-const ROOM: f64 = 0.125;
-/// PostgreSQL's default, for where the memory is not known.
+/// The default of PostgreSQL, MySQL and MariaDB, for where the memory is not known.
 const DEFAULT: f64 = 134_217_728.0;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
@@ -51,7 +53,8 @@ pub(super) fn database(evidence: &Evidence) -> Option<f64> {
 fn waits_for_data(group: &WaitGroup) -> bool {
     let event = group.event.as_str();
     group.kind == WaitKind::DataRead
-        || group.kind == WaitKind::DataWrite && event.starts_with("DataFile") && event != "DataFileExtend"
+        || group.kind == WaitKind::DataWrite
+            && (event.starts_with("DataFile") && event != "DataFileExtend" || event == "data write")
         || group.kind == WaitKind::Latch && matches!(event, "BufferMapping" | "buffer_mapping")
 }
 
@@ -63,10 +66,11 @@ pub(super) fn waiting(evidence: &Evidence, point: u32) -> Option<f64> {
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let buffers = evidence.setting_number("shared_buffers")?;
+    let pool = buffer_pool::of(evidence);
+    let buffers = pool.bytes?;
     let database = database(evidence)?;
-    let hits = evidence.mean(point, "postgres.blocks.hit")?;
-    let reads = evidence.mean(point, "postgres.blocks.read")?;
+    let hits = evidence.mean_of(point, metric::BUFFER_HITS)?;
+    let reads = evidence.mean_of(point, metric::BUFFER_READS)?;
     let hit = hits / (hits + reads);
     // NaN where no page was touched.
     if database <= buffers || hit.is_nan() || hit >= HIT {
@@ -79,12 +83,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let exchange = (reads + writes) * EXCHANGE / of.max(1.0);
     let waiting = waiting(evidence, point).unwrap_or(0.0);
     let memory = memory(evidence);
-    let room = memory.map_or(buffers <= DEFAULT, |memory| buffers < ROOM * memory);
+    let room = memory.map_or(buffers <= DEFAULT, |memory| buffers < pool.share / 2.0 * memory);
     let red = room && exchange.max(waiting) >= COST;
-    let committed = evidence.mean(point, "postgres.transactions.commit").filter(|rate| *rate > 0.0);
+    let committed = evidence.mean_of(point, metric::COMMITS).filter(|rate| *rate > 0.0);
     let mut facts = vec![
-        Fact::new("pages found in the shared buffers", words::percent(hit)),
-        Fact::new("shared_buffers", words::size(buffers)),
+        Fact::new(format!("pages found in {}", pool.name), words::percent(hit)),
+        Fact::new(pool.setting, words::size(buffers)),
         Fact::new("database", words::size(database)),
     ];
     facts.extend(memory.map(|memory| Fact::new("memory of the host", words::size(memory))));
@@ -102,12 +106,13 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     ));
     facts.push(Fact::new("sessions' time in waits for data files and buffers", words::percent(waiting)));
     facts.push(Fact::new("sessions' time in the exchange, at 10 µs a page", words::percent(exchange)));
-    let quarter = memory.map_or_else(
-        || "a quarter of the host's memory".into(),
-        |memory| format!("{} (a quarter of the memory)", words::size(memory / 4.0)),
+    let part = if pool.share < 0.5 { "a quarter" } else { "half" };
+    let enough = memory.map_or_else(
+        || format!("{part} of the host's memory"),
+        |memory| format!("{} ({part} of the memory)", words::size(memory * pool.share)),
     );
     let next = if room {
-        format!("Set shared_buffers to {quarter}, restart the server and run again.")
+        format!("Set {} to {enough}, restart the server and run again.", pool.setting)
     } else {
         "Say beside the figure that it is one of a database beyond its buffers, and compare it only with such; see data-in-page-cache for who answered.".into()
     };
@@ -116,8 +121,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point),
         title: format!(
-            "{} of the pages were not in the shared buffers ({}, a database of {})",
+            "{} of the pages were not in {} ({}, a database of {})",
             words::percent(1.0 - hit),
+            pool.name,
             words::size(buffers),
             words::size(database)
         ),
@@ -125,8 +131,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         effect: Effect::up_to(exchange.max(waiting), Of::TransactionTime),
         below_precision: false,
         threshold: "less than 95 % found in the buffers of a database larger than they are; red when that costs 2 % of the sessions' time and \
-                    shared_buffers is below an eighth of the memory (PostgreSQL's documentation begins with a quarter), or at its default where \
-                    the memory is not known"
+                    they are below half of what the documentation begins with (PostgreSQL: a quarter of the memory, MySQL: half), or at their \
+                    default where the memory is not known"
             .into(),
         next,
     })
@@ -167,6 +173,27 @@ mod tests {
             severity(tiny("4194304").place("data", "vda").metric("host.memory.total", 24e9)),
             Some(Severity::Red)
         );
+    }
+
+    #[test]
+    fn innodbs_buffer_pool_is_meant_by_its_own_name() {
+        let pool = |bytes: &str| {
+            Staged::new()
+                .setting("innodb_buffer_pool_size", bytes)
+                .setting("innodb_page_size", "16384")
+                .relations(When::After, Vec::new(), 500 << 20)
+                .metric("mysql.buffer.reads", 35_000.0)
+                .metric("mysql.buffer.hits", 97_000.0)
+        };
+        let found = look(&pool("33554432").done());
+        assert_eq!(found[0].severity, Severity::Red);
+        assert!(found[0].title.contains("not in the buffer pool (32 MB"), "{}", found[0].title);
+        assert!(
+            found[0].next.contains("innodb_buffer_pool_size to half of the host's memory"),
+            "{}",
+            found[0].next
+        );
+        assert_eq!(severity(pool("6442450944")), None);
     }
 
     #[test]

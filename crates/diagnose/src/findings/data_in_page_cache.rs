@@ -2,7 +2,9 @@
 //!
 //! A database beyond its buffers whose pages come from the kernel's cache measures memory, not the storage that was meant.
 
-use super::{About, buffers_too_small, words};
+use kelvin_observe::metric;
+
+use super::{About, buffer_pool, buffers_too_small, words};
 use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About = About {
@@ -26,22 +28,20 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let device = evidence.place("data")?.device.as_ref()?;
-    let pages = evidence.mean(point, "postgres.blocks.read")?;
-    let hits = evidence.mean(point, "postgres.blocks.hit").unwrap_or(0.0);
+    let pages = evidence.mean_of(point, metric::BUFFER_READS)?;
+    let hits = evidence.mean_of(point, metric::BUFFER_HITS).unwrap_or(0.0);
+    let pool = buffer_pool::of(evidence);
     if pages < FEW || pages / (pages + hits) < MISSED {
         return None;
     }
-    let asked = pages * evidence.setting_number("block_size").unwrap_or(8192.0);
+    let asked = pages * pool.page;
     let delivered = evidence.mean(point, &format!("host.disk.{device}.rkb_s"))? * 1024.0;
     if delivered >= ANSWERED * asked {
         return None;
     }
     let database = buffers_too_small::database(evidence);
     // A database within its buffers is only filling them.
-    if database
-        .zip(evidence.setting_number("shared_buffers"))
-        .is_some_and(|(bytes, buffers)| bytes <= buffers)
-    {
+    if database.zip(pool.bytes).is_some_and(|(bytes, buffers)| bytes <= buffers) {
         return None;
     }
     let waiting = buffers_too_small::waiting(evidence, point);

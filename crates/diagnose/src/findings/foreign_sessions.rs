@@ -3,6 +3,7 @@
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 
 use super::{About, words};
+use crate::load::is_mysql;
 use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About =
@@ -69,9 +70,13 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         effect: Effect::unknown("what these sessions took of CPUs, devices and locks is not counted by session"),
         below_precision: false,
         threshold: "0.05 sessions on average: half a second in ten".into(),
-        next: "End them before the run: `SELECT pid, application_name, state, xact_start FROM pg_stat_activity` names them, \
-               `pg_blocking_pids(pid)` says whom they hold up."
-            .into(),
+        next: if is_mysql(evidence) {
+            "End them before the run: `SHOW PROCESSLIST` names them, `SELECT * FROM information_schema.INNODB_TRX` the transactions that they hold open."
+        } else {
+            "End them before the run: `SELECT pid, application_name, state, xact_start FROM pg_stat_activity` names them, \
+             `pg_blocking_pids(pid)` says whom they hold up."
+        }
+        .into(),
     })
 }
 

@@ -124,6 +124,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
 fn holders_of(evidence: &Evidence, point: u32) -> Vec<Fact> {
     let looks = evidence.blockers(point);
     let opened = evidence.window(point).map_or(0, |window| window.from);
+    // Its sessions have no name that their client has given itself.
+    let mysql = crate::load::is_mysql(evidence);
     let mut applications: BTreeMap<&str, usize> = BTreeMap::new();
     // By process, which is seen again and again: its oldest transaction.
     let mut oldest: BTreeMap<i64, (f64, &Blocker)> = BTreeMap::new();
@@ -142,7 +144,9 @@ fn holders_of(evidence: &Evidence, point: u32) -> Vec<Fact> {
     let mut facts: Vec<Fact> = applications
         .into_iter()
         .map(|(name, seen)| {
-            let who = if name.is_empty() {
+            let who = if mysql {
+                format!("account \"{name}\"")
+            } else if name.is_empty() {
                 "sessions without an application's name".into()
             } else {
                 format!("\"{name}\"")

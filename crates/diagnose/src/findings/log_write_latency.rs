@@ -1,6 +1,7 @@
 //! Whether commits waited for the log.
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
+use kelvin_observe::metric;
 
 use super::About;
 use crate::load::{asked, percent};
@@ -37,12 +38,12 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     }));
     facts.extend(
         evidence
-            .mean(point.point, "postgres.wal.syncs")
+            .mean_of(point.point, metric::LOG_SYNCS)
             .map(|rate| Fact::new("flushes a second", format!("{rate:.0}"))),
     );
     facts.extend(
         evidence
-            .mean(point.point, "postgres.wal.bytes")
+            .mean_of(point.point, metric::LOG_BYTES)
             .map(|rate| Fact::new("log written", format!("{:.1} MB/s", rate / 1e6))),
     );
     let mut of_device: Option<f64> = None;
@@ -82,7 +83,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
 fn next_step(flush: Option<f64>, device: Option<f64>) -> String {
     let whose = match flush.zip(device) {
         Some((flush, device)) if device >= flush / 2.0 => {
-            "Most of a flush is the device's own time: put the WAL on a faster device, one with a protected write cache."
+            "Most of a flush is the device's own time: put the log on a faster device, one with a protected write cache."
         }
         Some(_) => {
             "The device takes less than half of a flush: look at what lies above it (file system, limits such as `io.max`, a \
@@ -90,7 +91,7 @@ fn next_step(flush: Option<f64>, device: Option<f64>) -> String {
         }
         None => {
             "Compare the flush with the device's own time: if the device is fast, what lies above it is not (file system, \
-             limits such as `io.max`, a virtual disk). Put the WAL on a device of its own with a protected write cache."
+             limits such as `io.max`, a virtual disk). Put the log on a device of its own with a protected write cache."
         }
     };
     format!("{whose} More users share a flush (group commit).")
@@ -108,14 +109,14 @@ struct Flush {
 /// does not count its flushes (PostgreSQL 13) made at most one for each commit. A request of the log's device is not a flush:
 /// the file system makes one flush of several, and waits for more than the device.
 fn flush(evidence: &Evidence, point: u32) -> Option<Flush> {
-    let rate = evidence.mean(point, "postgres.wal.syncs").filter(|rate| *rate > 0.0);
-    let timed = evidence.mean(point, "postgres.wal.sync_ms").filter(|ms| *ms > 0.0);
+    let rate = evidence.mean_of(point, metric::LOG_SYNCS).filter(|rate| *rate > 0.0);
+    let timed = evidence.mean_of(point, metric::LOG_SYNC_MS).filter(|ms| *ms > 0.0);
     if let (Some(rate), Some(ms)) = (rate, timed) {
         return Some(Flush { ms: ms / rate, at_least: "", how: "by the database's clock" });
     }
     let flushing = |group: &WaitGroup| group.kind == WaitKind::LogFlush;
     let sessions = evidence.active(point, flushing).sessions();
-    let commits = evidence.mean(point, "postgres.transactions.commit").filter(|rate| *rate > 0.0);
+    let commits = evidence.mean_of(point, metric::COMMITS).filter(|rate| *rate > 0.0);
     let (rate, at_least, how) = match (rate, commits) {
         (Some(rate), _) => (rate, "", "by sessions seen in it and flushes a second"),
         (None, Some(rate)) => (rate, "at least ", "by sessions seen in it and commits a second"),

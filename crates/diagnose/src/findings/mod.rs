@@ -1,6 +1,8 @@
 //! The findings, one file each.
 
 mod autovacuum_in_window;
+mod binlog_sync;
+mod buffer_pool;
 mod buffers_too_small;
 mod causes;
 mod changed_plan;
@@ -11,10 +13,13 @@ mod compared;
 mod compared_tables;
 mod data_in_page_cache;
 mod data_write_burst;
+mod durability_off;
 mod effect;
 mod errors_and_retries;
+mod flush_method;
 mod foreign_sessions;
 mod fsync_off;
+mod history_list;
 mod hot_page;
 mod hot_rows;
 mod huge_pages_off;
@@ -31,7 +36,9 @@ mod numa_remote;
 mod numa_skew;
 mod outage;
 mod past_the_knee;
+mod performance_schema_off;
 mod ramp_up_too_short;
+mod redo_log_too_small;
 mod scan_without_index;
 mod server_fault;
 pub(crate) mod setting;
@@ -78,7 +85,11 @@ const KNOWN: &[About] = &[
     server_fault::ABOUT,
     fsync_off::ABOUT,
     synchronous_commit_off::ABOUT,
+    durability_off::ABOUT,
     wal_forced_checkpoint::ABOUT,
+    redo_log_too_small::ABOUT,
+    binlog_sync::ABOUT,
+    history_list::ABOUT,
     checkpoint_in_window::ABOUT,
     autovacuum_in_window::ABOUT,
     hot_rows::ABOUT,
@@ -86,6 +97,7 @@ const KNOWN: &[About] = &[
     scan_without_index::ABOUT,
     buffers_too_small::ABOUT,
     data_in_page_cache::ABOUT,
+    flush_method::ABOUT,
     working_set::ABOUT,
     changed_plan::ABOUT,
     top_statement_dominates::ABOUT,
@@ -98,6 +110,7 @@ const KNOWN: &[About] = &[
     foreign_sessions::ABOUT,
     outage::ABOUT,
     memory_pressure::ABOUT,
+    performance_schema_off::ABOUT,
     unseen::ABOUT,
 ];
 

@@ -28,6 +28,13 @@ const OPEN: &[(&str, &str)] = &[
     ("postgres sessions", "what sessions waited for, and so the verdict"),
     ("postgres.wal", "how long the log took, and how much of it was whole pages"),
     ("postgres.io", "which kind of process read and wrote"),
+    ("mysql figures", "what the database counted: pages, redo log, row locks, statements"),
+    ("mysql sessions", "what sessions waited for, and so the verdict"),
+    ("data reads and latches of sessions", "which part of the sessions' time on the CPU was none"),
+    ("latches by name", "which latch sessions waited for"),
+    ("age of the checkpoint", "whether the redo log is too small"),
+    ("syncs of the redo log", "how long a flush of the redo log took"),
+    ("times of reads, writes and syncs of files", "how long files took, and which statement took the time"),
     (
         "reasons of checkpoints",
         "which checkpoints the log's size forced, except by what was written between them",

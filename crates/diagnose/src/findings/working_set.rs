@@ -3,7 +3,9 @@
 //! A database of twice the memory may have a working set of a tenth of it, and one that fits may not have been read in yet:
 //! so the sizes are compared, and then who answered the pages that the buffers lacked decides.
 
-use super::{About, buffers_too_small, words};
+use kelvin_observe::metric;
+
+use super::{About, buffer_pool, buffers_too_small, words};
 use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
 
 pub(super) const ABOUT: About =
@@ -37,13 +39,14 @@ fn memory(evidence: &Evidence) -> Option<(f64, &'static str)> {
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let (memory, whose) = memory(evidence)?;
     let database = buffers_too_small::database(evidence)?;
-    let hits = evidence.mean(point, "postgres.blocks.hit")?;
-    let reads = evidence.mean(point, "postgres.blocks.read")?;
+    let hits = evidence.mean_of(point, metric::BUFFER_HITS)?;
+    let reads = evidence.mean_of(point, metric::BUFFER_READS)?;
+    let pool = buffer_pool::of(evidence);
     let missed = reads / (hits + reads);
     if missed.is_nan() {
         return None;
     }
-    let asked = reads * evidence.setting_number("block_size").unwrap_or(8192.0);
+    let asked = reads * pool.page;
     let device = evidence.place("data").and_then(|place| place.device.as_ref());
     let delivered = device
         .and_then(|device| evidence.mean(point, &format!("host.disk.{device}.rkb_s")))
@@ -58,11 +61,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         Fact::new("database", words::size(database)),
         Fact::new(whose, words::size(memory)),
         Fact::new("database against memory", format!("{} ×", words::number(database / memory))),
-        Fact::new("pages found in the shared buffers", words::percent(1.0 - missed)),
+        Fact::new(format!("pages found in {}", pool.name), words::percent(1.0 - missed)),
     ];
-    facts.extend(
-        evidence.setting_number("shared_buffers").map(|size| Fact::new("shared_buffers", words::size(size))),
-    );
+    facts.extend(pool.bytes.map(|size| Fact::new(pool.setting, words::size(size))));
     facts.push(Fact::new("pages asked of the kernel", format!("{} a second", words::grouped(reads))));
     facts.extend(delivered.zip(device).map(|(bytes, device)| {
         Fact::new(format!("read from the data's device {device}"), words::rate(bytes))

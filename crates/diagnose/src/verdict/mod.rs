@@ -15,7 +15,7 @@ use kelvin_store::{broken_invariant, failed_audit};
 use serde::Serialize;
 
 use crate::findings::find;
-use crate::load::{asked, is_embedded, mean_of_server, percent};
+use crate::load::{asked, is_embedded, is_mysql, mean_of_server, percent};
 use crate::{Class, Evidence, Finding, PointEvidence, Severity, noise};
 use time::Model;
 
@@ -136,7 +136,7 @@ pub fn verdict(evidence: &Evidence, point: u32) -> Option<Verdict> {
         match (&model, paced(evidence, of), failing) {
             (_, _, Some(failing)) => undecided(failing),
             (Some(_), Some(share), None) => own_pace(share),
-            (Some(model), None, None) => judge(model, &witnesses),
+            (Some(model), None, None) => judge(model, &witnesses, is_mysql(evidence)),
             (None, _, None) => unseen(evidence, point),
         }
     } else {
@@ -210,7 +210,7 @@ fn own_pace(share: f64) -> (Outcome, String, String) {
 }
 
 /// From the time model and the operating system's word to a class, two, or none.
-fn judge(model: &Model, witnesses: &[Witness]) -> (Outcome, String, String) {
+fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (Outcome, String, String) {
     let Some((class, first)) = model.shares.first() else {
         let why = "no transaction was under way".to_owned();
         return (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), String::new());
@@ -227,7 +227,7 @@ fn judge(model: &Model, witnesses: &[Witness]) -> (Outcome, String, String) {
         let witness = witnesses.iter().find(|witness| witness.agrees);
         let word = witness.map_or(String::new(), |w| format!("; {}: {}", w.what, w.found));
         let outcome = Outcome::Bound { class: first.class.clone() };
-        return (outcome, format!("{}{word}.", bound(first, &part(first))), squeeze(*class));
+        return (outcome, format!("{}{word}.", bound(first, &part(first))), squeeze(*class, mysql));
     }
     let pair = second.filter(|(other, next)| {
         let named = *class != Class::Other && *other != Class::Other;
@@ -239,8 +239,8 @@ fn judge(model: &Model, witnesses: &[Witness]) -> (Outcome, String, String) {
         let outcome = Outcome::Compound { classes: vec![first.class.clone(), next.class.clone()] };
         let experiment = format!(
             "`kelvin squeeze` cuts one resource at a time and tells which of the two the throughput follows. {} {}",
-            try_this(*class),
-            try_this(*other)
+            try_this(*class, mysql),
+            try_this(*other, mysql)
         );
         return (outcome, sentence, experiment);
     }
@@ -253,7 +253,7 @@ fn judge(model: &Model, witnesses: &[Witness]) -> (Outcome, String, String) {
     } else {
         format!("{}, which does not stand out from the next", part(first))
     };
-    (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), squeeze(*class))
+    (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), squeeze(*class, mysql))
 }
 
 fn bound(share: &Share, part: &str) -> String {
@@ -261,20 +261,33 @@ fn bound(share: &Share, part: &str) -> String {
 }
 
 /// The experiment that proves a class, or does not.
-fn squeeze(class: Class) -> String {
+fn squeeze(class: Class, mysql: bool) -> String {
     // No resource of the host can be cut that would stand for it.
     if class == Class::Writer {
-        return try_this(class).into();
+        return try_this(class, mysql).into();
     }
     format!(
         "`kelvin squeeze` proves it: throughput must follow the cut resource and no other. {}",
-        try_this(class)
+        try_this(class, mysql)
     )
 }
 
 /// What would show it without squeezing.
-fn try_this(class: Class) -> &'static str {
+fn try_this(class: Class, mysql: bool) -> &'static str {
     match class {
+        Class::DataReads if mysql => {
+            "With `innodb_buffer_pool_size` large enough for the data, throughput should rise."
+        }
+        Class::DataWrites if mysql => {
+            "With a larger redo log (`innodb_redo_log_capacity`, `innodb_log_file_size`) or a faster data device, throughput should rise."
+        }
+        Class::Log if mysql => {
+            "With `innodb_flush_log_at_trx_commit = 2` (and `sync_binlog = 0` where there is a binary log), for the experiment only, \
+             throughput should rise."
+        }
+        Class::Replication if mysql => {
+            "Without semi-synchronous replication, for the experiment only, throughput should rise."
+        }
         Class::Cpu => "With a fifth less CPU, throughput should fall by nearly a fifth.",
         Class::DataReads => {
             "With `shared_buffers` (or memory) large enough for the data, throughput should rise."

@@ -7,6 +7,7 @@ mod timeline;
 
 use std::collections::BTreeMap;
 
+use kelvin_diagnose::metric as names;
 use kelvin_diagnose::{Evidence, Seen, Span};
 use kelvin_measure::Nanos;
 use serde::Serialize;
@@ -101,7 +102,7 @@ impl Observed {
         let window = evidence.window(point)?;
         let (server_statements, total_ms) = statements::of(evidence, point);
         // SQLite's log has no pages of its own kind, and bytes under another name.
-        let wal = evidence.mean_over("postgres.wal.bytes", window);
+        let wal = evidence.known(names::LOG_BYTES).and_then(|name| evidence.mean_over(name, window));
         Some(Self {
             processors: host::processors(evidence, window),
             cpu: CpuUse::of(evidence, window),

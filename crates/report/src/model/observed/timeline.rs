@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kelvin_diagnose::metric;
 use kelvin_diagnose::{Evidence, Seen, Span, is_client};
 use kelvin_measure::Nanos;
 
@@ -272,8 +273,8 @@ fn devices(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
 
 fn log(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     let rate = |name: &str| scaled(grid.means(evidence, name), 1.0 / 1e6);
-    let written =
-        [rate("postgres.wal.bytes"), rate("sqlite.wal.written")].into_iter().find(|values| any(values))?;
+    let names = metric::LOG_BYTES.iter().copied().chain(["sqlite.wal.written"]);
+    let written = names.map(rate).find(|values| any(values))?;
     Some(Chart {
         title: "WAL written".into(),
         unit: "MB/s",

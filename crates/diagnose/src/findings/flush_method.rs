@@ -1,0 +1,83 @@
+//! Do InnoDB's pages go past the kernel's page cache?
+
+use super::{About, buffer_pool, buffers_too_small, setting, words};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About = About {
+    id: "flush-method",
+    question: "Do InnoDB's pages go past the kernel's page cache (innodb_flush_method)?",
+    look,
+};
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    let word = |name| setting::word(evidence, name).map(str::to_uppercase);
+    // Since MariaDB 11.0 the buffering of data files has a setting of its own.
+    let (name, value) = match (word("innodb_data_file_buffering"), word("innodb_flush_method")) {
+        (Some(buffering), _) if buffering == "ON" => ("innodb_data_file_buffering", buffering),
+        (Some(_), _) | (None, None) => return Vec::new(),
+        (None, Some(method)) if method.starts_with("O_DIRECT") => return Vec::new(),
+        (None, Some(method)) => ("innodb_flush_method", method),
+    };
+    let value = if value.is_empty() { "FSYNC".to_owned() } else { value };
+    let pool = buffer_pool::of(evidence);
+    let database = buffers_too_small::database(evidence);
+    let beyond = database.zip(pool.bytes).is_some_and(|(database, pool)| database > pool);
+    let mut facts = vec![Fact::new(name, value.to_lowercase())];
+    facts.extend(pool.bytes.map(|bytes| Fact::new(pool.setting, words::size(bytes))));
+    facts.extend(database.map(|bytes| Fact::new("database", words::size(bytes))));
+    vec![Finding {
+        id: ABOUT.id,
+        severity: if beyond { Severity::Amber } else { Severity::Note },
+        point: None,
+        title: format!(
+            "InnoDB's pages go through the kernel's page cache ({name} is {}){}",
+            value.to_lowercase(),
+            if beyond { ": reads beyond the buffer pool may be the memory's and not the storage's" } else { "" }
+        ),
+        evidence: facts,
+        effect: Effect::unknown("how much the page cache answered is the question of data-in-page-cache"),
+        below_precision: false,
+        threshold: "any method but O_DIRECT and O_DIRECT_NO_FSYNC; amber when the database is larger than the buffer pool (fsync is MySQL's \
+                    default up to 8.3, O_DIRECT that of 8.4 and of MariaDB)"
+            .into(),
+        next: "Set innodb_flush_method = O_DIRECT (MariaDB 11: innodb_data_file_buffering = OFF), restart the server and measure again; give the buffer pool the memory that the \
+               page cache had."
+            .into(),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::observation::When;
+
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn severity(settings: &[(&str, &str)], database: u64) -> Option<Severity> {
+        let staged = Staged::new().setting("innodb_buffer_pool_size", "134217728").relations(
+            When::After,
+            Vec::new(),
+            database,
+        );
+        let staged = settings.iter().fold(staged, |staged, (name, value)| staged.setting(name, value));
+        look(&staged.done()).first().map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn only_a_database_beyond_the_pool_makes_it_amber() {
+        let method = |value| [("innodb_flush_method", value)];
+        assert_eq!(severity(&method("fsync"), 1 << 20), Some(Severity::Note));
+        assert_eq!(severity(&method("fsync"), 1 << 30), Some(Severity::Amber));
+        assert_eq!(severity(&method("O_DIRECT"), 1 << 30), None);
+        assert_eq!(severity(&method("O_DIRECT_NO_FSYNC"), 1 << 30), None);
+        assert_eq!(
+            severity(&[("innodb_flush_method", "O_DIRECT"), ("innodb_data_file_buffering", "on")], 1 << 30),
+            Some(Severity::Amber)
+        );
+        assert_eq!(
+            severity(&[("innodb_flush_method", "fsync"), ("innodb_data_file_buffering", "off")], 1 << 30),
+            None
+        );
+        assert_eq!(severity(&[], 1 << 30), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! Did InnoDB's purge fall behind, so that old versions of rows piled up?
+
+use kelvin_observe::metric;
+
+use super::{About, words};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About = About {
+    id: "history-list",
+    question: "Did purge keep up, or did the history of old row versions grow?",
+    look,
+};
+
+/// Transactions by which the history must have grown to be told of.
+const LEAST: f64 = 10_000.0;
+/// Share of the window's transactions that purge must have left.
+const LEFT: f64 = 0.2;
+/// From here on scans read many versions for each row: MySQL's manual names a million as what `innodb_max_purge_lag` is set to
+/// for a problematic load.
+const MANY: f64 = 1_000_000.0;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let window = evidence.window(point)?;
+    let seen = evidence.seen(metric::HISTORY_LENGTH, window);
+    let (first, last) = (seen.first()?.value, seen.last()?.value);
+    let grown = last - first;
+    let committed = evidence.mean_of(point, metric::COMMITS).map(|rate| rate * window.seconds());
+    let behind = grown >= LEAST && committed.is_none_or(|committed| grown >= LEFT * committed);
+    let many = last >= MANY;
+    if !behind && !many {
+        return None;
+    }
+    let mut facts = vec![
+        Fact::new("history when the window opened", format!("{} transactions", words::grouped(first))),
+        Fact::new("when it closed", format!("{} transactions", words::grouped(last))),
+    ];
+    facts.extend(committed.map(|number| Fact::new("transactions committed in it", words::grouped(number))));
+    facts.extend(
+        evidence
+            .setting_number("innodb_purge_threads")
+            .map(|number| Fact::new("innodb_purge_threads", words::number(number))),
+    );
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if many && behind { Severity::Red } else { Severity::Amber },
+        point: Some(point),
+        title: if behind {
+            format!(
+                "Purge fell behind: the history grew by {} transactions within the window, to {}",
+                words::grouped(grown),
+                words::grouped(last)
+            )
+        } else {
+            format!("The history of old row versions holds {} transactions", words::grouped(last))
+        },
+        evidence: facts,
+        effect: Effect::unknown("what reading past old versions costs is not counted"),
+        below_precision: false,
+        threshold: "amber when it grew by 10,000 and a fifth of the window's transactions, or holds a million; red when both"
+            .into(),
+        next: "End transactions that stay open (SELECT * FROM information_schema.INNODB_TRX ORDER BY trx_started): purge cannot pass them. \
+               Else raise innodb_purge_threads, and measure long enough that the level shows; a figure that is held while garbage piles up is borrowed."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn severity(from: f64, each: f64) -> Option<Severity> {
+        let staged = Staged::new()
+            .metric_by("mysql.undo.history", move |second| from + each * second as f64)
+            .metric("mysql.transactions.commit", 3000.0);
+        look(&staged.done()).first().map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn a_history_that_grows_with_the_load_is_told() {
+        assert_eq!(severity(500.0, 2000.0), Some(Severity::Amber));
+        assert_eq!(severity(500.0, 100.0), None, "2,000 in twenty seconds are nothing");
+        assert_eq!(severity(9000.0, -10.0), None);
+        assert_eq!(severity(2e6, 0.0), Some(Severity::Amber));
+        assert_eq!(severity(2e6, 2000.0), Some(Severity::Red));
+        assert_eq!(look(&Staged::new().done()), []);
+    }
+}

@@ -1,0 +1,45 @@
+//! Is `performance_schema` off, so that statements and times of files are not known?
+
+use super::{About, setting};
+use crate::{Effect, Evidence, Fact, Finding, Severity};
+
+pub(super) const ABOUT: About = About {
+    id: "performance-schema-off",
+    question: "Does the server keep the times of its statements and files (performance_schema)?",
+    look,
+};
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    if !setting::word(evidence, "performance_schema")
+        .is_some_and(|word| matches!(word.to_lowercase().as_str(), "off" | "0"))
+    {
+        return Vec::new();
+    }
+    vec![Finding {
+        id: ABOUT.id,
+        severity: Severity::Note,
+        point: None,
+        title: "The setting performance_schema is off: times of statements and files are not known".into(),
+        evidence: vec![Fact::new("performance_schema", "off")],
+        effect: Effect::unknown("it leaves questions open and takes nothing"),
+        below_precision: false,
+        threshold: "any server without it: off is MariaDB's default, on is MySQL's".into(),
+        next: "Where they would decide a question, start the server with performance_schema = ON and measure again: it costs some of the CPU, so \
+               that the figure is then one of another setting."
+            .into(),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    #[test]
+    fn off_is_a_note_and_never_more() {
+        let found = look(&Staged::new().setting("performance_schema", "off").done());
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Note));
+        assert!(look(&Staged::new().setting("performance_schema", "on").done()).is_empty());
+        assert!(look(&Staged::new().done()).is_empty());
+    }
+}

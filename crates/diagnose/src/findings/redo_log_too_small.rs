@@ -1,0 +1,141 @@
+//! Did InnoDB's redo log come round so fast that pages had to be written in a hurry ("furious flushing")?
+//!
+//! The log is a ring: what its last checkpoint does not cover cannot be written over. When the checkpoint's age comes near the
+//! log's size, InnoDB writes pages as fast as it can, and sessions wait when it does not get away.
+
+use kelvin_observe::metric;
+
+use super::{About, effect, words};
+use crate::{Evidence, Fact, Finding, Severity, Span};
+
+pub(super) const ABOUT: About = About {
+    id: "redo-log-too-small",
+    question: "Did the redo log run full, so that InnoDB wrote pages as fast as it could?",
+    look,
+};
+
+/// Part of the window from which it is the level that was measured.
+const PART: f64 = 0.1;
+/// On top of the size computed, because the log's rate varies.
+const MARGIN: f64 = 1.2;
+
+fn look(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+}
+
+/// The setting of the log's size, and its value in bytes.
+fn size(evidence: &Evidence) -> Option<(&'static str, f64)> {
+    let files = || evidence.setting_number("innodb_log_files_in_group").unwrap_or(1.0);
+    let capacity = evidence.setting_number("innodb_redo_log_capacity");
+    capacity.map(|bytes| ("innodb_redo_log_capacity", bytes)).or_else(|| {
+        let each = evidence.setting_number("innodb_log_file_size")?;
+        Some(("innodb_log_file_size", each * files()))
+    })
+}
+
+fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let window = evidence.window(point)?;
+    let flushes: Vec<_> = evidence.occurrences("furious flush", window).collect();
+    let spans = effect::spans(flushes.iter().copied(), window);
+    if spans.is_empty() {
+        return None;
+    }
+    let covered = effect::covered(&spans);
+    let part = covered / window.seconds();
+    let effect = effect::on_throughput(evidence, point, &spans);
+    let costly = effect.is_some_and(|effect| effect.costly);
+    let figure =
+        |name: &str| flushes.iter().filter_map(|one| one.figures.get(name).copied()).reduce(f64::max);
+    let (limit, oldest) = (figure("limit_bytes"), figure("age_bytes"));
+    let size = size(evidence);
+    let rate = evidence.mean_of(point, metric::LOG_BYTES);
+    let mut facts = vec![Fact::new(
+        "part of the window in which pages were written as fast as could be",
+        format!(
+            "{} of {} ({})",
+            words::seconds(covered),
+            words::seconds(window.seconds()),
+            words::percent(part)
+        ),
+    )];
+    facts.extend(size.map(|(name, bytes)| Fact::new(name, words::size(bytes))));
+    facts.extend(
+        limit.map(|bytes| {
+            Fact::new("log since the last checkpoint from which on it does", words::size(bytes))
+        }),
+    );
+    facts.extend(oldest.map(|bytes| Fact::new("the most that was seen", words::size(bytes))));
+    facts.extend(rate.map(|rate| Fact::new("redo log written", format!("{} on average", words::rate(rate)))));
+    facts.extend(effect.map(effect::Contrast::fact));
+    let load = evidence.ramp_up(point).map_or(0.0, Span::seconds) + window.seconds();
+    let share =
+        limit.zip(size).map(|(limit, (_, size))| limit / size).filter(|share| *share > 0.0 && *share < 1.0);
+    let needed = rate.zip(share).map(|(rate, share)| rate * load * MARGIN / share);
+    let next = match (size, needed) {
+        (Some((name, _)), Some(bytes)) => format!(
+            "Set {name} to {} or more (log rate × (ramp-up + duration), which is to stay below what begins it, and a fifth more) and \
+             measure again; a higher innodb_io_capacity writes pages earlier.",
+            words::size(bytes)
+        ),
+        _ => "Set the redo log to several times its size and measure again; a higher innodb_io_capacity writes pages earlier.".into(),
+    };
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if costly || part >= PART { Severity::Red } else { Severity::Amber },
+        point: Some(point),
+        title: format!(
+            "The redo log{} ran full: InnoDB wrote pages as fast as it could for {} of the window",
+            size.map_or(String::new(), |(_, bytes)| format!(" ({})", words::size(bytes))),
+            words::percent(part)
+        ),
+        evidence: facts,
+        effect: effect::on_figure(effect, part),
+        below_precision: false,
+        threshold: "red when that is a tenth of the window or more, or the throughput in it surely left the ±10 % of a steady state (SNIA \
+                    PTS); it begins at 7/8 of MariaDB's Innodb_checkpoint_max_age, and at 75 % of MySQL's innodb_redo_log_capacity \
+                    (log_max_modified_age_async of 8.0.31)"
+            .into(),
+        next,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    const LIMIT: f64 = 3_000_000.0;
+
+    fn severity(staged: Staged) -> Option<Severity> {
+        look(&staged.done()).first().map(|finding| finding.severity)
+    }
+
+    fn flush(staged: Staged, from: f64, to: f64) -> Staged {
+        staged.told(
+            "furious flush",
+            "redo log",
+            from,
+            to,
+            &[("limit_bytes", LIMIT), ("age_bytes", 1.2 * LIMIT)],
+        )
+    }
+
+    #[test]
+    fn a_log_that_is_full_for_a_tenth_of_the_window_is_red_and_says_the_size() {
+        let staged = flush(Staged::new(), 10.0, 20.0)
+            .setting("innodb_log_file_size", "4194304")
+            .metric("mysql.redo.bytes", 5e6);
+        let found = look(&staged.done());
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
+        // 5 MB/s × 25 s × 1.2 / 0.715 = 210 MB
+        assert!(found[0].next.contains("innodb_log_file_size to 200 MB"), "{}", found[0].next);
+        assert!(found[0].title.contains("4.0 MB") && found[0].title.contains("50 %"), "{}", found[0].title);
+    }
+
+    #[test]
+    fn a_moment_of_it_is_amber_and_one_outside_is_nothing() {
+        assert_eq!(severity(flush(Staged::new(), 10.0, 11.0)), Some(Severity::Amber));
+        assert_eq!(severity(flush(Staged::new(), 2.0, 5.0)), None);
+        assert_eq!(severity(Staged::new()), None);
+    }
+}

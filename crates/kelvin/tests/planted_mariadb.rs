@@ -1,0 +1,109 @@
+//! Faults planted on purpose on a real MariaDB (or the server below `KELVIN_MYSQL_BASE`): each run has the finding that names its
+//! fault in red, and the run of a healthy server has none of them. What is red besides is of the machine.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../database/tests/mysql_support/mod.rs"]
+mod mysql_support;
+#[path = "support/mod.rs"]
+mod support;
+
+use std::sync::{Mutex, PoisonError};
+
+use kelvin_diagnose::{Class, Evidence, Severity, find, is_client, metric};
+use kelvin_store::Store;
+use mysql_support::Server;
+use support::{Place, text};
+
+/// Findings about what a server is set to or what its users wait for, and not about how fast the machine is.
+const OF_THE_SERVER: [&str; 6] = [
+    "durability-off",
+    "redo-log-too-small",
+    "hot-rows",
+    "buffers-too-small",
+    "history-list",
+    "scan-without-index",
+];
+
+/// Each run has the machine to itself.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// Changes a row that all users share, and does something else before it commits.
+const ONE_ROW: &str = "\\set id random(1, 8192)\nbegin;\nupdate h set v = v + 1 where id = 1;\n\
+     select v from h where id = :id;\nselect count(*) from h where id between :id and :id + 20;\n\
+     select v from h where id = 7;\ncommit;\n";
+/// Changes a row of one's own.
+const MANY_ROWS: &str = "\\set id random(1, 8192)\nbegin;\nupdate h set v = v + 1 where id = :id;\ncommit;\n";
+/// Writes 100 kB of log and more.
+const MUCH_LOG: &str = "\\set id random(1, 8192)\n\\set c random(1, 1000000)\nbegin;\n\
+     update h set pad = repeat(:c, 30) where id between :id and :id + 400;\ncommit;\n";
+
+/// Runs a script on a server of these settings and returns what was seen.
+fn run(settings: &[&str], script: &str, users: &str) -> (Evidence, Vec<&'static str>) {
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = Server::start_with(settings, |_| {});
+    let mut session = server.session();
+    session.run("CREATE TABLE h (id INT PRIMARY KEY, v INT, pad VARCHAR(250)); INSERT INTO h VALUES (1, 0, repeat('x', 200))").unwrap();
+    for power in 0..13 {
+        session.run(&format!("INSERT INTO h SELECT id + {}, 0, pad FROM h", 1 << power)).unwrap();
+    }
+    drop(session);
+    let place = Place::new();
+    let script = place.write("load.sql", script);
+    let url = format!("mysql://root@/kelvin?socket={}", server.socket().display());
+    let words =
+        ["run", "script", script.to_str().unwrap(), "--target", &url, "--users", users, "--ramp-up", "2s"];
+    let mut command = place.command(&words);
+    let output = command.args(["--duration", "6s", "--observe-interval", "200ms", "-q"]).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{}", text(&output.stderr));
+    let store = Store::open_read_only(place.store()).unwrap();
+    let evidence = Evidence::of(&store.load(store.find("last").unwrap()).unwrap()).unwrap();
+    let red: Vec<_> =
+        find(&evidence).into_iter().filter(|one| one.severity == Severity::Red).map(|one| one.id).collect();
+    (evidence, red)
+}
+
+#[test]
+fn commits_that_wait_for_no_disk_and_sixteen_users_on_one_row() {
+    let (evidence, red) = run(&["--innodb-flush-log-at-trx-commit=0"], ONE_ROW, "16");
+    assert!(red.contains(&"durability-off") && red.contains(&"hot-rows"), "{red:?}");
+    // Who waits for whom, and where.
+    assert_eq!(evidence.row_waits(0).first().map(|(table, _)| table.as_str()), Some("kelvin.h"));
+    assert!(evidence.blockers(0).iter().any(|(_, blockers)| !blockers[0].waiting.is_empty()));
+    let classes = evidence.active(0, is_client).by(Class::of);
+    assert_eq!(classes[0].0, Some(Class::Locks), "{classes:?}");
+}
+
+#[test]
+fn a_redo_log_that_comes_round_all_the_time() {
+    let settings = [
+        "--innodb-log-file-size=4M",
+        "--innodb-buffer-pool-size=128M",
+        // Pages are written when the log is nearly full, and not before.
+        "--innodb-adaptive-flushing=OFF",
+        "--innodb-io-capacity=100",
+    ];
+    let (evidence, red) = run(&settings, MUCH_LOG, "4");
+    assert!(
+        red.contains(&"redo-log-too-small"),
+        "{red:?} {:?}",
+        evidence.all_occurrences().collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_healthy_server_is_seen_whole_and_has_no_red_finding_of_its_own() {
+    let (evidence, red) = run(&["--innodb-flush-log-at-trx-commit=1"], MANY_ROWS, "2");
+    let of_the_server: Vec<_> = red.iter().filter(|id| OF_THE_SERVER.contains(id)).collect();
+    assert!(of_the_server.is_empty(), "{red:?}");
+    let counted = |names: &[&str]| evidence.mean_of(0, names).is_some_and(|rate| rate > 0.0);
+    assert!(counted(metric::COMMITS) && counted(metric::LOG_BYTES) && counted(metric::LOG_SYNCS));
+    assert!(counted(metric::BUFFER_HITS) && counted(&[metric::CHECKPOINT_AGE]));
+    // The server is a process of this host, known by the thread that serves the watcher.
+    assert!(counted(&["host.process.server.cpu.user"]) && evidence.place("wal").is_some());
+    let active = evidence.active(0, |_| true);
+    assert!(active.looks >= 20 && active.sessions() > 0.1, "{active:?}");
+    // All sessions are the load's: the watchers' own are left out, and commits are seen as such.
+    assert!(active.groups.iter().all(|(group, _)| is_client(group)), "{active:?}");
+    assert!(evidence.lost().is_empty(), "{:?}", evidence.lost());
+}

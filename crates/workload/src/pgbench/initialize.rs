@@ -3,7 +3,7 @@
 use kelvin_database::{BulkLoad, BulkTable, ColumnType, Engine, Error, ErrorClass, Result, Session, Value};
 
 use super::history::Counter;
-use super::options::Options;
+use super::options::{Options, PartitionMethod};
 use super::tables::Tables;
 use crate::{Progress, Stop};
 
@@ -34,7 +34,11 @@ impl Tables for Postgres {
     }
 
     /// As pgbench does before it runs a built-in script. The history stays as it is: the balances are checked against it.
-    fn vacuum(&self, session: &mut dyn Session) -> Result<bool> {
+    fn vacuum(&self, session: &mut dyn Session, all: bool) -> Result<bool> {
+        if all {
+            session.run("vacuum analyze pgbench_accounts")?;
+            session.run("vacuum analyze pgbench_history")?;
+        }
         for table in ["pgbench_branches", "pgbench_tellers"] {
             session.run(&format!("vacuum {table}"))?;
         }
@@ -244,7 +248,7 @@ pub(super) fn to_make(tables: &dyn Tables, session: &mut dyn Session, options: &
 }
 
 /// How complete tables were made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shape {
     /// Scale factor.
     pub scale: u32,
@@ -254,16 +258,26 @@ pub struct Shape {
     pub foreign_keys: bool,
     /// Whether no write-ahead log protects the accounts.
     pub unlogged_tables: bool,
+    /// Partitions of the accounts; 0 for a plain table.
+    pub partitions: u32,
+    /// How the accounts are divided among them; by ranges where there are none.
+    pub partition_method: PartitionMethod,
 }
 
 fn shape(session: &mut dyn Session) -> Result<Option<Shape>> {
     let Found::Complete { scale } = look(session)? else { return Ok(None) };
     let rows = session.query(&format!(
         "select coalesce((select option_value::bigint from pg_class c, pg_options_to_table(c.reloptions) \
-             where c.oid = to_regclass('pgbench_accounts') and option_name = 'fillfactor'), 100), \
+             where c.oid = any (array(select to_regclass('pgbench_accounts')::oid union all select inhrelid from \
+             pg_inherits where inhparent = to_regclass('pgbench_accounts'))) and option_name = 'fillfactor' limit 1), \
+             100), \
          (select count(*) from pg_constraint where contype = 'f' and conrelid in \
              (select to_regclass(name)::oid from unnest(array['{}']) as t(name))), \
-         (select count(*) from pg_class where oid = to_regclass('pgbench_accounts') and relpersistence = 'u')",
+         (select count(*) from pg_class where relpersistence = 'u' and (oid = to_regclass('pgbench_accounts') or oid \
+             in (select inhrelid from pg_inherits where inhparent = to_regclass('pgbench_accounts')))), \
+         (select count(*) from pg_inherits where inhparent = to_regclass('pgbench_accounts')), \
+         (select count(*) from pg_partitioned_table where partrelid = to_regclass('pgbench_accounts') and \
+             partstrat = 'h')",
         TABLES.join("', '")
     ))?;
     let (Ok(scale), Ok(fillfactor)) = (u32::try_from(scale), u8::try_from(rows.int(0, 0)?)) else {
@@ -274,6 +288,8 @@ fn shape(session: &mut dyn Session) -> Result<Option<Shape>> {
         fillfactor,
         foreign_keys: rows.int(0, 1)? > 0,
         unlogged_tables: rows.int(0, 2)? > 0,
+        partitions: u32::try_from(rows.int(0, 3)?).unwrap_or(u32::MAX),
+        partition_method: if rows.int(0, 4)? > 0 { PartitionMethod::Hash } else { PartitionMethod::Range },
     }))
 }
 
@@ -285,6 +301,12 @@ pub(super) fn must_match(tables: &dyn Tables, session: &mut dyn Session, options
         ("fillfactor", shape.fillfactor.to_string(), options.fillfactor.to_string()),
         ("foreign keys", yes(shape.foreign_keys), yes(options.foreign_keys)),
         ("unlogged tables", yes(shape.unlogged_tables), yes(options.unlogged_tables)),
+        ("partitions", shape.partitions.to_string(), options.partitions.to_string()),
+        (
+            "partition method",
+            shape.partition_method.word().to_owned(),
+            options.partition_method.word().to_owned(),
+        ),
     ]
     .into_iter()
     .filter(|(_, here, asked)| here != asked)
@@ -323,15 +345,44 @@ fn create(options: &Options) -> String {
     let unlogged = if options.unlogged_tables { "unlogged " } else { "" };
     let fill = options.fillfactor;
     let aid = if options.scale() >= LARGEST_INT4_SCALE { "bigint" } else { "int" };
+    let accounts = create_accounts(options, unlogged, aid);
     format!(
         "create {unlogged}table pgbench_history(tid int, bid int, aid {aid}, delta int, mtime timestamp, filler char(22)); \
          create {unlogged}table pgbench_tellers(tid int not null, bid int, tbalance int, filler char(84)) \
          with (fillfactor={fill}); \
-         create {unlogged}table pgbench_accounts(aid {aid} not null, bid int, abalance int, filler char(84)) \
-         with (fillfactor={fill}); \
+         {accounts}; \
          create {unlogged}table pgbench_branches(bid int not null, bbalance int, filler char(88)) \
          with (fillfactor={fill})"
     )
+}
+
+/// The accounts, with their partitions where some were asked for.
+fn create_accounts(options: &Options, unlogged: &str, aid: &str) -> String {
+    let fill = options.fillfactor;
+    let columns = format!("pgbench_accounts(aid {aid} not null, bid int, abalance int, filler char(84))");
+    let parts = i64::from(options.partitions);
+    if parts == 0 {
+        return format!("create {unlogged}table {columns} with (fillfactor={fill})");
+    }
+    let method = options.partition_method;
+    let size = (i64::from(options.scale()) * ACCOUNTS + parts - 1) / parts;
+    let bounds = |part: i64| match method {
+        PartitionMethod::Hash => format!("with (modulus {parts}, remainder {})", part - 1),
+        PartitionMethod::Range => {
+            let from = if part == 1 { "minvalue".to_owned() } else { ((part - 1) * size + 1).to_string() };
+            let to = if part == parts { "maxvalue".to_owned() } else { (part * size + 1).to_string() };
+            format!("from ({from}) to ({to})")
+        }
+    };
+    let partitions = (1..=parts).map(|part| {
+        format!(
+            "; create {unlogged}table pgbench_accounts_{part} partition of pgbench_accounts for values {} \
+             with (fillfactor={fill})",
+            bounds(part)
+        )
+    });
+    let root = format!("create table {columns} partition by {} (aid)", method.word());
+    std::iter::once(root).chain(partitions).collect()
 }
 
 fn keys(options: &Options) -> Vec<String> {
@@ -398,7 +449,12 @@ fn load_accounts(
     let columns = account_columns(options);
     let table = BulkTable { name: "pgbench_accounts", columns: &columns };
     session.run("begin; truncate pgbench_accounts")?;
-    let mut load = session.bulk_load_frozen(&table)?;
+    // PostgreSQL does not freeze what is copied into a partitioned table.
+    let mut load = if options.partitions == 0 {
+        session.bulk_load_frozen(&table)?
+    } else {
+        session.bulk_load(&table)?
+    };
     let mut first = 0;
     while first < total {
         go_on(stop)?;

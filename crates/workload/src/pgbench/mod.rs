@@ -28,7 +28,7 @@ use builtin::Builtin;
 use expression::Names as _;
 use initialize::Found;
 pub use initialize::Shape;
-pub use options::{Options, QueryMode, ScriptChoice};
+pub use options::{Options, PartitionMethod, QueryMode, ScriptChoice};
 use script::Script;
 pub use size::{size_estimate, size_with_fillfactor, working_set};
 use variables::Slots;
@@ -36,7 +36,7 @@ use variables::Slots;
 /// Larger scale factors overflow the 32-bit branch numbers times the tellers, for pgbench too.
 const MAX_SCALE: u32 = 100_000_000;
 /// Twice as many as pgbench takes. Samples could name more: they have two bytes for a script or a statement.
-const MOST_SCRIPTS: usize = 256;
+const MOST_SCRIPTS: usize = 128;
 /// Sums are read before a run only where that reads less than this; see [`check::judge`].
 const MOST_TO_SUM: u64 = 2 << 30;
 
@@ -133,10 +133,18 @@ impl Pgbench {
     /// Vacuums the small tables, whose rows every transaction replaces, before a built-in script is run. Tells whether
     /// there was anything to do.
     pub fn vacuum(&self, engine: &dyn Engine) -> Result<bool> {
-        if !self.options.vacuum || self.builtins.iter().all(Option::is_none) {
+        if self.builtins.iter().all(Option::is_none) || !self.options.vacuum && !self.options.vacuum_all {
             return Ok(false);
         }
-        tables::needed(engine.kind())?.vacuum(engine.connect()?.as_mut())
+        tables::needed(engine.kind())?.vacuum(engine.connect()?.as_mut(), self.options.vacuum_all)
+    }
+
+    /// The text of a built-in script, by its name or its beginning.
+    ///
+    /// # Errors
+    /// There is no such script.
+    pub fn builtin_text(name: &str) -> Result<(&'static str, &'static str)> {
+        builtin::find(name).map(|builtin| (builtin.name, builtin.text)).map_err(Error::usage)
     }
 
     /// Whether the users' scripts touch pgbench's tables by a script of pgbench's own.

@@ -16,9 +16,11 @@ pub(super) struct Mysql;
 
 impl Tables for Mysql {
     fn must_know(&self, options: &Options) -> Result<()> {
-        for (asked, what) in
-            [(options.fillfactor != 100, "fill factor"), (options.unlogged_tables, "unlogged tables")]
-        {
+        for (asked, what) in [
+            (options.fillfactor != 100, "fill factor"),
+            (options.unlogged_tables, "unlogged tables"),
+            (options.partitions > 0, "partitions here"),
+        ] {
             if asked {
                 return Err(Error::usage(format!("MySQL and MariaDB have no {what}"))
                     .with_help("leave the option out, or give --target postgres"));
@@ -105,11 +107,11 @@ impl Tables for Mysql {
         ))?;
         let Ok(scale) = u32::try_from(scale) else { return Ok(None) };
         let foreign_keys = rows.int(0, 0)? > 0;
-        Ok(Some(Shape { scale, fillfactor: 100, foreign_keys, unlogged_tables: false }))
+        Ok(Some(Shape { scale, fillfactor: 100, foreign_keys, unlogged_tables: false, ..Shape::default() }))
     }
 
     /// InnoDB purges by itself.
-    fn vacuum(&self, _session: &mut dyn Session) -> Result<bool> {
+    fn vacuum(&self, _session: &mut dyn Session, _all: bool) -> Result<bool> {
         Ok(false)
     }
 

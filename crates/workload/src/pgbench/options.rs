@@ -24,6 +24,27 @@ pub enum QueryMode {
     Prepared,
 }
 
+/// How the accounts are divided among partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartitionMethod {
+    /// Ranges of account numbers of equal length.
+    #[default]
+    Range,
+    /// A hash of the account number.
+    Hash,
+}
+
+impl PartitionMethod {
+    /// As SQL writes it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Range => "range",
+            Self::Hash => "hash",
+        }
+    }
+}
+
 /// A script and how often it is chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -102,10 +123,23 @@ pub struct Options {
     pub foreign_keys: bool,
     /// Tables without write-ahead log.
     pub unlogged_tables: bool,
+    /// Partitions of the accounts; 0 for a plain table.
+    #[serde(skip_serializing_if = "is_default")]
+    pub partitions: u32,
+    /// How the accounts are divided among them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub partition_method: PartitionMethod,
     /// VACUUM ANALYZE at the end of the load, and VACUUM of the small tables before a run.
     pub vacuum: bool,
+    /// VACUUM ANALYZE of all four tables before a run.
+    #[serde(skip_serializing_if = "is_default")]
+    pub vacuum_all: bool,
     /// Whether scripts may run shell commands.
     pub allow_shell: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for Options {
@@ -119,7 +153,10 @@ impl Default for Options {
             fillfactor: 100,
             foreign_keys: false,
             unlogged_tables: false,
+            partitions: 0,
+            partition_method: PartitionMethod::default(),
             vacuum: true,
+            vacuum_all: false,
             allow_shell: false,
         }
     }

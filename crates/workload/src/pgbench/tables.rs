@@ -45,8 +45,8 @@ pub(super) trait Tables: Sync {
     /// How the complete tables that stand in the database were made, if there are any.
     fn shape(&self, session: &mut dyn Session) -> Result<Option<Shape>>;
 
-    /// Frees what replaced rows of the small tables took; whether there was anything to do.
-    fn vacuum(&self, session: &mut dyn Session) -> Result<bool>;
+    /// Frees what replaced rows of the small tables took, or of all four; whether there was anything to do.
+    fn vacuum(&self, session: &mut dyn Session, all: bool) -> Result<bool>;
 
     /// The number of rows in the history.
     fn history(&self, counter: &Counter, session: &mut dyn Session) -> Result<u64>;

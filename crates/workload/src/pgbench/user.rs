@@ -245,8 +245,9 @@ impl User {
                 self.name.clear();
                 self.name.push_str(&store.prefix);
                 self.name.push_str(rows.name(column).and_then(|n| std::str::from_utf8(n).ok()).unwrap_or(""));
-                if let Some(slot) = self.plan.slots.find(&self.name) {
-                    keep(&mut self.variables, slot, rows, row, column, self.typed)?;
+                match self.plan.slots.find(&self.name) {
+                    Some(slot) => keep(&mut self.variables, slot, rows, row, column, self.typed)?,
+                    None => must_be_name(&self.name)?,
                 }
             }
         }
@@ -263,7 +264,13 @@ impl User {
         let parse_each_time = self.plan.mode == QueryMode::Extended;
         let statement = session.prepare_text(&sql.numbered, parse_each_time, &mut names)?;
         let columns = if let Some(store) = &sql.store {
-            names.iter().map(|name| self.plan.slots.find(&format!("{}{name}", store.prefix))).collect()
+            let mut columns = Vec::with_capacity(names.len());
+            for name in &names {
+                let name = format!("{}{name}", store.prefix);
+                must_be_name(&name)?;
+                columns.push(self.plan.slots.find(&name));
+            }
+            columns
         } else {
             session.ignore_rows(statement);
             Vec::new()
@@ -399,6 +406,17 @@ fn refused(message: String) -> Error {
 #[cold]
 fn at_line(error: Error, script: &Script, step: &Step) -> Error {
     error.context(&format!("{}:{}", script.name, step.line))
+}
+
+/// Refuses the name of a column that cannot be a variable's, as pgbench does.
+fn must_be_name(name: &str) -> Result<()> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii();
+    if !name.is_empty() && name.chars().all(fits) {
+        return Ok(());
+    }
+    Err(refused(format!(
+        "\\gset or \\aset: the column \"{name}\" is no variable's name; name it with AS, in letters, digits and underscores"
+    )))
 }
 
 #[inline]

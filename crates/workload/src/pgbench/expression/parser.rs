@@ -4,6 +4,9 @@ use super::function::{Arity, Function};
 use super::lexer::{Lexer, Token};
 use super::{Binary, Expression, Names, Operation, SyntaxError, Value};
 
+/// Arguments that a function can have, as in pgbench.
+const MOST_ARGUMENTS: u16 = 16;
+
 /// Binding powers, weakest first.
 const OR: u8 = 1;
 const AND: u8 = 2;
@@ -286,7 +289,8 @@ impl Parser<'_, '_> {
                 self.expression(0)?;
                 arguments = arguments
                     .checked_add(1)
-                    .ok_or_else(|| self.wrong("the function has more than 65,535 arguments"))?;
+                    .filter(|arguments| *arguments <= MOST_ARGUMENTS)
+                    .ok_or_else(|| self.wrong("too many function arguments, maximum is 16"))?;
                 if !self.is_symbol(",") {
                     break;
                 }

@@ -319,6 +319,9 @@ impl Parser<'_> {
 
     fn shell(&mut self, line: &Line<'_>, words: &[Located<'_>], sets: bool) -> Done {
         let at = line.name.at;
+        if words.len() + 1 >= MOST_WORDS {
+            return Err(self.wrong(at, format!("too many arguments, {} at most", MOST_WORDS - 2)));
+        }
         let (slot, words) = match words {
             [name, rest @ ..] if sets => (Some(self.variable_name(*name)?), rest),
             rest => (None, rest),
@@ -348,6 +351,9 @@ impl Parser<'_> {
         Ok(())
     }
 }
+
+/// Words of a shell command with its backslash command, as in pgbench.
+const MOST_WORDS: usize = 256;
 
 /// Characters of a title.
 const TITLE: usize = 60;

@@ -6,7 +6,7 @@ use rtrb::Consumer;
 
 use crate::event::{KindCounts, Part, Role, Second};
 use crate::invariant::{Invariant, counts_agree};
-use crate::{Nanos, Outcome, Sample};
+use crate::{Nanos, Outcome, Sample, TransactionLog};
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -25,6 +25,7 @@ pub struct Collector {
     /// The seconds before this one were handed out.
     complete: i64,
     totals: Totals,
+    log: Option<TransactionLog>,
 }
 
 /// Which series a sample goes into.
@@ -152,7 +153,21 @@ impl Collector {
         let totals = Totals::new(roles.clone());
         let complete = second_from(window_start, begin);
         let layout = Layout::new(roles);
-        Self { point, layout, rings, window_start, window_end, open: BTreeMap::new(), complete, totals }
+        let open = BTreeMap::new();
+        Self { point, layout, rings, window_start, window_end, open, complete, totals, log: None }
+    }
+
+    /// The same, which writes every transaction to a log.
+    #[must_use]
+    pub fn logging(mut self, log: Option<TransactionLog>) -> Self {
+        self.log = log;
+        self
+    }
+
+    /// Takes the log out, when all samples have been taken.
+    pub fn take_log(&mut self) -> Option<TransactionLog> {
+        self.take_samples();
+        self.log.take()
     }
 
     /// Closes the window at `end` if it was to close later. `end` must be the clock's time now, read in the
@@ -208,10 +223,13 @@ impl Collector {
 
     /// Takes what the users have recorded and emits nothing yet.
     pub fn take_samples(&mut self) {
-        for ring in &mut self.rings {
+        for (user, ring) in self.rings.iter_mut().enumerate() {
             // A bound, so that a user who records faster than we drain cannot hold us here.
             for _ in 0..ring.buffer().capacity() {
                 let Ok(sample) = ring.pop() else { break };
+                if let Some(log) = &mut self.log {
+                    log.add(user, &sample);
+                }
                 let part = part_of(self.window_start, self.window_end, sample.end);
                 let second = second_from(self.window_start, sample.end);
                 let (point, series) = (self.point, self.layout.roles.len());

@@ -19,6 +19,7 @@ mod squeeze;
 mod stop;
 pub mod storage;
 mod times;
+pub mod transaction_log;
 pub mod words;
 
 pub use clock::{Clock, Nanos};
@@ -29,3 +30,4 @@ pub use random::{ALGORITHM as RANDOM_ALGORITHM, Random};
 pub use recorder::{Counters, Outcome, Recorder, Sample, recorder};
 pub use stop::Stop;
 pub use times::{Bounded, Times};
+pub use transaction_log::{LogFormat, Logged, TransactionLog};

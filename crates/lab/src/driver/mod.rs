@@ -22,7 +22,8 @@ use kelvin_database::{Engine, Error, Session};
 use kelvin_measure::event::{AuditLine, KindCounts, Phase, Role, Window};
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::{
-    Clock, Collector, Counters, Event, Nanos, Random, Recorder, Totals, recorder, second_from,
+    Clock, Collector, Counters, Event, LogFormat, Logged, Nanos, Random, Recorder, Totals, TransactionLog,
+    recorder, second_from,
 };
 use kelvin_workload::{Stop, VirtualUser, Workload};
 
@@ -278,7 +279,8 @@ impl Point<'_> {
         let (reporter, reports) = mpsc::channel();
         let roles: Vec<Role> =
             series(workload.kinds(), self.rate.is_some()).into_iter().map(|series| series.role).collect();
-        let collector = Collector::new(self.index, roles, rings, begin, open, close);
+        let log = self.log(&roles)?;
+        let collector = Collector::new(self.index, roles, rings, begin, open, close).logging(log);
         let heartbeat = Heartbeat::start(self.clock.clone())?;
         let edges = Edges::start(Arc::clone(&shared), Arc::clone(workload), monitor)?;
         let counters: Vec<_> = (0..self.users).map(|_| Counters::new(workload.counters().len())).collect();
@@ -321,6 +323,21 @@ impl Point<'_> {
             heartbeat,
             busiest: 0,
         })
+    }
+
+    /// The file of every transaction, where one was asked for.
+    fn log(&self, roles: &[Role]) -> Result<Option<TransactionLog>, RunError> {
+        let Some(file) = &self.load.transaction_log else { return Ok(None) };
+        let format =
+            if file.as_pgbench { LogFormat::Pgbench { rate: self.rate.is_some() } } else { LogFormat::Csv };
+        let transactions = roles.iter().map(|role| *role == Role::Transaction).collect();
+        let moment = (self.clock.now(), jiff::Timestamp::now().as_nanosecond());
+        let opened = std::fs::OpenOptions::new().append(true).open(&file.path);
+        let log = opened.and_then(|opened| {
+            TransactionLog::start(opened, format, self.index, (self.users, transactions), moment)
+        });
+        let refused = |error| RunError::Start(format!("cannot write {}: {error}", file.path.display()));
+        log.map(Some).map_err(refused)
     }
 
     /// What tells the point from others of its run.
@@ -441,7 +458,7 @@ impl Point<'_> {
             shared,
             crew,
             mut schedule,
-            collector,
+            mut collector,
             mut tally,
             reports,
             counters,
@@ -452,6 +469,16 @@ impl Point<'_> {
         } = underway;
         let gaps = heartbeat.finish();
         let broken_loop = if ended { crew.join() } else { None };
+        if let Some(log) = collector.take_log() {
+            let text = match log.finish() {
+                Ok(Logged { written, left_out: 0 }) => format!("transaction log: {written} transactions"),
+                Ok(Logged { written, left_out }) => format!(
+                    "transaction log: {written} transactions; {left_out} more are missing, because the disk was too slow"
+                ),
+                Err(error) => format!("the transaction log is not complete: {error}"),
+            };
+            sink.event(&Event::Note { point: self.index, second: 0, text })?;
+        }
         let (rest, totals) = collector.finish();
         for second in rest {
             busiest = busiest.max(shared.headline_of(&second.kinds).map(KindCounts::good).sum());

@@ -52,6 +52,19 @@ pub struct Load {
     pub retries: u16,
     /// No statement waits longer than this for the server.
     pub timeout: Span,
+    /// Where every transaction is written, which is there and empty but for its heading; no part of the file, since it would be refused
+    /// by the run that repeats this one.
+    #[serde(skip)]
+    pub transaction_log: Option<LogFile>,
+}
+
+/// A file of every transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFile {
+    /// The file, to which lines are added.
+    pub path: std::path::PathBuf,
+    /// Whether its lines are pgbench's.
+    pub as_pgbench: bool,
 }
 
 impl Default for Load {
@@ -73,6 +86,7 @@ impl Default for Load {
             seed: 1,
             retries: 10,
             timeout: Span::seconds(60),
+            transaction_log: None,
         }
     }
 }
@@ -126,7 +140,7 @@ impl Load {
             ),
             (
                 open && (self.users.numbers().len() > 1 || self.sweep.is_some()),
-                "several numbers of users and a rate are two questions; give one number of users for an open \
+                "several numbers of users and a rate cannot be combined; give one number of users for an open \
                  loop, which bounds how many transactions run at once",
             ),
             (

@@ -20,7 +20,7 @@ use kelvin_workload::{pgbench, tproc_c};
 use serde::{Deserialize, Serialize};
 
 pub use io::{IoOptions, Setting};
-pub use load::Load;
+pub use load::{Load, LogFile};
 pub use observe::Observe;
 pub use rate::Rates;
 pub use reset::{Beginning, Reset, ResetHow, Step};
@@ -306,6 +306,11 @@ impl Spec {
         self.load.validate().map_err(SpecError::Contradiction)?;
         self.observe.validate().map_err(SpecError::Contradiction)?;
         self.reset.validate().map_err(SpecError::Contradiction)?;
+        if self.workload == WorkloadName::Io && self.load.transaction_log.is_some() {
+            return Err(SpecError::Contradiction(
+                "I/O jobs have no transaction log; write_lat_log=PREFIX in a job logs every I/O".into(),
+            ));
+        }
         if self.load.is_open_loop() && self.tproc_c.keying_and_thinking {
             return Err(SpecError::Contradiction(
                 "[tproc-c] keying and thinking belong to a closed loop; with a rate, transactions start when they \

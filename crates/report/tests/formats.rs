@@ -303,7 +303,7 @@ fn a_series_shows_its_best_point_and_says_where_the_others_are() {
     assert!(series.lines().count() < 80, "{series}");
     assert_eq!(series.matches("schedule: ").count(), 1);
     assert!(series.contains("the best point, 1,950/s asked of 8 virtual users:"), "{series}");
-    assert!(series.contains("the 12 others stand in full in the HTML and JSON reports"), "{series}");
+    assert!(series.contains("details of the 12 others: HTML and JSON reports"), "{series}");
     assert!(series.contains("open loop") && series.contains("response time: from when"), "{series}");
     let few = plain(&of(&Plan::rates(8, &steps[..3])));
     assert_eq!((few.matches("schedule: ").count(), few.matches("response time: from").count()), (3, 1));
@@ -335,7 +335,7 @@ fn trial_a9_a_short_window_and_a_generator_that_never_waited_say_so() {
     assert!(long.points[0].within_run.is_some() && !plain(&long).contains("too short"));
     // Nothing started: nobody can have stood ready.
     let failing = plain(&of(&Plan { failing: true, ..Plan::rates(8, &[500.0]) })).replace('\n', " ");
-    assert!(failing.contains("lateness: no user ever stood ready") && !failing.contains("over 0 starts"));
+    assert!(failing.contains("lateness: no user was idle") && !failing.contains("over 0 arrivals"));
     let mut noted = short.clone();
     noted.points[0].timeline = vec![(1, "user 3 lost its connection".into())];
     assert!(html::render(&noted).unwrap().contains(">1 note on the timeline<"));

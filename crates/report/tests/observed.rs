@@ -56,7 +56,7 @@ fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing()
     long.findings[1].evidence = vec![fact; 3];
     let shown = plain(&long);
     assert_eq!(shown.matches("one more: figure").count(), 7, "{shown}");
-    assert!(shown.contains("\n3 more lines of evidence: kelvin show --all\n"), "{shown}");
+    assert!(shown.contains("\nmore detail (3 lines): kelvin show --all\n"), "{shown}");
     report.findings = judged(seen(GOOD)).findings.split_off(2);
     let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = flat(plain(&report));

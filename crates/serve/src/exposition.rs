@@ -114,7 +114,7 @@ impl Page<'_> {
     fn run(&mut self, state: &State) -> Result<(), Error> {
         let info = &state.info;
         let of_run = labels([("run", &info.run), ("workload", &info.workload), ("headline", &info.headline)]);
-        self.family(("kelvin_run", "The run that is told of.", None), MetricType::Info, |family| {
+        self.family(("kelvin_run", "The current run.", None), MetricType::Info, |family| {
             family.encode_info(&of_run)
         })?;
         let is = |yes: bool| if yes { 1.0 } else { 0.0 };

@@ -101,7 +101,7 @@ impl Judgement {
         (!self.counts()).then(|| self.words())
     }
 
-    /// "counted", "void: it does not hold that …; …".
+    /// "counted", "void: check failed: …; …".
     pub fn words(&self) -> String {
         let word = self.state.word();
         if self.reasons.is_empty() { word.to_owned() } else { format!("{word}: {}", self.reasons.join("; ")) }
@@ -110,7 +110,7 @@ impl Judgement {
 
 /// Why an invariant voids its point; none when it holds or could not be judged.
 pub fn broken_invariant(invariant: &Invariant) -> Option<String> {
-    (!invariant.holds).then(|| format!("it does not hold that {} ({})", invariant.name, invariant.evidence))
+    (!invariant.holds).then(|| format!("check failed: {} ({})", invariant.name, invariant.evidence))
 }
 
 /// Why a line of the self-audit voids its point; none when it holds.

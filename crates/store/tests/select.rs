@@ -89,7 +89,7 @@ fn one_run_is_taken_as_it_is_and_several_without_those_that_do_not_count() {
     let range = place.store.select("2..17").unwrap();
     assert_eq!(range.runs, [RunId(2), RunId(3)]);
     assert!(
-        range.told[1].contains("run 5 is left out, void: it does not hold that counts (1 and 2)"),
+        range.told[1].contains("run 5 is left out, void: check failed: counts (1 and 2)"),
         "{:?}",
         range.told
     );

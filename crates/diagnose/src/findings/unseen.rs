@@ -26,7 +26,7 @@ const OPEN: &[(&str, &str)] = &[
     ("postgres.checkpoints", "how many checkpoints there were, and what they wrote"),
     ("postgres figures", "what the database counted: blocks, log, checkpoints, statements"),
     ("postgres sessions", "what sessions waited for, and so the verdict"),
-    ("postgres.wal", "how long the log took, and how much of it was whole pages"),
+    ("postgres.wal", "how long WAL writes took, and how much of the WAL was full-page images"),
     ("postgres.io", "which kind of process read and wrote"),
     ("mysql figures", "what the database counted: pages, redo log, row locks, statements"),
     ("mysql sessions", "what sessions waited for, and so the verdict"),
@@ -78,7 +78,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             effect: Effect::unknown("what was not seen has no size"),
             below_precision: false,
             threshold: "none: what is not there is named with its reason".into(),
-            next: "Where one of them would decide a question, do what its line says.".into(),
+            next: "Where one of them would decide a question, see the remedy listed with it.".into(),
         });
     }
     found

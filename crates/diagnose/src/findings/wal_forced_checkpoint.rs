@@ -160,7 +160,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         next: format!(
             "Set max_wal_size = {needed} (log rate × (ramp-up + duration), × {} because a checkpoint begins at max_wal_size / (1 + \
              checkpoint_completion_target), and a fifth more), run `checkpoint` just before, and measure again; while checkpoints come so often \
-             the log holds whole pages, so that less may do.",
+             the WAL holds full-page images, so that less may do.",
             words::number(1.0 + forced.target)
         ),
     })
@@ -174,7 +174,8 @@ fn images(evidence: &Evidence, point: u32) -> Option<Fact> {
         words::number(images),
         words::number(records / images.max(1e-9))
     );
-    (images > 0.0).then(|| Fact::new("whole pages in the log (each first change after a checkpoint)", found))
+    (images > 0.0)
+        .then(|| Fact::new("full-page images in the WAL (each first change after a checkpoint)", found))
 }
 
 /// Rounded up to what one would write in postgresql.conf.

@@ -245,7 +245,7 @@ fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (Outcome, String,
         return (outcome, sentence, experiment);
     }
     let why = if !agreed && first.share >= SHARE {
-        format!("{}, but no witness of the operating system agrees", part(first))
+        format!("{}, but the operating system's counters do not confirm it", part(first))
     } else if first.share < SHARE {
         format!("no class has {} of the time: {}", percent(SHARE), part(first))
     } else if *class == Class::Other {

@@ -41,7 +41,7 @@ fn the_log_needs_a_witness() {
     scene.sessions = vec![("IO", "WALSync", 0.9), ("LWLock", "WALWrite", 1.8), ("CPU", "", 0.4)];
     let found = of(&scene);
     assert!(
-        matches!(&found.outcome, Outcome::Undetermined { why } if why.contains("no witness")),
+        matches!(&found.outcome, Outcome::Undetermined { why } if why.contains("do not confirm")),
         "{found:#?}"
     );
     let scene = scene.metric("host.pressure.io.some", 0.6);

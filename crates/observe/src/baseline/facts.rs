@@ -27,8 +27,11 @@ pub(super) fn read(baseline: &mut Baseline) {
         of(cpu.numa_nodes.to_string(), "NUMA node")
     );
     say("processor.threads", "CPUs", Some(threads));
-    let governor =
-        if cpu.governors.is_empty() { "not this host's to choose".into() } else { cpu.governors.join(", ") };
+    let governor = if cpu.governors.is_empty() {
+        "controlled by the hypervisor".into()
+    } else {
+        cpu.governors.join(", ")
+    };
     say("processor.governor", "frequency governor", Some(governor));
     let at = "/sys/devices/system/cpu/cpu0/cpufreq/";
     let range = line(format!("{at}scaling_min_freq")).zip(line(format!("{at}scaling_max_freq")));

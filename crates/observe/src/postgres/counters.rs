@@ -83,7 +83,7 @@ const WAL: &[Row] = &[
         "postgres.wal.full_page_images",
         "1/s",
         "wal_fpi",
-        "whole pages in the log, the first change of each after a checkpoint",
+        "full-page images in the WAL, one for the first change of each page after a checkpoint",
     ),
     (
         "postgres.wal.buffers_full",

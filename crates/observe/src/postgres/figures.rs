@@ -91,7 +91,7 @@ impl Figures {
             if self.settings.values.contains_key(setting) && !self.settings.is_on(setting) {
                 absent.push(Absent {
                     what: what.into(),
-                    why: format!("{setting} is off; set it on (pg_test_timing tells its price)"),
+                    why: format!("{setting} is off; set it on (pg_test_timing measures its overhead)"),
                 });
             }
         }

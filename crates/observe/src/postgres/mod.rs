@@ -46,8 +46,11 @@ pub const APPLICATION_NAME: &str = "kelvin observer";
 pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
     engine.capabilities().need_session_state("watching the server")?;
     if !(1..=100).contains(&plan.looks) {
-        return Err(Error::usage(format!("{} looks a second were asked for", plan.looks))
-            .with_help("choose 1 to 100"));
+        return Err(Error::usage(format!(
+            "{} samples per second of the sessions were asked for",
+            plan.looks
+        ))
+        .with_help("choose 1 to 100"));
     }
     let mut sessions = Link::open(engine, link::connect)?;
     let figures = Link::open(engine, link::connect)?;

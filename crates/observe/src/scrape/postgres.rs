@@ -125,7 +125,7 @@ const SERVER: [Counter; 16] = [
         "files synced by the sessions themselves",
     ),
     (&["pg_stat_wal_wal_records"], "wal.records", "1/s", "records written to the log"),
-    (&["pg_stat_wal_wal_fpi"], "wal.full_page_images", "1/s", "whole pages written to the log"),
+    (&["pg_stat_wal_wal_fpi"], "wal.full_page_images", "1/s", "full-page images written to the WAL"),
     (&["pg_stat_wal_wal_bytes"], "wal.bytes", "B/s", "written to the log"),
     (
         &["pg_stat_wal_wal_buffers_full"],

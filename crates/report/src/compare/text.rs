@@ -131,7 +131,7 @@ impl Page {
             0 => self.line("nothing that matters differs between A and B"),
             1 => self.line("what differs between A and B"),
             n => {
-                let words = format!("{n} things; one only can be the factor under study");
+                let words = format!("{n} things; change one thing at a time");
                 self.lines(RED, broken("what else differs between A and B: ", &words));
             }
         }

@@ -104,7 +104,7 @@ impl Page {
         let left_out: usize =
             serious.iter().map(|one| one.finding.evidence.len().saturating_sub(self.most(one.finding))).sum();
         if left_out > 0 {
-            self.wrapped("", &format!("{left_out} more lines of evidence: kelvin show --all"));
+            self.wrapped("", &format!("more detail ({left_out} lines): kelvin show --all"));
         }
     }
 

@@ -87,9 +87,9 @@ impl Page {
 
     fn log(&mut self, seen: &Observed, window_s: f64) {
         if let Some(bytes) = seen.wal_bytes_per_s {
-            let images = seen
-                .full_page_images_per_s
-                .map_or_else(String::new, |images| format!(", {} whole pages a second", rate(Some(images))));
+            let images = seen.full_page_images_per_s.map_or_else(String::new, |images| {
+                format!(", {} full-page images a second", rate(Some(images)))
+            });
             self.wrapped("log          ", &format!("{}/s{images}", amount(bytes)));
         }
         let within: Vec<&OccurrenceRow> =

@@ -17,7 +17,7 @@ pub(crate) const SERVER_STATISTICS: &str =
 /// The interval of the p99 in a sentence.
 pub(crate) fn of_p99(interval: &PercentileInterval, words: &Words) -> String {
     let worth = format!(
-        "95 %; the slowest 1 % of the {} are worth {} independent ones",
+        "95 %; the slowest 1 % of the {} correspond to {} independent ones",
         words.unit.many,
         significant((interval.effective_beyond * 10.0).round() / 10.0)
     );
@@ -88,11 +88,11 @@ impl Page {
             self.wrapped(
                 "",
                 &format!(
-                    "within this run: {} ± {:.1} % (95 %, {} s worth {:.0}); says nothing about the next run",
+                    "within-run precision only: {} ± {:.1} % (95 %, {:.0} independent seconds of {})",
                     report.headline,
                     precision.half_width_percent,
-                    precision.seconds,
-                    precision.effective_seconds
+                    precision.effective_seconds,
+                    precision.seconds
                 ),
             );
         }
@@ -113,8 +113,7 @@ impl Page {
         let held = report.maximum_rate.as_ref().is_some_and(|found| found.highest_held() == Some(p.point));
         let which = if held { "the highest rate that held" } else { "the best point" };
         self.wrapped_in(BOLD, "", &format!("{which}, {}:", p.name()));
-        let words =
-            format!("the {} others stand in full in the HTML and JSON reports", report.points.len() - 1);
+        let words = format!("details of the {} others: HTML and JSON reports", report.points.len() - 1);
         self.wrapped("", &words);
     }
 
@@ -183,12 +182,11 @@ pub(crate) fn generator(g: &Generator, words: &Words) -> Vec<String> {
     if let Some(lag) = &g.lag
         && lag.samples == 0
     {
-        lines
-            .push("the generator's own lateness: no user ever stood ready when a transaction was due".into());
+        lines.push("the generator's own lateness: no user was idle when a transaction was due".into());
     } else if let Some(lag) = &g.lag {
         lines.push(format!(
-            "the generator's own lateness: p50 {} ms, p99 {} ms, max {} ms, over {} starts for which a user stood \
-             ready",
+            "the generator's own lateness: p50 {} ms, p99 {} ms, max {} ms, over {} arrivals with an idle \
+             user",
             ms(lag.p50_us),
             ms(lag.p99_us),
             ms(lag.max_us),

@@ -287,3 +287,38 @@ fn another_kelvin_in_the_same_server_is_a_red_finding() {
     assert_eq!(found["severity"], "red");
     assert!(found["title"].as_str().unwrap().contains("another Kelvin"), "{found}");
 }
+
+#[test]
+fn trial_b11_pgbenchs_own_words_name_the_server_and_make_partitions() {
+    let server = Server::start();
+    let place = Place::new();
+    let config = server.instance.config();
+    let kelvin_database::postgres::Host::Unix(socket) = &config.host else { panic!("a socket") };
+    let (socket, port) = (socket.display().to_string(), config.port.to_string());
+    let connection = ["-h", &socket, "-p", &port, "-U", &config.user, "-d", &config.database];
+    let run =
+        |code: i32, args: &[&str]| place.expect(code, &[&["run", "pgbench"], args, &connection].concat());
+    run(0, &["-i", "-I", "dtgvp", "-s", "1", "--partitions", "3", "--partition-method", "hash"]);
+    let partitions = "select count(*) from pg_inherits where inhparent = 'pgbench_accounts'::regclass";
+    let mut session = kelvin_database::postgres::PostgresEngine::new(config.clone()).connect().unwrap();
+    assert_eq!(session.query(partitions).unwrap().int(0, 0).unwrap(), 3);
+    let shown =
+        run(0, &["-S", "-v", "-t", "20", "-c", "2", "-l", "--format", "pgbench", "--random-seed=rand"]);
+    assert!(shown.contains("number of transactions actually processed: 40\n"), "{shown}");
+    let spec = place.report("last")["spec_toml"].to_string();
+    assert!(spec.contains("partitions = 3") && spec.contains("partition-method = \\\"hash\\\""), "{spec}");
+    let mut files = std::fs::read_dir(place.directory()).unwrap().map(|entry| entry.unwrap().path());
+    let log = files.find(|path| path.to_str().unwrap().contains("pgbench_log.")).unwrap();
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.lines().count() == 40 && log.lines().all(|line| line.split(' ').count() == 6), "{log}");
+    // What is there and what is asked for must agree.
+    run(2, &["-S", "-t", "1", "--partitions", "4"]);
+    place.write("gset.sql", "select 1 \\gset\n");
+    run(3, &["-f", "gset.sql", "-t", "1", "-c", "1"]);
+    let errors = place.report("last")["points"][0]["errors"].to_string();
+    assert!(errors.contains("no variable's name"), "{errors}");
+    for refused in [&["-I", "tg", "-i"][..], &["-P", "0"], &["-h", "x", "--target", "postgres"]] {
+        place.expect(2, &[&["run", "pgbench"], refused].concat());
+    }
+    assert!(place.expect(0, &["run", "pgbench", "--show-script", "select"]).contains("SELECT abalance"));
+}

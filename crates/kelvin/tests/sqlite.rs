@@ -283,3 +283,99 @@ fn own_scripts_of_the_workload_pgbench_run_without_a_scale() {
         .expect(0, &["run", "pgbench", "-f", "own.sql", "--target", "sqlite:own.db", "-t", "5", "-c", "1"]);
     assert!(shown.contains("tps"), "{shown}");
 }
+
+/// A run of 100 transactions.
+const SHORT: [&str; 6] = ["run", "tproc-c", "--transactions", "50", "--users", "2"];
+
+#[test]
+fn results_have_every_form_and_runs_are_labelled_filtered_and_removed() {
+    let place = Place::new();
+    let shown = place.expect(0, &[&SHORT[..], &["--format", "pgbench"]].concat());
+    for line in ["tps = ", "latency average = ", "latency stddev = ", "initial connection time = "] {
+        assert!(shown.contains(line), "no {line} in\n{shown}");
+    }
+    assert!(shown.contains("number of transactions actually processed: 100\n"), "{shown}");
+    assert_eq!(place.expect(0, &["show", "1", "--format", "pgbench"]), shown);
+    let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(parsed(&place.expect(0, &["show", "--format", "json"]))["run"], 1);
+    assert_eq!(parsed(&place.expect(0, &["show", "--json"]))["run"], 1);
+    assert!(place.expect(0, &["show", "--format", "csv"]).starts_with("run,label,"));
+    assert!(place.expect(0, &["show", "--format", "markdown"]).contains("| time (ms) | count |"));
+
+    assert_eq!(place.expect(0, &["tag", "last", "first"]), "run 1 is \"first\"\n");
+    place.expect(2, &["tag", "1", "12"]);
+    place.expect(0, &[&SHORT[..], &["--label", "second\x1b[31m"]].concat());
+    let listed = parsed(&place.expect(0, &["runs", "--format", "json", "--label", "first"]));
+    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["id"]), (1, &1.into()));
+    let count = |filter: &[&str]| {
+        let lines = place.expect(0, &[&["runs", "--json"], filter].concat());
+        lines.lines().count()
+    };
+    assert_eq!([count(&[]), count(&["--limit", "1"]), count(&["--since", "1h"])], [2, 1, 2]);
+    assert_eq!([count(&["--workload", "pgbench"]), count(&["--target", "temporary.db"])], [0, 2]);
+    assert_eq!([count(&["--state", "failed"]), count(&["--since", "2026-01-01"])], [0, 2]);
+    let table = place.expect(0, &["runs"]);
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    for command in [&["runs", "--wide"][..], &["show", "2"], &["show", "2", "--brief"]] {
+        let shown = place.expect(0, command);
+        assert!(shown.contains("second [31m") && !shown.contains('\x1b'), "{shown:?}");
+    }
+    assert!(place.expect(0, &["runs", "--format", "csv"]).starts_with("run,started,"));
+
+    let page = place.path("reports/run-1.html");
+    let mode = |path: &std::path::Path| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!([mode(&page), mode(&place.store()), mode(page.parent().unwrap())], [0o600, 0o600, 0o700]);
+    place.expect(2, &["rm", "first"]);
+    place.expect(0, &["rm", "first", "--yes"]);
+    assert!(!page.exists() && count(&[]) == 1);
+    place.expect(2, &["rm", "1", "--yes"]);
+}
+
+#[test]
+fn every_transaction_is_a_line_of_the_log() {
+    let place = Place::new();
+    let args = [&SHORT[..], &["--transaction-log", "log.csv"]].concat();
+    place.expect(0, &args);
+    let log = std::fs::read_to_string(place.path("log.csv")).unwrap();
+    let mut lines = log.lines();
+    assert_eq!(lines.next(), Some("end_unix_us,point,user,type,result,service_us,response_us,retries"));
+    let run = place.report("last");
+    let rows = run["points"][0]["latency"].as_array().unwrap();
+    let mut by_type = vec![0_u64; rows.len()];
+    let mut by_user = [0, 0];
+    for line in lines {
+        let fields: Vec<u64> = line.split(',').map(|field| field.parse().unwrap_or(0)).collect();
+        assert!(fields[0] > 1_700_000_000_000_000 && fields[6] == fields[5], "{line}");
+        by_user[fields[2] as usize] += 1;
+        by_type[fields[3] as usize] += 1;
+    }
+    assert_eq!(by_user, [50, 50]);
+    let counted =
+        |row: &serde_json::Value| row["committed"].as_u64().unwrap() + row["rolled_back"].as_u64().unwrap();
+    assert_eq!(by_type, rows.iter().map(counted).collect::<Vec<_>>());
+    let refused = place.run(&args);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert_eq!(std::fs::read_to_string(place.path("log.csv")).unwrap(), log);
+}
+
+#[test]
+fn trial_d10_a_run_ends_with_its_terminal() {
+    let place = Place::new();
+    let args = ["run", "tproc-c", "--ramp-up", "0s", "--duration", "10m"];
+    let mut child = place.command(&args).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.by_ref().any(|line| line.unwrap().starts_with("measure ")));
+    // Nobody takes what it writes from now on, as after a hang-up.
+    drop(lines);
+    signal(child.id(), "HUP");
+    let mut code = None;
+    wait_until("the run has ended", Duration::from_secs(60), || {
+        code = child.try_wait().unwrap();
+        code.is_some()
+    });
+    assert_eq!(code.unwrap().code(), Some(130));
+    assert_eq!(place.report("last")["state"], "partial");
+}

@@ -6,16 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Flags of pgbench that kelvin does not have, and the advice.
 const ABSENT: &[(&[&str], &str)] = &[
-    (
-        &["-i", "--initialize"],
-        "make the tables with `kelvin build pgbench`; `kelvin run pgbench` makes them where they are missing",
-    ),
-    (
-        &["-I", "--init-steps"],
-        "`kelvin build pgbench` has --foreign-keys and --no-vacuum; the other steps are always taken",
-    ),
-    (&["-h", "--host", "-p", "--port", "-U", "--username"], HOST),
-    (&["-d", "--dbname"], "give the database as --target postgres://user@host:port/database"),
+    (&["-h", "--host", "-p", "--port", "-U", "--username", "--dbname"], HOST),
     (
         &["-C", "--connect"],
         "each user keeps its connection; connecting for each transaction is not supported",
@@ -26,23 +17,14 @@ const ABSENT: &[(&[&str], &str)] = &[
          see `kelvin report last --csv`",
     ),
     (
-        &["--partitions", "--partition-method"],
-        "partitioned tables are not made here; make them with pgbench -i, and kelvin drives them",
-    ),
-    (
         &["--tablespace", "--index-tablespace"],
         "set the tablespace on the database or the user: ALTER DATABASE … SET default_tablespace",
-    ),
-    (
-        &["-v", "--vacuum-all"],
-        "only the two small tables are vacuumed before a run; run VACUUM ANALYZE yourself",
     ),
     (
         &["-L", "--latency-limit"],
         "no late transaction is left out; --slo 'max<100ms' says whether all were in time, and --queue how many \
          may wait for a free user",
     ),
-    (&["--show-script"], "the built-in scripts stand in docs/pgbench.md"),
     (
         &["--exit-on-abort"],
         "a user that fails goes on, and the failure is counted; the exit code tells of it",
@@ -69,7 +51,8 @@ pub(super) fn explain(error: clap::Error, words: &[OsString]) -> clap::Error {
     let rest = &words[command + 1..];
     let raw = |message: String| clap::Error::raw(ErrorKind::UnknownArgument, message + "\n");
     let scripted = rest.iter().any(|word| word == "pgbench" || word == "script");
-    if error.kind() == ErrorKind::DisplayHelp && scripted && names_host(rest) {
+    let script = rest.iter().any(|word| word == "script");
+    if error.kind() == ErrorKind::DisplayHelp && script && names_host(rest) {
         return raw(format!("-h names no host here: {HOST}"));
     }
     if error.kind() != ErrorKind::UnknownArgument {

@@ -101,6 +101,7 @@ pub(crate) struct ExplainArgs {
     mut_arg("no_build", |arg| arg.hide(true)),
     mut_arg("check", |arg| arg.hide(true)),
     mut_arg("looks", |arg| arg.hide(true)),
+    mut_arg("transaction_log", |arg| arg.hide(true)),
     mut_arg("no_observe", |arg| arg.help("Do not watch the host beside the jobs")),
     mut_arg("observe_interval", |arg| arg.help("Time between two readings of the host's counters [default: 1s]")),
     mut_arg("seed", |arg| arg.help("Other random offsets than the jobs' own; a job that says randseed keeps it").help_heading(None)),
@@ -147,6 +148,9 @@ impl IoFlags {
 #[command(
     override_usage = "kelvin run io --job JOB.fio [OPTIONS]",
     mut_arg("verbose", |arg| arg.short('v').hide(false)),
+    mut_arg("users", |arg| arg.short('u').hide(false).help("Clones of each job (numjobs)")),
+    mut_arg("duration", |arg| arg.short('d').hide(false).help("How long each job runs (runtime, time_based)")),
+    mut_arg("ramp_up", |arg| arg.hide(false).help("How long each job runs before it is measured (ramp_time)")),
     after_help = "The same engine as `kelvin io`, with the output and the exit codes of `kelvin run`.\n\n\
     Examples:\n  kelvin run io --job job.fio\n  kelvin run io --job job.fio --set iodepth=8 --repeat 6\n  \
     kelvin run io --job job.fio --print-spec > io.toml && kelvin ab io.toml other.toml"
@@ -185,7 +189,11 @@ impl Flags for RunArgs {
             spec.io.sections.clone_from(&self.section);
         }
         spec.io.read_only |= self.readonly;
-        self.flags.apply(spec);
+        let mut flags = self.flags.clone();
+        for (option, value) in flags.load.take_shape()? {
+            spec.io.set.insert(option.to_owned(), Setting::Text(value));
+        }
+        flags.apply(spec);
         Ok(())
     }
 }

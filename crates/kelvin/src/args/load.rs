@@ -2,12 +2,15 @@
 //!
 //! No flag has a short form here: each workload gives those that its users know (`mut_arg`).
 
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 
+use anyhow::{Result, bail};
 use clap::Args;
 use kelvin_lab::Spec;
-use kelvin_lab::spec::{Build, Span, TargetName, Users};
+use kelvin_lab::spec::{Build, LogFile, Span, TargetName, Users};
 
 use super::OutputArgs;
 use super::history::HistoryPlaceArgs;
@@ -59,8 +62,8 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) repeat: RepeatArgs,
 
-    /// Decides every random value of the run [default: 1]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
+    /// Decides every random value of the run: a number, time (of the clock) or rand (of the kernel) [default: 1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed, help_heading = "Load")]
     seed: Option<u64>,
 
     /// How often a transaction is repeated after a serialization failure, a deadlock or a busy lock [default: 10]
@@ -95,6 +98,11 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     pub(crate) print_spec: bool,
 
+    /// Write every transaction to this new file as comma-separated values: end, point, user, type, result, service and
+    /// response time, retries
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["repeat", "until"], help_heading = "Output")]
+    pub(super) transaction_log: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 
@@ -115,6 +123,25 @@ impl TargetArgs {
 }
 
 impl LoadArgs {
+    /// Takes users, duration and ramp-up out, as options of I/O jobs.
+    pub(super) fn take_shape(&mut self) -> Result<Vec<(&'static str, String)>> {
+        let mut options = Vec::new();
+        if let Some(users) = self.users.take() {
+            let [number] = users.numbers()[..] else {
+                bail!("--users: one number of clones; kelvin io sweep --numjobs 1,2,4 runs several in turn");
+            };
+            options.push(("numjobs", number.to_string()));
+        }
+        if let Some(duration) = self.duration.take() {
+            options.push(("runtime", microseconds(duration)));
+            options.push(("time_based", "1".into()));
+        }
+        if let Some(ramp_up) = self.ramp_up.take() {
+            options.push(("ramp_time", microseconds(ramp_up)));
+        }
+        Ok(options)
+    }
+
     /// Puts the flags on top of what the file says.
     pub(super) fn apply(&self, spec: &mut Spec) {
         set(&mut spec.load.users, self.users.as_ref());
@@ -125,6 +152,8 @@ impl LoadArgs {
         set(&mut spec.load.timeout, self.timeout.as_ref());
         spec.load.transactions =
             if self.duration.is_some() { None } else { self.transactions.or(spec.load.transactions) };
+        let log = |path: &PathBuf| LogFile { path: path.clone(), as_pgbench: false };
+        spec.load.transaction_log = self.transaction_log.as_ref().map(log);
         self.pace.apply(spec);
         self.observation.apply(spec);
         self.reset.apply(spec);
@@ -137,9 +166,27 @@ impl LoadArgs {
     }
 }
 
+/// As fio's options take a time.
+fn microseconds(span: Span) -> String {
+    format!("{}us", span.nanos() / 1000)
+}
+
 fn address(text: &str) -> Result<SocketAddr, String> {
     let refused = |_| "not an address with a port, such as 127.0.0.1:9464 or [::1]:9464".to_owned();
     text.replace("localhost", "127.0.0.1").parse().map_err(refused)
+}
+
+/// A seed, or where it is taken from; the one that is taken is kept with the run.
+fn seed(text: &str) -> Result<u64, String> {
+    match text {
+        "time" => Ok(u64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(1)),
+        "rand" => {
+            let mut bytes = [0_u8; 8];
+            let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+            read.map(|()| u64::from_ne_bytes(bytes)).map_err(|error| format!("/dev/urandom: {error}"))
+        }
+        number => number.parse().map_err(|_| "not a seed: write a number, time or rand".to_owned()),
+    }
 }
 
 fn at_least_one(text: &str) -> Result<NonZeroU64, String> {

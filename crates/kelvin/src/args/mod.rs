@@ -2,6 +2,8 @@
 
 mod ab;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod familiar;
 mod format;
 mod history;

@@ -17,7 +17,7 @@ pub(crate) struct ObservationArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Observation")]
     observe_interval: Option<Span>,
 
-    /// Looks a second at what the database's sessions wait for, 1 to 100 [default: 10]
+    /// Samples per second of what the database's sessions wait for, 1 to 100 [default: 10]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Observation")]
     looks: Option<u32>,
 

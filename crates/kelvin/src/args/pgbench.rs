@@ -1,12 +1,14 @@
 //! pgbench's flags, with pgbench's letters where they mean the same.
 
-use anyhow::{Result, bail};
-use clap::Args;
+use anyhow::{Result, anyhow, bail};
+use clap::{ArgAction, Args};
 use kelvin_lab::Spec;
-use kelvin_workload::pgbench::ScriptChoice;
+use kelvin_lab::spec::{LogFile, TargetName};
+use kelvin_workload::pgbench::{PartitionMethod, ScriptChoice};
 
 use super::language::{Choices, LanguageArgs};
 use super::load::{LoadArgs, TargetArgs};
+use super::words::one_of;
 use super::{Flags, set};
 
 const TARGET: &str = "The database: postgres (a server of kelvin's own), postgres:VERSION, or \
@@ -14,10 +16,68 @@ const TARGET: &str = "The database: postgres (a server of kelvin's own), postgre
 
 /// `kelvin check pgbench` and `kelvin drop pgbench`.
 #[derive(Debug, Clone, Args)]
-#[command(mut_arg("target", |arg| arg.help(TARGET)))]
+#[command(mut_arg("target", |arg| arg.help(TARGET)), disable_help_flag = true)]
 pub(crate) struct DataArgs {
     #[command(flatten)]
     target: TargetArgs,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// The database in the words of libpq's programs. What is left out comes from PGHOST, PGPORT, PGUSER and PGDATABASE.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ConnectionArgs {
+    /// The server's host, or the directory of its socket
+    #[arg(long, short = 'h', value_name = "HOST", conflicts_with = "target", help_heading = "Connection")]
+    host: Option<String>,
+
+    /// The server's port
+    #[arg(long, short, value_name = "PORT", conflicts_with = "target", help_heading = "Connection")]
+    port: Option<u16>,
+
+    /// The user
+    #[arg(long, short = 'U', value_name = "USER", conflicts_with = "target", help_heading = "Connection")]
+    username: Option<String>,
+
+    /// The database
+    #[arg(long, short, value_name = "DATABASE", conflicts_with = "target", help_heading = "Connection")]
+    dbname: Option<String>,
+
+    /// Print help
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
+}
+
+impl ConnectionArgs {
+    /// The target that the flags name; none where none of them is there.
+    fn target(&self) -> Result<Option<TargetName>> {
+        let Self { host, port, username, dbname, help: _ } = self;
+        if host.is_none() && port.is_none() && username.is_none() && dbname.is_none() {
+            return Ok(None);
+        }
+        let mut url = String::from("postgres://");
+        if let Some(user) = username {
+            url.push_str(&format!("{}@", escaped(user)));
+        }
+        url.push('/');
+        url.push_str(&dbname.as_deref().map(escaped).unwrap_or_default());
+        let host = host.as_ref().map(|host| format!("host={}", escaped(host)));
+        let port = port.map(|port| format!("port={port}"));
+        let parameters: Vec<String> = host.into_iter().chain(port).collect();
+        if !parameters.is_empty() {
+            url.push_str(&format!("?{}", parameters.join("&")));
+        }
+        url.parse().map(Some).map_err(|why: String| anyhow!(why))
+    }
+}
+
+/// Text within an URL.
+fn escaped(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(byte).collect()
 }
 
 /// How the tables are made.
@@ -38,6 +98,15 @@ pub(crate) struct TableArgs {
     /// Make tables that no write-ahead log protects
     #[arg(long, help_heading = "Tables")]
     unlogged_tables: bool,
+
+    /// Divide the accounts among N partitions [default: 0, a plain table]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000), help_heading = "Tables")]
+    partitions: Option<u32>,
+
+    /// How they are divided: range or hash [default: range]
+    #[arg(long, value_name = "METHOD", requires = "partitions", help_heading = "Tables",
+        value_parser = one_of::<PartitionMethod>(&["range", "hash"]))]
+    partition_method: Option<PartitionMethod>,
 
     /// Do not vacuum: neither the new tables nor, before a run, the two small ones
     #[arg(long, short, help_heading = "Tables")]
@@ -84,6 +153,48 @@ pub(crate) struct RunArgs {
     pub(super) load: LoadArgs,
     #[command(flatten)]
     pub(super) familiar: FamiliarArgs,
+
+    /// Make the tables and end, as kelvin build pgbench does; complete tables of this scale are kept
+    #[arg(long, short = 'i', help_heading = "Tables")]
+    pub(super) initialize: bool,
+
+    /// With -i: pgbench's steps; t, g (or G) and p are needed, v vacuums, f makes foreign keys, d changes nothing
+    #[arg(long, short = 'I', value_name = "STEPS", requires = "initialize", value_parser = steps, help_heading = "Tables")]
+    init_steps: Option<String>,
+
+    /// Vacuum all four tables before the run
+    #[arg(long, short = 'v', help_heading = "Tables")]
+    vacuum_all: bool,
+
+    /// Write every transaction to a new file in pgbench's format; see --log-prefix
+    #[arg(long, short = 'l', conflicts_with_all = ["transaction_log", "repeat", "until"], help_heading = "Output")]
+    log: bool,
+
+    /// With -l: the file is PREFIX.PID
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        default_value = "pgbench_log",
+        requires = "log",
+        help_heading = "Output"
+    )]
+    log_prefix: String,
+
+    /// Print a built-in script and end
+    #[arg(long, value_name = "NAME", help_heading = "Scripts")]
+    pub(super) show_script: Option<String>,
+}
+
+/// The steps of an initialisation that can be taken.
+fn steps(text: &str) -> Result<String, String> {
+    let steps: String = text.chars().filter(|step| *step != ' ').collect();
+    if let Some(other) = steps.chars().find(|step| !"dtgGvpf".contains(*step)) {
+        return Err(format!("there is no step \"{other}\": the steps are d, t, g, G, v, p and f"));
+    }
+    if !steps.contains('t') || !steps.contains(['g', 'G']) || !steps.contains('p') {
+        return Err("tables, data and primary keys are made together: t, g and p are needed".into());
+    }
+    Ok(steps)
 }
 
 /// What pgbench's users type and what is another thing, or nothing, here.
@@ -97,7 +208,7 @@ pub(crate) struct FamiliarArgs {
     #[arg(long, short, hide = true, value_name = "N")]
     jobs: Option<u32>,
 
-    #[arg(long, short = 'P', hide = true, value_name = "SECONDS")]
+    #[arg(long, short = 'P', hide = true, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     progress: Option<u32>,
 
     #[arg(long, hide = true)]
@@ -141,6 +252,9 @@ impl FamiliarArgs {
 impl Flags for DataArgs {
     fn apply(&self, spec: &mut Spec) -> Result<()> {
         self.target.apply(spec);
+        if let Some(target) = self.connection.target()? {
+            spec.target = target;
+        }
         Ok(())
     }
 }
@@ -152,6 +266,8 @@ impl TableArgs {
         set(&mut options.fillfactor, self.fillfactor.as_ref());
         options.foreign_keys |= self.foreign_keys;
         options.unlogged_tables |= self.unlogged_tables;
+        set(&mut options.partitions, self.partitions.as_ref());
+        set(&mut options.partition_method, self.partition_method.as_ref());
         options.vacuum &= !self.no_vacuum;
     }
 }
@@ -170,6 +286,15 @@ impl Flags for RunArgs {
         self.load.apply(spec);
         self.familiar.apply(spec)?;
         let options = &mut spec.pgbench;
+        options.vacuum_all |= self.vacuum_all;
+        if self.log {
+            let path = format!("{}.{}", self.log_prefix, std::process::id()).into();
+            spec.load.transaction_log = Some(LogFile { path, as_pgbench: true });
+        }
+        if let Some(steps) = &self.init_steps {
+            options.vacuum &= steps.contains('v');
+            options.foreign_keys |= steps.contains('f');
+        }
         if !self.choices.0.is_empty() {
             options.scripts.clone_from(&self.choices.0);
         } else if options.scripts.is_empty() {

@@ -15,8 +15,8 @@ use super::pgbench::FamiliarArgs;
 #[derive(Debug, Clone, Args)]
 #[command(
     override_usage = "kelvin run script [OPTIONS] <FILE[@W]>…",
-    mut_arg("users", |arg| arg.short('c').visible_alias("client")),
-    mut_arg("duration", |arg| arg.short('T').visible_alias("time")),
+    mut_arg("users", |arg| arg.short('u').visible_short_alias('c').visible_alias("client")),
+    mut_arg("duration", |arg| arg.short('d').visible_short_alias('T').visible_alias("time")),
     mut_arg("transactions", |arg| arg.short('t')),
     mut_arg("seed", |arg| arg.visible_alias("random-seed")),
     mut_arg("rate", |arg| arg.short('R')),

@@ -189,6 +189,16 @@ impl RunArgs {
         }
     }
 
+    /// Whether only the tables are to be made.
+    pub(crate) fn initializes(&self) -> bool {
+        matches!(&self.workload, RunWorkload::Pgbench(flags) if flags.initialize)
+    }
+
+    /// The built-in script that is to be printed.
+    pub(crate) fn show_script(&self) -> Option<&str> {
+        if let RunWorkload::Pgbench(flags) = &self.workload { flags.show_script.as_deref() } else { None }
+    }
+
     /// Print the specification and end.
     pub(crate) fn print_spec(&self) -> bool {
         self.load().is_some_and(|load| load.print_spec)

@@ -276,11 +276,7 @@ fn page(plan: &Plan, summary: &Summary, differs: &[Difference], reset: &str, col
         say(&mut text, "", "not testable: fewer than two blocks are complete");
     }
     if summary.too_many_void {
-        say(
-            &mut text,
-            "",
-            "more runs are void than may be: remove what voids them before believing the rest",
-        );
+        say(&mut text, "", "too many void runs: remove what voids them before using the rest");
     }
     text
 }

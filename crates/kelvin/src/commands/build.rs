@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use kelvin_database::Engine;
+use kelvin_lab::Spec;
 use kelvin_measure::Event;
 use kelvin_workload::{Progress, Stop};
 
@@ -17,7 +18,11 @@ use crate::signal;
 
 /// Makes what is missing and checks it.
 pub(crate) fn build(args: &BuildArgs, global: &Global) -> Result<Code> {
-    let mut spec = args.spec()?;
+    build_tables(args.spec()?, !args.no_check, global)
+}
+
+/// The same by a specification.
+pub(super) fn build_tables(mut spec: Spec, check: bool, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
     let opened = open::open(&spec.target, Purpose::Keep, &mut |text| live.say(text))?;
@@ -27,7 +32,7 @@ pub(crate) fn build(args: &BuildArgs, global: &Global) -> Result<Code> {
         return Ok(Code::Success);
     }
     build_data(&*opened.engine, &chosen, &mut *live, &stop)?;
-    if !args.no_check {
+    if check {
         super::check::check_data(&*opened.engine, chosen.get(), &mut *live, &stop)?;
     }
     Ok(Code::Success)

@@ -386,8 +386,8 @@ fn answer(plan: &Plan, summary: &Summary) -> String {
     let known = half_width.map_or(String::new(), percent);
     if *correct {
         return format!(
-            "yes: {} runs count, the mean is known to ± {known} ({}; asked: ± {}), they do not drift, and no more of \
-             them are void than may be",
+            "yes: {} runs count, the mean is known to ± {known} ({}; asked: ± {}), they do not drift, and there \
+             are not too many void runs",
             summary.counted,
             confidence(plan),
             percent(*precision)

@@ -1,10 +1,15 @@
 //! `kelvin run`: from the specification to the report.
 
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use kelvin_lab::spec::LogFile;
+use kelvin_measure::transaction_log::COLUMNS;
 use kelvin_report::Report;
 use kelvin_store::{RunId, Store};
+use kelvin_workload::pgbench::Pgbench;
 
 use crate::args::{Format, Global, RunArgs, SqueezeArgs};
 use crate::document::{self, RunDocument};
@@ -20,10 +25,18 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
 
 /// The same, with resources cut while it runs.
 pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&SqueezeArgs>) -> Result<Code> {
+    if let Some(name) = args.show_script() {
+        let (name, text) = Pgbench::builtin_text(name)?;
+        out::write(&format!("-- {name}\n{text}"))?;
+        return Ok(Code::Success);
+    }
     let mut spec = args.spec()?;
     if args.print_spec() {
         out::write(&spec.to_toml())?;
         return Ok(Code::Success);
+    }
+    if args.initializes() {
+        return super::build::build_tables(spec, true, global);
     }
     args.refuse_shell_of_a_file(&spec)?;
     // The figures of a squeezed database are no part of its history.
@@ -46,6 +59,9 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
         };
         return super::repeat::repeat(often, &spec, &plan, global);
     }
+    if let Some(log) = &spec.load.transaction_log {
+        begin_log(log)?;
+    }
     let stop = signal::listen()?;
     let mut live: Box<dyn Live> = if args.tui() {
         Box::new(Tui::new(&spec, global.quiet, &stop)?)
@@ -62,6 +78,15 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
 
     show(&store, &store_path, done.id, args).context(Kept)?;
     Ok(Code::of_run(done.judgement.state, done.failed))
+}
+
+/// Makes the file of every transaction before anything is measured; one that is there is not written over.
+fn begin_log(log: &LogFile) -> Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let made = options.write(true).create_new(true).mode(0o600).open(&log.path);
+    let heading = if log.as_pgbench { "" } else { COLUMNS };
+    made.and_then(|mut file| file.write_all(heading.as_bytes()))
+        .with_context(|| format!("cannot make the transaction log {}", log.path.display()))
 }
 
 /// Prints the stored run and writes its page.

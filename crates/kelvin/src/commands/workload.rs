@@ -49,6 +49,10 @@ impl Chosen {
                 }
                 options.foreign_keys |= shape.foreign_keys;
                 options.unlogged_tables |= shape.unlogged_tables;
+                if options.partitions == 0 {
+                    (options.partitions, options.partition_method) =
+                        (shape.partitions, shape.partition_method);
+                }
             }
             options.scale = options.scale.or(Some(1));
             return Self::new(spec);

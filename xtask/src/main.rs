@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod dist;
 mod machine;
 mod packages;
 mod suite;
@@ -19,6 +20,8 @@ Chores:
   test    install what the tests need, then check the format, the lints, the tests and the dependencies
   machine run the tests that judge the machine, too: on a quiet one, as root
   bench   make the published figures: `bench driver`, `bench load`, `bench users`; `bench help` says more
+  dist    make a release in target/dist: static executable, .deb, .rpm, container image, SBOM; `dist check` installs the
+          .deb in a clean root and runs the main job there, as root
   help    print this
 ";
 
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["machine"] => machine::run(),
         ["bench", rest @ ..] => bench::run(rest).map(|()| ExitCode::SUCCESS),
+        ["dist", rest @ ..] => dist::run(rest),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

@@ -90,9 +90,40 @@ fn has_mariadb() -> bool {
     ["/usr/sbin/mariadbd", "/usr/bin/mariadb-install-db"].iter().all(|path| Path::new(path).is_file())
 }
 
-/// Installs what is missing; an error lists what has to be installed by hand.
+/// What a release is packed with.
+const DIST_NEEDS: &[Need] = &[
+    Need {
+        what: "dpkg-deb, for the .deb",
+        is_there: || in_path("dpkg-deb"),
+        debian: "dpkg",
+        elsewhere: "dpkg",
+    },
+    Need {
+        what: "rpmbuild, for the .rpm",
+        is_there: || in_path("rpmbuild"),
+        debian: "rpm",
+        elsewhere: "rpm-build",
+    },
+    Need {
+        what: "debootstrap, for the clean root that the .deb is tried in",
+        is_there: || in_path("debootstrap") || Path::new("/usr/sbin/debootstrap").is_file(),
+        debian: "debootstrap",
+        elsewhere: "debootstrap",
+    },
+];
+
+/// Installs what the tests need and is missing; an error lists what has to be installed by hand.
 pub(crate) fn ensure() -> Result<()> {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !(need.is_there)()).collect();
+    ensure_all(NEEDS, "the tests need")
+}
+
+/// The same for `cargo xtask dist`.
+pub(crate) fn ensure_for_dist() -> Result<()> {
+    ensure_all(DIST_NEEDS, "a release needs")
+}
+
+fn ensure_all(needs: &'static [Need], who: &str) -> Result<()> {
+    let missing: Vec<&Need> = needs.iter().filter(|need| !(need.is_there)()).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -115,7 +146,7 @@ pub(crate) fn ensure() -> Result<()> {
     if still.is_empty() {
         return Ok(());
     }
-    let mut text = String::from("the tests need what is not installed here:");
+    let mut text = format!("{who} what is not installed here:");
     for need in still {
         text.push_str("\n  ");
         text.push_str(need.what);

@@ -104,7 +104,7 @@ fn measure_beside(step: &Step) -> Result<(&'static str, Outcome, Duration)> {
 }
 
 /// The workspace's own directory.
-fn top() -> Result<PathBuf> {
+pub(crate) fn top() -> Result<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no directory above it")?;
     Ok(top.to_owned())
 }

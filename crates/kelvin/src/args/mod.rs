@@ -45,8 +45,8 @@ pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use runs::{RmArgs, RunsArgs, TagArgs};
-pub(crate) use server::{ProfileArgs, ServerCommand, ServerEngine};
 pub(crate) use serve::ServeArgs;
+pub(crate) use server::{ProfileArgs, ServerCommand, ServerEngine};
 pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};
 pub(crate) use squeeze::SqueezeArgs;
 pub(crate) use study::{
@@ -60,7 +60,7 @@ pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 #[derive(Debug, Parser)]
 #[command(
     name = "kelvin",
-    version,
+    version = env!("KELVIN_VERSION"),
     about = "Measure a database, and be able to trust the answer",
     long_about = "Measure a database, and be able to trust the answer.\n\nStart with:  kelvin run tproc-c\n\
         It loads one warehouse into an embedded SQLite file, drives it with four virtual users, and prints \

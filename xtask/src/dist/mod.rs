@@ -1,0 +1,184 @@
+//! `cargo xtask dist`: what a release consists of, in `target/dist`.
+//!
+//! The executable is linked statically with glibc (`crt-static`): its name resolution by files and DNS is part of the
+//! executable since glibc 2.34. A musl target would have to be downloaded by rustup.
+
+mod check;
+mod image;
+mod package;
+mod sbom;
+mod stage;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// What the packages are called; the command is `kelvin`.
+const PACKAGE: &str = "kelvin-bench";
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// A release under way.
+struct Release {
+    /// The workspace.
+    top: PathBuf,
+    /// Where everything is put.
+    directory: PathBuf,
+    version: String,
+    commit: String,
+    /// The time of the commit in seconds since 1970: no file is younger, so that a second build gives the same bytes.
+    epoch: String,
+}
+
+impl Release {
+    fn new(profile: &str) -> Result<Self> {
+        if !(cfg!(target_os = "linux") && cfg!(target_arch = "x86_64")) {
+            bail!("cargo xtask dist builds for {TARGET} only, on such a machine");
+        }
+        let top = crate::test::top()?;
+        let git = |arguments: &[&str]| text(Command::new("git").current_dir(&top).args(arguments));
+        Ok(Self {
+            directory: top.join("target").join("dist").join(profile),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: git(&["rev-parse", "--short=12", "HEAD"])?,
+            epoch: git(&["show", "-s", "--format=%ct", "HEAD"])?,
+            top,
+        })
+    }
+
+    /// `kelvin-bench-0.1.0-x86_64` with an ending.
+    fn file(&self, ending: &str) -> PathBuf {
+        self.directory.join(format!("{PACKAGE}-{}-x86_64{ending}", self.version))
+    }
+}
+
+/// `cargo xtask dist [check] [--profile release]`.
+pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode> {
+    let (check, profile) = match arguments {
+        [] => (false, "dist"),
+        ["check"] => (true, "dist"),
+        ["--profile", profile] => (false, *profile),
+        ["check", "--profile", profile] => (true, *profile),
+        _ => bail!("usage: cargo xtask dist [check] [--profile dist|release]"),
+    };
+    let release = Release::new(profile)?;
+    if check {
+        check::run(&release)?;
+    } else {
+        make(&release, profile)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn make(release: &Release, profile: &str) -> Result<()> {
+    crate::packages::ensure_for_dist()?;
+    let executable = build(release, profile)?;
+    if release.directory.exists() {
+        std::fs::remove_dir_all(&release.directory).context("the last release could not be removed")?;
+    }
+    std::fs::create_dir_all(&release.directory)?;
+    std::fs::copy(&executable, release.directory.join("kelvin"))?;
+    let root = stage::fill(release)?;
+    archive(release, &root)?;
+    package::debian(release, &root)?;
+    package::rpm(release, &root)?;
+    image::make(release)?;
+    sbom::write(release)?;
+    sums(release)?;
+    std::fs::remove_dir_all(&root)?;
+    println!("{} holds:", release.directory.display());
+    quiet(Command::new("cat").arg("SHA256SUMS").current_dir(&release.directory).stdout(Stdio::inherit()))
+}
+
+/// The static executable.
+fn build(release: &Release, profile: &str) -> Result<PathBuf> {
+    let target = release.top.join("target").join("static");
+    quiet(
+        Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .current_dir(&release.top)
+            .args([
+                "build",
+                "-j2",
+                "--locked",
+                "--package",
+                PACKAGE,
+                "--profile",
+                profile,
+                "--target",
+                TARGET,
+            ])
+            .arg("--target-dir")
+            .arg(&target)
+            .env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static")
+            .env("KELVIN_COMMIT", &release.commit),
+    )?;
+    let executable = target.join(TARGET).join(profile).join("kelvin");
+    let headers = text(Command::new("readelf").arg("--program-headers").arg(&executable))?;
+    if headers.contains("INTERP") {
+        bail!("{} is not linked statically", executable.display());
+    }
+    Ok(executable)
+}
+
+/// The tree as a `.tar.gz`, for hosts without a package manager.
+fn archive(release: &Release, root: &Path) -> Result<()> {
+    quiet(tar(release, root).arg("--gzip").arg("--file").arg(release.file(".tar.gz")).arg("."))
+}
+
+/// `tar --create` of what is below `root`, with the same bytes each time.
+fn tar(release: &Release, root: &Path) -> Command {
+    let mut command = Command::new("tar");
+    command
+        .args(["--create", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"])
+        .arg(format!("--mtime=@{}", release.epoch))
+        .arg("--directory")
+        .arg(root)
+        .env("GZIP", "-n");
+    command
+}
+
+fn sums(release: &Release) -> Result<()> {
+    let mut names: Vec<_> = std::fs::read_dir(&release.directory)?
+        .filter_map(|entry| entry.ok().filter(|entry| entry.path().is_file()).map(|entry| entry.file_name()))
+        .collect();
+    names.sort();
+    let sums = text(Command::new("sha256sum").args(&names).current_dir(&release.directory))?;
+    std::fs::write(release.directory.join("SHA256SUMS"), sums + "\n")?;
+    Ok(())
+}
+
+/// Runs a command; an error names it.
+fn quiet(command: &mut Command) -> Result<()> {
+    let shown = words(command);
+    let status = command.stdin(Stdio::null()).status().with_context(|| format!("failed to run {shown}"))?;
+    if !status.success() {
+        bail!("{shown} ended with {status}");
+    }
+    Ok(())
+}
+
+/// Runs a command and returns what it printed, without the last line's end.
+fn text(command: &mut Command) -> Result<String> {
+    let shown = words(command);
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("failed to run {shown}"))?;
+    if !output.status.success() {
+        bail!("{shown} ended with {}", output.status);
+    }
+    Ok(String::from_utf8(output.stdout)
+        .with_context(|| format!("{shown} printed no text"))?
+        .trim_end()
+        .to_owned())
+}
+
+fn words(command: &Command) -> String {
+    let words: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(OsStr::to_string_lossy)
+        .collect();
+    words.join(" ")
+}

@@ -1,0 +1,66 @@
+//! The packages for Debian's and Red Hat's families. The executable is static: neither depends on anything.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::{PACKAGE, Release, quiet, stage, text};
+
+const SUMMARY: &str = "measure a database and the storage under it";
+const DESCRIPTION: &str = "Drives databases with TPC-C-like (TPROC-C), pgbench and SQL loads, and disks in fio's \
+language; watches host and database meanwhile; names the bottleneck with its evidence; says whether a difference is real.";
+
+/// `.deb`.
+pub(super) fn debian(release: &Release, root: &Path) -> Result<()> {
+    let kib =
+        text(Command::new("du").args(["--summarize", "--apparent-size", "--block-size=1024"]).arg(root))?;
+    let kib = kib.split_whitespace().next().unwrap_or("0");
+    let tree = release.directory.join("debian");
+    quiet(Command::new("cp").arg("--archive").arg(root).arg(&tree))?;
+    let control = format!(
+        "Package: {PACKAGE}\nVersion: {}\nArchitecture: amd64\nMaintainer: Kelvin's maintainers <nobody@localhost>\n\
+         Installed-Size: {kib}\nSection: database\nPriority: optional\nRecommends: ca-certificates\n\
+         Suggests: postgresql, mariadb-server, librsvg2-bin\nDescription: {SUMMARY}\n {DESCRIPTION}\n",
+        release.version
+    );
+    stage::write(&tree.join("DEBIAN/control"), &control)?;
+    quiet(
+        Command::new("dpkg-deb")
+            .args(["--build", "--root-owner-group", "-Zxz"])
+            .arg(&tree)
+            .arg(release.file(".deb"))
+            .env("SOURCE_DATE_EPOCH", &release.epoch),
+    )?;
+    std::fs::remove_dir_all(tree)?;
+    Ok(())
+}
+
+/// `.rpm`.
+pub(super) fn rpm(release: &Release, root: &Path) -> Result<()> {
+    let work = release.directory.join("rpm");
+    let spec = format!(
+        "Name: {PACKAGE}\nVersion: {}\nRelease: 1\nSummary: {SUMMARY}\nLicense: Apache-2.0\nAutoReqProv: no\n\
+         Recommends: ca-certificates\n%description\n{DESCRIPTION}\n%install\ncp --archive '{}/.' %{{buildroot}}\n\
+         %files\n/usr/bin/kelvin\n/usr/share/*\n/usr/lib/systemd/*\n",
+        release.version,
+        root.display()
+    );
+    let spec =
+        if root.join("usr/lib/systemd").is_dir() { spec } else { spec.replace("/usr/lib/systemd/*\n", "") };
+    stage::write(&work.join("kelvin.spec"), &spec)?;
+    quiet(
+        Command::new("rpmbuild")
+            .args(["-bb", "--quiet", "--target", "x86_64"])
+            .args(["--define", "__os_install_post %{nil}", "--define", "debug_package %{nil}"])
+            .args(["--define", "use_source_date_epoch_as_buildtime 1", "--define", "_buildhost localhost"])
+            .arg("--define")
+            .arg(format!("_topdir {}", work.display()))
+            .arg(work.join("kelvin.spec"))
+            .env("SOURCE_DATE_EPOCH", &release.epoch),
+    )?;
+    let made = work.join("RPMS/x86_64").join(format!("{PACKAGE}-{}-1.x86_64.rpm", release.version));
+    std::fs::rename(made, release.file(".rpm"))?;
+    std::fs::remove_dir_all(work)?;
+    Ok(())
+}

@@ -102,7 +102,7 @@ fn command_lines_and_urls() {
     cases.case("count and duration", &["run", "tproc-c", "--transactions", "5", "--duration", "5s"]);
     cases.case("functions on SQLite", &["run", "tproc-c", "--calls", "functions"]);
     cases.case("unknown scheme", &run("ftp://host/db"));
-    cases.case("an engine to come", &run("mysql://host/db"));
+    cases.case("an engine to come", &run("sqlserver://host/db"));
     cases.case("port 0", &run("postgres://u@127.0.0.1:0/db"));
     cases.case("port beyond all ports", &run("postgres://u@127.0.0.1:70000/db"));
     cases.case("password in the URL", &run("postgres://u:hush@127.0.0.1/db"));
@@ -141,23 +141,15 @@ fn pgbenchs_flags() {
     for line in [
         "run pgbench --target sqlite",
         "run pgbench --target a.db -S",
-        "run pgbench -i -s 3",
-        "run pgbench -I dtgvp",
-        "run pgbench -h localhost -p 5432",
-        "run pgbench -hlocalhost",
-        "run pgbench -p 5432",
-        "run pgbench -U postgres",
-        "run pgbench -d bench",
         "run pgbench -S bench",
+        "run pgbench -i -I dx",
+        "run pgbench -h x --target postgres",
+        "run pgbench -P 0",
+        "run pgbench --random-seed=dice",
         "run pgbench -C",
-        "run pgbench -l",
-        "run pgbench --log-prefix=x",
         "run pgbench --aggregate-interval 5",
         "run pgbench --sampling-rate=0.1",
-        "run pgbench --partitions=4",
         "run pgbench --tablespace fast",
-        "run pgbench -v",
-        "run pgbench --show-script=tpcb-like",
         "run pgbench --exit-on-abort",
         "run pgbench -s 0",
         "run pgbench -s many",
@@ -190,7 +182,6 @@ fn pgbenchs_flags() {
         "run pgbench --max-tries 2 --retries 2",
         "run pgbench -j many",
         "run pgbench -P soon",
-        "run pgbench --random-seed time",
         "run pgbench --warehouses 3",
         "run tproc-c -s 3",
         "run tproc-c -c 3",

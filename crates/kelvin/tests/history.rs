@@ -53,7 +53,10 @@ fn a_branch_is_kept_shown_gated_and_compared() {
     assert!(shown.contains("4 entries: too few to find a change in"), "{shown}");
     place.expect(0, &["history", "feature/x", "-m", "mean", "--html", "trend.html"]);
     let page = std::fs::read_to_string(place.path("trend.html")).unwrap();
-    assert!(page.contains("href=\"reports&#x2f;run-6.html\""), "the runs' own pages are beside the store");
+    assert!(
+        page.contains("href=\"reports&#x2f;kelvin.db&#x2f;run-6.html\""),
+        "the runs' own pages are beside the store"
+    );
     // The testbed of the last run was not named: host and processor name it.
     let json: serde_json::Value =
         serde_json::from_str(&place.expect(0, &["history", "main", "--json"])).unwrap();

@@ -322,7 +322,7 @@ fn results_have_every_form_and_runs_are_labelled_filtered_and_removed() {
     }
     assert!(place.expect(0, &["runs", "--format", "csv"]).starts_with("run,started,"));
 
-    let page = place.path("reports/run-1.html");
+    let page = place.path("reports/kelvin.db/run-1.html");
     let mode = |path: &std::path::Path| {
         use std::os::unix::fs::PermissionsExt;
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -372,7 +372,7 @@ fn trial_d10_a_run_ends_with_its_terminal() {
     drop(lines);
     signal(child.id(), "HUP");
     let mut code = None;
-    wait_until("the run has ended", Duration::from_secs(60), || {
+    wait_until("the run has ended", Duration::from_mins(1), || {
         code = child.try_wait().unwrap();
         code.is_some()
     });

@@ -66,7 +66,7 @@ fn stopped(place: &Place, how: impl Fn(&mut ChildStdin)) -> (Option<i32>, String
 fn is_an_interrupted_run(place: &Place, (code, shown): (Option<i32>, String)) {
     assert_eq!(code, Some(130), "{shown}");
     let report = std::fs::read_to_string(place.path("report.txt")).unwrap();
-    assert!(report.contains("UTC, partial") && report.contains("New-Order"), "{report}");
+    assert!(report.contains("state    partial") && report.contains("New-Order"), "{report}");
     assert_eq!((shown.matches(ENTERED).count(), shown.matches(LEFT).count()), (1, 1));
     // What was said is repeated where it stays.
     assert!(shown.rfind("virtual users").unwrap() > shown.find(LEFT).unwrap(), "{shown}");

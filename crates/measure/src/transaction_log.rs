@@ -171,7 +171,9 @@ mod tests {
         let copy = file.try_clone().unwrap();
         let mut log =
             TransactionLog::start(copy, format, 2, (2, vec![true, false]), (1_000, 5_000_001_000)).unwrap();
-        samples.iter().for_each(|(user, sample)| log.add(*user, sample));
+        for (user, sample) in samples {
+            log.add(*user, sample);
+        }
         let logged = log.finish().unwrap();
         let mut text = String::new();
         file.rewind().unwrap();

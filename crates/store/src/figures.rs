@@ -350,8 +350,11 @@ impl StoredRun {
     }
 }
 
+/// How two sums of one figure become one.
+type Merge = fn(u64, u64) -> u64;
+
 /// What the collector's sums are compared in, and how the series' figures are combined.
-const CHECKED: [(&str, fn(u64, u64) -> u64); 6] = [
+const CHECKED: [(&str, Merge); 6] = [
     ("committed", u64::saturating_add),
     ("rolled back", u64::saturating_add),
     ("failed", u64::saturating_add),

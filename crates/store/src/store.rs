@@ -445,7 +445,7 @@ mod tests {
             .conn
             .prepare(&format!("EXPLAIN QUERY PLAN {LISTED}"))
             .unwrap()
-            .query_map([], |row| row.get(3))
+            .query_map([0], |row| row.get(3))
             .unwrap()
             .collect::<Result<_, _>>()
             .unwrap();

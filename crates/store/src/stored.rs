@@ -194,7 +194,7 @@ pub(crate) fn read(
 ) -> Result<StoredRun> {
     let events = read_events(conn, path, id, FIRST)?;
     let (status, error, liveness) = end(&events).unwrap_or((Status::Partial, None, liveness));
-    let seconds = read_seconds(conn, path, id, info.kinds.len(), (0, FIRST))?;
+    let seconds = read_seconds(conn, path, id, info.kinds.len(), (FIRST, FIRST))?;
     let totals = read_totals(conn, path, id)?;
     let observed = read_observed(conn, path, id, FIRST)?;
     let void = conn
@@ -214,7 +214,7 @@ fn end(events: &[(i64, Event)]) -> Option<(Status, Option<String>, Liveness)> {
     })
 }
 
-/// Before every place among a run's events, and before every second.
+/// Before every place among a run's events, every point and every second.
 const FIRST: i64 = i64::MIN;
 
 fn read_observed(
@@ -250,7 +250,7 @@ fn read_seconds(
     path: &Path,
     id: RunId,
     kinds: usize,
-    from: (u32, i64),
+    from: (i64, i64),
 ) -> Result<Vec<StoredSecond>> {
     let to = |e| Error::sqlite(path, e);
     let mut statement = conn
@@ -259,7 +259,7 @@ fn read_seconds(
              latency_max, clamped, latency FROM second WHERE run = ? AND (point, second) >= (?, ?)",
         )
         .map_err(to)?;
-    let mut rows = statement.query([id.0, from.0.into(), from.1]).map_err(to)?;
+    let mut rows = statement.query([id.0, from.0, from.1]).map_err(to)?;
     let mut seconds: BTreeMap<(u32, i64, i64), StoredSecond> = BTreeMap::new();
     while let Some(row) = rows.next().map_err(to)? {
         let int = |i| row.get::<_, i64>(i).map_err(to);

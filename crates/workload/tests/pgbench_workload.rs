@@ -279,7 +279,7 @@ update t set c = :last where a = :last;
     }
     for (text, message) in [
         ("select generate_series(1, 2) as g \\gset", "test.sql:1: \\gset expects one row, got 2"),
-        ("select 1 where false \\gset", "expects one row, got 0"),
+        ("select 1 as one where false \\gset", "expects one row, got 0"),
         ("\n\\set a :b + 1", "test.sql:2: undefined variable \"b\""),
         ("select 'x' as v \\gset\n\\set a :v + 1", "malformed variable \"v\" value: \"x\""),
         ("\\set a 1 / 0", "division by zero"),

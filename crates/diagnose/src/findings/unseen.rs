@@ -125,7 +125,7 @@ mod tests {
             ("reasons of checkpoints", "the log's size forced"),
             ("settings data_directory, shared_preload_libraries and others", "some of the settings"),
             ("postgres.blocks.read_ms, .write_ms", "how long reads took"),
-            ("postgres.wal, except .bytes", "how long the log took"),
+            ("postgres.wal, except .bytes", "how long WAL writes took"),
         ] {
             let found = look(&Staged::new().absent(what).done());
             assert!(found[0].evidence[0].found.contains(open), "{what}: {found:?}");

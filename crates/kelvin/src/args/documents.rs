@@ -124,7 +124,7 @@ fn understood(line: &str, script: &Path) -> Result<(), String> {
     // A file takes the flags of its workload.
     let file = all.iter().position(|word| {
         let word = word.to_str().unwrap_or_default();
-        word.ends_with(".toml") && !word.contains('=')
+        Path::new(word).extension().is_some_and(|end| end == "toml") && !word.contains('=')
     });
     let of_file =
         ["run", "squeeze", "build", "check", "drop"].contains(&words.first().map_or("", String::as_str));

@@ -50,25 +50,22 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global) -> Result<Code> {
 /// What lets runs be started: the token of the file, or a new one, which is printed where only its starter sees it.
 fn start(file: Option<&Path>) -> Result<StartOptions> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let token = match file {
-        Some(file) => {
-            let text =
-                std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-            let token = text.trim().to_owned();
-            if token.len() < SHORTEST {
-                bail!("the token in {} has fewer than {SHORTEST} characters", file.display());
-            }
-            token
+    let token = if let Some(file) = file {
+        let text =
+            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let token = text.trim().to_owned();
+        if token.len() < SHORTEST {
+            bail!("the token in {} has fewer than {SHORTEST} characters", file.display());
         }
-        None => {
-            let mut bytes = [0_u8; 20];
-            std::fs::File::open("/dev/urandom")
-                .and_then(|mut random| random.read_exact(&mut bytes))
-                .context("cannot read /dev/urandom for a token")?;
-            let token = bytes.iter().fold(String::new(), |token, byte| format!("{token}{byte:02x}"));
-            eprintln!("kelvin: token for starting runs: {token}");
-            token
-        }
+        token
+    } else {
+        let mut bytes = [0_u8; 20];
+        std::fs::File::open("/dev/urandom")
+            .and_then(|mut random| random.read_exact(&mut bytes))
+            .context("cannot read /dev/urandom for a token")?;
+        let token = bytes.iter().fold(String::new(), |token, byte| format!("{token}{byte:02x}"));
+        eprintln!("kelvin: token for starting runs: {token}");
+        token
     };
     Ok(StartOptions { token, program })
 }

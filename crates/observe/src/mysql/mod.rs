@@ -39,7 +39,7 @@ pub use place::find;
 pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
     engine.capabilities().need_session_state("watching the server")?;
     if !(1..=100).contains(&plan.looks) {
-        return Err(Error::usage(format!("{} looks a second were asked for", plan.looks))
+        return Err(Error::usage(format!("{} samples per second were asked for", plan.looks))
             .with_help("choose 1 to 100"));
     }
     let mut sessions = Link::open(engine, link::connect)?;

@@ -55,7 +55,7 @@ impl Follower {
         let after = self.run.events.last().map_or(FIRST, |(seq, _)| *seq);
         let events = read_events(&snapshot, &path, id, after)?;
         // The last second may have come in part.
-        let from = self.last.unwrap_or((0, FIRST));
+        let from = self.last.map_or((FIRST, FIRST), |(point, second)| (point.into(), second));
         self.run.seconds = read_seconds(&snapshot, &path, id, self.run.info.kinds.len(), from)?;
         let observed = read_observed(&snapshot, &path, id, self.observed)?;
         drop(snapshot);

@@ -307,7 +307,8 @@ fn a_depth_is_found_for_a_latency() {
     wanted.course.runtime = Some(10_000 * MS);
     wanted.latency = LatencyGoal {
         target: Some(3_600_000 * MS),
-        window: 2 * MS,
+        // Longer than a busy machine keeps a thread from its CPU.
+        window: 50 * MS,
         percentile: 100.0,
         keep_running: false,
         ..LatencyGoal::default()

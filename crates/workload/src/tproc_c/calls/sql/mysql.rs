@@ -83,7 +83,7 @@ pub(crate) const PRICES: &str = "SELECT coalesce(sum(ol_amount), 0), \
 
 /// Keeps the number of the middle customer of a last name, ⌈n/2⌉ by first name (clause 2.5.2.2), and how many bear it.
 /// Parameters: warehouse, district, last name.
-pub(crate) const FIND_CUSTOMER: &str = "SELECT min(c_id), max(n) INTO @kelvin_customer, @kelvin_matched FROM \
+pub(crate) const FIND_CUSTOMER: &str = "SELECT min(c_id), coalesce(max(n), 0) INTO @kelvin_customer, @kelvin_matched FROM \
      (SELECT c_id, row_number() OVER (ORDER BY c_first, c_id) AS k, count(*) OVER () AS n FROM customer \
       WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3) AS m WHERE k = (n + 1) DIV 2";
 

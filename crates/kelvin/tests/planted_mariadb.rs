@@ -56,6 +56,7 @@ fn run(settings: &[&str], script: &str, users: &str) -> (Evidence, Vec<&'static 
     let mut command = place.command(&words);
     let output = command.args(["--duration", "6s", "--observe-interval", "200ms", "-q"]).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("could not be written"), "{}", text(&output.stderr));
     let store = Store::open_read_only(place.store()).unwrap();
     let evidence = Evidence::of(&store.load(store.find("last").unwrap()).unwrap()).unwrap();
     let red: Vec<_> =

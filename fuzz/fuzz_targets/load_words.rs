@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use kelvin_lab::spec::{Rates, Slo, Sweep};
+use kelvin_run::spec::{Rates, Slo, Sweep};
 use libfuzzer_sys::fuzz_target;
 
 fn round_trip<T>(text: &str) -> Option<T>

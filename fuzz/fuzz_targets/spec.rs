@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use kelvin_lab::Spec;
+use kelvin_run::Spec;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -19,14 +19,14 @@ const AT_ONCE: usize = 2;
 const ALONE: &[(&str, &str)] = &[
     ("kelvin-bench", "planted_faults"),
     ("kelvin-bench", "squeeze"),
-    ("kelvin-lab", "open_loop"),
+    ("kelvin-run", "open_loop"),
     ("kelvin-observe", "postgres_waits"),
     ("kelvin-observe", "sampler_live"),
     ("kelvin-observe", "scrape"),
 ];
 
 /// Packages whose tests wait longest, so that none of them is left when all others have ended.
-const FIRST: &[&str] = &["kelvin-lab", "kelvin-bench", "kelvin-workload"];
+const FIRST: &[&str] = &["kelvin-run", "kelvin-lab", "kelvin-bench", "kelvin-workload"];
 
 /// An executable with tests.
 #[derive(Debug)]

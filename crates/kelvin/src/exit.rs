@@ -45,7 +45,7 @@ impl Code {
 
     /// The code for an error that reached `main`.
     pub(crate) fn of_error(error: &anyhow::Error) -> Self {
-        use kelvin_lab::RunError;
+        use kelvin_run::RunError;
         match error.downcast_ref::<RunError>() {
             Some(RunError::Sink(_)) => Self::Aborted,
             _ if error.downcast_ref::<Kept>().is_some() => Self::Aborted,

@@ -50,7 +50,7 @@ fn show(error: &clap::Error) {
     let colour = !steers && std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let styled = error.render();
     let text = if colour { styled.ansi().to_string() } else { out::clean(&styled.to_string()) };
-    let text = kelvin_store::redact(&text);
+    let text = kelvin_measure::redact(&text);
     if error.use_stderr() {
         eprint!("{text}");
     } else {

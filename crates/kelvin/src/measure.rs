@@ -8,11 +8,12 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use kelvin_database::{Engine, Home};
 use kelvin_diagnose::{Evidence, judge};
-use kelvin_lab::io::{IoDone, IoRun, View};
-use kelvin_lab::spec::{Build, Span, WorkloadName};
-use kelvin_lab::{Bench, BenchError, Environment, Measured, Planned, Run, RunError, Sink, SinkError, Spec};
+use kelvin_lab::{Bench, BenchError, Measured, Planned};
 use kelvin_measure::event::{Per, Status};
 use kelvin_measure::{Clock, Event};
+use kelvin_run::io::{IoDone, IoRun, View};
+use kelvin_run::spec::{Build, Span, WorkloadName};
+use kelvin_run::{Environment, Run, RunError, Sink, SinkError, Spec};
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 use kelvin_storage::control::RunOptions;
 use kelvin_storage::event::{IoEvent, Watcher};
@@ -108,7 +109,7 @@ impl<'a> StoreBench<'a> {
         let mut sinks = Sinks { writer, live: &mut *self.live, metrics: self.metrics.as_mut() };
         let outcome = match squeeze {
             Some(squeeze) => {
-                let series = kelvin_lab::series(run.workload.kinds(), false);
+                let series = kelvin_run::series(run.workload.kinds(), false);
                 run.execute(&mut squeeze.around(&mut sinks, &series, &run.clock))
             }
             None => run.execute(&mut sinks),
@@ -378,7 +379,7 @@ fn new_run(
         seed: spec.load.seed,
         random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
         kelvin_version: env!("CARGO_PKG_VERSION").into(),
-        kinds: kelvin_lab::series(workload.kinds(), spec.load.is_open_loop()),
+        kinds: kelvin_run::series(workload.kinds(), spec.load.is_open_loop()),
         headline: workload.headline().into(),
         headline_per: workload.headline_per(),
         counter_names: workload.counters().iter().map(|&name| name.into()).collect(),

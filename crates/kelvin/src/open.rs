@@ -12,7 +12,7 @@ use kelvin_database::postgres::{Config, Host, PostgresEngine};
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::target::Target;
 use kelvin_lab::reset::Place;
-use kelvin_lab::spec::TargetName;
+use kelvin_run::spec::TargetName;
 
 use crate::place;
 

@@ -14,8 +14,9 @@ use kelvin_lab::repeat::{self, Plan as RepeatPlan, Row, Steady, Summary as Repea
 use kelvin_lab::simulated::queue::Servers;
 use kelvin_lab::simulated::studies::{Counted, Draw, Setting, count, dependent, plan, white};
 use kelvin_lab::simulated::{Noise, Simulated, Simulation, figure};
-use kelvin_lab::spec::WorkloadName;
-use kelvin_lab::{BenchError, Planned, Spec};
+use kelvin_lab::{BenchError, Planned};
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 use kelvin_stats::bootstrap::Resampler;
 use kelvin_stats::compare::{Sides, Verdict, compare};
 use kelvin_stats::rank::median;

@@ -5,8 +5,8 @@
 use kelvin_diagnose::KeyFigure;
 use kelvin_store::{GroupId, Judgement, RunId, Slot};
 
-use crate::Spec;
-use crate::spec::WorkloadName;
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 
 /// A run of a group, as planned.
 #[derive(Debug, Clone, Copy)]

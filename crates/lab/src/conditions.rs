@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Spec;
 use crate::bench::BenchError;
+use kelvin_run::Spec;
 
 /// A cell: one level of each factor, in the order of the factors.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 use kelvin_database::Engine;
 use kelvin_database::managed::{Instance, Manager};
 use kelvin_database::postgres::PostgresEngine;
-use kelvin_lab::Spec;
 use kelvin_lab::conditions::{Cell, Conditions, Setting};
 use kelvin_lab::factor::{Access, Applier, Consent, Factor, recover};
-use kelvin_lab::spec::WorkloadName;
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 
 const ALL: Consent = Consent { commands: true, settings: true };
 

@@ -1,6 +1,7 @@
 //! A reset gives exactly the same tables, whichever way is taken, and takes nothing from anybody.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../run/tests/robustness_support/mod.rs"]
 mod robustness_support;
 #[allow(unused_imports, reason = "its server is not used here")]
 #[path = "../../workload/tests/transactions_support/mod.rs"]
@@ -14,7 +15,7 @@ use kelvin_database::snapshot::{Job, Way, new_name};
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{Engine, ErrorClass};
 use kelvin_lab::reset::{OtherError, Place, ResetError, Surroundings, Task, contents, reset};
-use kelvin_lab::spec::{Build, Reset, ResetHow, Span};
+use kelvin_run::spec::{Build, Reset, ResetHow, Span};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Stop, Workload};

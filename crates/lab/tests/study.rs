@@ -11,11 +11,11 @@ use std::rc::Rc;
 use kelvin_diagnose::{Better, KeyFigure};
 use kelvin_lab::bench::{Bench, BenchError, Measured, Planned};
 use kelvin_lab::conditions::{Cell, Conditions};
-use kelvin_lab::spec::Spec;
 use kelvin_lab::study::{
     Deviation, Ended, Entry, Event, Execution, Facts, Ledger, Lock, Opening, Plan, State, Study, StudyError,
     Surroundings, begin, execute,
 };
+use kelvin_run::spec::Spec;
 use kelvin_store::{GroupId, Judgement, RunId};
 use proptest::prelude::*;
 

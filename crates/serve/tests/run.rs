@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use kelvin_database::Engine;
 use kelvin_database::sqlite::SqliteEngine;
-use kelvin_lab::spec::WorkloadName;
-use kelvin_lab::{Run, Sink, SinkError, Spec};
 use kelvin_measure::event::KindCounts;
 use kelvin_measure::{Clock, Event};
 use kelvin_observe::watch::Watch;
+use kelvin_run::spec::WorkloadName;
+use kelvin_run::{Run, Sink, SinkError, Spec};
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::TprocC;
@@ -56,7 +56,7 @@ fn a_run_is_told_as_it_was() {
         workload: workload.name().into(),
         headline: workload.headline().into(),
         per: workload.headline_per(),
-        series: kelvin_lab::series(workload.kinds(), spec.load.is_open_loop()),
+        series: kelvin_run::series(workload.kinds(), spec.load.is_open_loop()),
     });
     let clock = Clock::real();
     let watchers = kelvin_observe::sqlite::watchers(&engine, Duration::from_millis(500));

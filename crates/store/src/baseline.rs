@@ -4,8 +4,8 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::redact::redact_json;
 use crate::store::Store;
+use kelvin_measure::redact_json;
 
 /// A baseline as it was kept.
 #[derive(Debug, Clone, PartialEq)]

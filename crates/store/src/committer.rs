@@ -12,9 +12,9 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use crate::error::{Error, Result};
 use crate::place::{Identity, Lost};
-use crate::redact::redact_json;
 use crate::run::RunId;
 use crate::{alive, blob};
+use kelvin_measure::redact_json;
 
 #[derive(Debug)]
 pub(crate) enum Waiting {

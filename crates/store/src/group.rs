@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::RunId;
 use crate::error::{Error, Result};
-use crate::redact::redact_json;
 use crate::state::{Judgement, RULES};
 use crate::store::Store;
+use kelvin_measure::redact_json;
 
 /// Number of a group in its store: 1, 2, 3…
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

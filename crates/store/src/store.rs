@@ -10,13 +10,13 @@ use serde::de::DeserializeOwned;
 use crate::alive::{self, Writer};
 use crate::error::{Error, Result};
 use crate::place::{Identity, Lost};
-use crate::redact::{redact, redact_json};
 use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
 use crate::schema;
 use crate::select::is_label;
 use crate::state::{Judgement, RunState, broken_condition, broken_invariant, failed_audit};
 use crate::stored::{self, StoredRun};
 use crate::writer::RunWriter;
+use kelvin_measure::{redact, redact_json};
 
 /// What the list of runs is made of. The condition is that of the index `event_of_list`, word by word, which then
 /// serves: the list must not read every counter of every run.

@@ -11,9 +11,9 @@ use rusqlite::Connection;
 use crate::committer::{Committer, KindRow, Waiting, WaitsRow, nanos};
 use crate::error::{Error, Result};
 use crate::place::Identity;
-use crate::redact::redact_json;
 use crate::run::RunId;
 use crate::values::Packer;
+use kelvin_measure::redact_json;
 
 /// Events come once a second with some jitter: a full second here would push every other one into the next.
 const COMMIT_EVERY: Duration = Duration::from_millis(900);

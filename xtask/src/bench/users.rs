@@ -58,7 +58,7 @@ pub(crate) fn users(options: &Options) -> Result<()> {
 
 fn measure(bench: &mut Bench, chosen: &[&str], options: &Options, table: &mut Table) -> Result<()> {
     if chosen.contains(&"blank") {
-        let program = build(&["-p", "kelvin-lab", "--example", "users"])?.join("release/examples/users");
+        let program = build(&["-p", "kelvin-run", "--example", "users"])?.join("release/examples/users");
         let program = program.canonicalize().context("no example named users")?;
         for round in 1..=options.rounds {
             for (index, (users, rate)) in BLANK.into_iter().enumerate() {

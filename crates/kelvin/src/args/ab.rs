@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use kelvin_lab::ab::Plan;
-use kelvin_lab::{Spec, bench};
+use kelvin_lab::bench;
+use kelvin_run::Spec;
 
 use super::FormatArgs;
 use super::repeat::{measures, refuse_other_headline};
@@ -203,7 +204,7 @@ fn probability(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use kelvin_lab::spec::WorkloadName;
+    use kelvin_run::spec::WorkloadName;
 
     use super::*;
 

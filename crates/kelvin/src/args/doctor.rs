@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use kelvin_lab::spec::TargetName;
+use kelvin_run::spec::TargetName;
 
 /// `kelvin doctor`.
 #[derive(Debug, Args)]

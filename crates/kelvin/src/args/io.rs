@@ -10,8 +10,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::ValueHint;
 use clap::{Args, Command, CommandFactory, Subcommand};
 use kelvin_lab::repeat::Plan;
-use kelvin_lab::spec::{Setting, WorkloadName};
-use kelvin_lab::{Spec, io};
+use kelvin_run::spec::{Setting, WorkloadName};
+use kelvin_run::{Spec, io};
 
 use super::load::LoadArgs;
 use super::{Cli, Flags, HistoryPlace};

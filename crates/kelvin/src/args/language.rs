@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser, ValueHint, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use kelvin_lab::spec::Span;
+use kelvin_run::spec::Span;
 use kelvin_workload::pgbench::{QueryMode, ScriptChoice};
 
 use super::set;

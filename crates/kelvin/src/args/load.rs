@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use kelvin_lab::Spec;
-use kelvin_lab::spec::{Build, LogFile, Span, TargetName, Users};
+use kelvin_run::Spec;
+use kelvin_run::spec::{Build, LogFile, Span, TargetName, Users};
 
 use super::OutputArgs;
 use super::history::HistoryPlaceArgs;

@@ -35,7 +35,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use kelvin_lab::Spec;
+use kelvin_run::Spec;
 
 pub(crate) use ab::AbArgs;
 pub(crate) use doctor::DoctorArgs;

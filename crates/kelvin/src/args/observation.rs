@@ -1,8 +1,8 @@
 //! The flags of what is watched beside a load.
 
 use clap::Args;
-use kelvin_lab::Spec;
-use kelvin_lab::spec::Span;
+use kelvin_run::Spec;
+use kelvin_run::spec::Span;
 
 use super::set;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use kelvin_lab::spec::{Span, TargetName};
+use kelvin_run::spec::{Span, TargetName};
 
 /// `kelvin observe`.
 #[derive(Debug, Args)]

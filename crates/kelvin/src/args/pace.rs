@@ -1,9 +1,9 @@
 //! The flags that say when transactions start: think times, rates, searches and sweeps.
 
 use clap::Args;
-use kelvin_lab::Spec;
-use kelvin_lab::arrivals::Process;
-use kelvin_lab::spec::{Ground, Rates, Slo, Sweep, ThinkTime};
+use kelvin_run::Spec;
+use kelvin_run::arrivals::Process;
+use kelvin_run::spec::{Ground, Rates, Slo, Sweep, ThinkTime};
 
 use super::set;
 use super::words::one_of;

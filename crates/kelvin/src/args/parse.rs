@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use clap::Parser;
-use kelvin_lab::Spec;
-use kelvin_lab::spec::WorkloadName;
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 
 use super::workload::TakesFile;
 use super::{Cli, Command, familiar};
@@ -69,7 +69,7 @@ fn read(word: &OsStr, known: &[WorkloadName]) -> Result<Spec> {
     }
     if !shown.contains(['/', '.']) && !path.exists() {
         let all = known.iter().map(|workload| workload.as_str());
-        let meant = kelvin_lab::nearest(&shown, all)
+        let meant = kelvin_run::nearest(&shown, all)
             .map_or_else(String::new, |meant| format!(" (did you mean {meant}?)"));
         bail!(
             "there is no workload \"{shown}\"{meant}; there are {}, or give a file such as run.toml",

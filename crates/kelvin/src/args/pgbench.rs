@@ -2,8 +2,8 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::{ArgAction, Args};
-use kelvin_lab::Spec;
-use kelvin_lab::spec::{LogFile, TargetName};
+use kelvin_run::Spec;
+use kelvin_run::spec::{LogFile, TargetName};
 use kelvin_workload::pgbench::{PartitionMethod, ScriptChoice};
 
 use super::language::{Choices, LanguageArgs};

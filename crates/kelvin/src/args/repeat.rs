@@ -4,9 +4,10 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES};
+use kelvin_lab::bench;
 use kelvin_lab::repeat::{Plan, Until};
-use kelvin_lab::spec::WorkloadName;
-use kelvin_lab::{Spec, bench};
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 
 /// What runs can be judged by.
 pub(super) fn measures() -> PossibleValuesParser {

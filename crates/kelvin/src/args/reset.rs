@@ -1,8 +1,8 @@
 //! The flags of what is done to the database before a load.
 
 use clap::Args;
-use kelvin_lab::Spec;
-use kelvin_lab::spec::{ResetHow, Span, Step};
+use kelvin_run::Spec;
+use kelvin_run::spec::{ResetHow, Span, Step};
 
 use super::words::one_of;
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use clap::builder::ValueHint;
-use kelvin_lab::Spec;
+use kelvin_run::Spec;
 use kelvin_workload::pgbench::ScriptChoice;
 
 use super::Flags;

@@ -1,7 +1,7 @@
 //! `kelvin server` as typed.
 
 use clap::{Args, Subcommand};
-use kelvin_lab::spec::TargetName;
+use kelvin_run::spec::TargetName;
 
 const PROFILES: &str = "\
 Profiles:

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use kelvin_database::snapshot::Way;
-use kelvin_lab::spec::TargetName;
+use kelvin_run::spec::TargetName;
 
 use super::words::one_of;
 

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use kelvin_lab::Spec;
-use kelvin_lab::spec::{Span, WorkloadName};
 use kelvin_lab::squeeze::{Means, Options};
+use kelvin_run::Spec;
+use kelvin_run::spec::{Span, WorkloadName};
 
 use super::RunArgs;
 use super::workload::TakesFile;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use kelvin_lab::Spec;
+use kelvin_run::Spec;
 use kelvin_workload::tproc_c::{Calls, Mix, Profile};
 
 use super::load::{LoadArgs, TargetArgs};

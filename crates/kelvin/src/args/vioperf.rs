@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use kelvin_lab::spec::Span;
+use kelvin_run::spec::Span;
 
 /// `kelvin vioperf`.
 #[derive(Debug, Args)]

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use kelvin_lab::Spec;
 use kelvin_lab::repeat::Plan;
-use kelvin_lab::spec::WorkloadName;
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 
 use super::load::LoadArgs;
 use super::{Flags, HistoryPlace, OutputArgs, io, pgbench, script, tproc_c};

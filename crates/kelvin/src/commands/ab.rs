@@ -9,11 +9,11 @@ use kelvin_lab::ab::{
 };
 use kelvin_lab::analysis::words::{plain, probability};
 use kelvin_lab::repeat::{Named, rows};
-use kelvin_lab::spec::Beginning;
 use kelvin_measure::Bounded;
 use kelvin_report::figure::{bounded, ends, significant};
 use kelvin_report::text::cut;
 use kelvin_report::{Report, compare};
+use kelvin_run::spec::Beginning;
 use kelvin_stats::compare::Verdict;
 use kelvin_store::{GroupKind, NewGroup, RunId, Store, StoredGroup};
 use serde_json::{Map, Value, json};

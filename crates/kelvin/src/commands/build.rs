@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use kelvin_database::Engine;
-use kelvin_lab::Spec;
 use kelvin_measure::Event;
+use kelvin_run::Spec;
 use kelvin_workload::{Progress, Stop};
 
 use super::workload::Chosen;

@@ -2,9 +2,9 @@
 
 use anyhow::{Result, bail};
 use kelvin_database::Engine;
-use kelvin_lab::{Sink, SinkError};
 use kelvin_measure::event::Phase;
 use kelvin_measure::{Clock, Event};
+use kelvin_run::{Sink, SinkError};
 use kelvin_workload::{Stop, Workload};
 
 use super::workload::Chosen;
@@ -26,7 +26,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Code> {
     let chosen = Chosen::on(&*opened.engine, &mut spec)?;
     super::must_be_built(chosen.get(), &*opened.engine)?;
     let mut sink = Heard(&mut *live);
-    let lines = kelvin_lab::run::check(
+    let lines = kelvin_run::run::check(
         &*opened.engine,
         chosen.get(),
         &Clock::real(),
@@ -91,7 +91,7 @@ pub(crate) fn check_data(
 ) -> Result<()> {
     let mut sink = Heard(&mut *live);
     let lines =
-        kelvin_lab::run::check(engine, workload, &Clock::real(), stop, Phase::CheckBefore, &mut sink)?;
+        kelvin_run::run::check(engine, workload, &Clock::real(), stop, Phase::CheckBefore, &mut sink)?;
     live.end();
     if stop.requested() {
         return Err(Stopped("interrupted in the check after the build; the data is complete".into()).into());

@@ -17,7 +17,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Code> {
     };
     let Some(page) = kelvin_diagnose::page(wanted) else {
         let known = kelvin_diagnose::PAGES.iter().map(|(id, _)| *id);
-        let meant = kelvin_lab::nearest(wanted, known)
+        let meant = kelvin_run::nearest(wanted, known)
             .map_or_else(String::new, |meant| format!(" (did you mean {meant}?)"));
         bail!("there is no finding \"{wanted}\"{meant}; kelvin explain lists them");
     };

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use kelvin_lab::repeat::{Row, Steady};
-use kelvin_lab::spec::Beginning;
-use kelvin_lab::{Spec, ab, repeat};
+use kelvin_lab::{ab, repeat};
 use kelvin_report::table::{Table, number};
+use kelvin_run::Spec;
+use kelvin_run::spec::Beginning;
 use kelvin_store::{GroupId, GroupKind, Judgement, RunId, RunSummary, Store, StoredGroup};
 use serde::de::DeserializeOwned;
 

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use kelvin_lab::observation::Watchers;
-use kelvin_lab::spec::{Observe, TargetName};
 use kelvin_measure::observation::Observation;
 use kelvin_measure::{Clock, Event};
 use kelvin_observe::watch::Watch;
+use kelvin_run::observation::Watchers;
+use kelvin_run::spec::{Observe, TargetName};
 
 use crate::args::{Global, ObserveArgs};
 use crate::exit::Code;
@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Watches and prints.
 pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
     let plan = Observe { interval: args.interval, scrape: args.scrape.clone(), ..Observe::default() };
-    plan.validate().and_then(|()| kelvin_lab::observation::probe(&plan)).map_err(anyhow::Error::msg)?;
+    plan.validate().and_then(|()| kelvin_run::observation::probe(&plan)).map_err(anyhow::Error::msg)?;
     let stop = signal::listen()?;
     let opened = match &args.target {
         Some(target) => Some(open::open(target, Purpose::Existing, &mut |text| {

@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use kelvin_lab::BenchError;
 use kelvin_lab::analysis::words::count;
 use kelvin_lab::repeat::{
     self, Answer, Dependence, Drift, Ended, Missing, Named, Plan, Progress, Row, RunNoise, Spread, Summary,
 };
-use kelvin_lab::spec::Beginning;
 use kelvin_lab::study::duration;
-use kelvin_lab::{BenchError, Spec};
 use kelvin_measure::Bounded;
 use kelvin_report::figure::{bounded, significant};
+use kelvin_run::Spec;
+use kelvin_run::spec::Beginning;
 use kelvin_store::{GroupKind, NewGroup, Store, StoredGroup};
 use serde_json::{Value, json};
 

@@ -5,9 +5,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kelvin_lab::spec::LogFile;
 use kelvin_measure::transaction_log::COLUMNS;
 use kelvin_report::Report;
+use kelvin_run::spec::LogFile;
 use kelvin_store::{RunId, Store};
 use kelvin_workload::pgbench::Pgbench;
 
@@ -44,7 +44,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     if squeeze.is_some() {
         SqueezeArgs::suits(&spec)?;
     }
-    kelvin_lab::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
+    kelvin_run::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
     if let Some(plan) = args.repeat(&spec)? {
         if squeeze.is_some() {
             bail!(

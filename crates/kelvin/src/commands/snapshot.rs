@@ -3,10 +3,10 @@
 use anyhow::{Result, anyhow, bail};
 use kelvin_database::snapshot::{About, Job, Keeper, Way};
 use kelvin_database::{Engine, Home};
-use kelvin_lab::Spec;
 use kelvin_lab::reset::{self, OtherError, Place, ResetError, Surroundings, Task};
-use kelvin_lab::spec::{ResetHow, WorkloadName};
 use kelvin_measure::Event;
+use kelvin_run::Spec;
+use kelvin_run::spec::{ResetHow, WorkloadName};
 use kelvin_workload::Stop;
 
 use super::Chosen;

@@ -2,9 +2,9 @@
 
 use anyhow::{Result, anyhow};
 use kelvin_database::Engine;
-use kelvin_lab::Spec;
-use kelvin_lab::spec::Span;
 use kelvin_lab::squeeze::Squeeze;
+use kelvin_run::Spec;
+use kelvin_run::spec::Span;
 
 use crate::args::{Global, SqueezeArgs};
 use crate::exit::Code;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use kelvin_database::{Engine, Error, ErrorClass};
-use kelvin_lab::Spec;
-use kelvin_lab::spec::WorkloadName;
 use kelvin_observe::host::Host;
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 use kelvin_workload::Workload;
 use kelvin_workload::pgbench::{self, Pgbench};
 use kelvin_workload::tproc_c::TprocC;

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use kelvin_lab::Spec;
 use kelvin_measure::Event;
+use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 use serde::Serialize;
 

@@ -13,8 +13,8 @@ pub(crate) use status::grouped;
 pub(crate) use tui::{Tui, give_back_in_a_hurry};
 
 use kelvin_diagnose::KeyFigure;
-use kelvin_lab::Spec;
 use kelvin_measure::Event;
+use kelvin_run::Spec;
 use kelvin_store::{Judgement, NewRun, RunId};
 use serde::Serialize;
 

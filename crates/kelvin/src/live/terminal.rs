@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use kelvin_lab::Spec;
 use kelvin_measure::Event;
 use kelvin_measure::event::Phase;
+use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
 use super::Live;

@@ -10,7 +10,8 @@ use super::order::order;
 use super::{Plan, Planning, Treatment};
 use crate::bench::in_block;
 use crate::repeat::{Attempt, Attempts, Ended, Ran, Row};
-use crate::{Bench, BenchError, Spec};
+use crate::{Bench, BenchError};
+use kelvin_run::Spec;
 
 /// What happens while runs are made, for the person who waits.
 #[derive(Debug)]

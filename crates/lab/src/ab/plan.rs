@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Spec;
 use crate::repeat;
+use kelvin_run::Spec;
 
 /// A comparison. It stands in its group, and says with the runs everything that the summary needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

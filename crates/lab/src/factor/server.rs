@@ -102,7 +102,7 @@ pub(super) fn has_pages(server: &Server, kilobytes: u64) -> Result<bool, String>
 /// The server of a target, reached.
 pub(super) fn reach(
     access: &Access,
-    target: &crate::spec::TargetName,
+    target: &kelvin_run::spec::TargetName,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Server, String> {
     let told = |error: kelvin_database::Error| error.to_string();

@@ -64,7 +64,7 @@ fn last_words(mut said: File) -> String {
     let length = said.seek(SeekFrom::End(0)).unwrap_or(0);
     let _ = said.seek(SeekFrom::Start(length.saturating_sub(2000)));
     let _ = said.take(2000).read_to_end(&mut text);
-    let text = kelvin_store::redact(&String::from_utf8_lossy(&text));
+    let text = kelvin_measure::redact(&String::from_utf8_lossy(&text));
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     if lines.is_empty() {
         String::new()

@@ -1,8 +1,8 @@
 //! Factors that are values of the run's specification.
 
 use super::{Bound, Factor, FactorError, How, Level, LevelValue};
-use crate::Spec;
-use crate::spec::ResetHow;
+use kelvin_run::Spec;
+use kelvin_run::spec::ResetHow;
 
 /// The specification with the value at `path` as the level has it. Goes through the file's form, so that a value is checked
 /// as if a file had it.
@@ -81,7 +81,7 @@ pub fn suits(factors: &[Factor], spec: &Spec) -> Result<(), FactorError> {
 mod tests {
     use super::*;
     use crate::factor::Side;
-    use crate::spec::WorkloadName;
+    use kelvin_run::spec::WorkloadName;
 
     fn factor(path: &str, levels: Vec<LevelValue>) -> Factor {
         let levels = levels.into_iter().map(Level::of).collect();

@@ -8,7 +8,8 @@ use super::spread::needed;
 use super::summary::known;
 use super::{Plan, Row, Spread};
 use crate::bench::in_block;
-use crate::{Bench, BenchError, Measured, Planned, Spec};
+use crate::{Bench, BenchError, Measured, Planned};
+use kelvin_run::Spec;
 
 /// What happens while runs are made, for the person who waits.
 #[derive(Debug)]

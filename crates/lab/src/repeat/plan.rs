@@ -4,7 +4,7 @@ use kelvin_stats::autoregression::Belief;
 use serde::{Deserialize, Serialize};
 
 use super::spread::logarithms;
-use crate::Spec;
+use kelvin_run::Spec;
 
 /// What is asked of repeated runs. It stands in their group, and says with the runs everything that the summary needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

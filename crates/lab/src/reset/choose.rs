@@ -2,7 +2,7 @@
 
 use kelvin_database::snapshot::{Facts, Way};
 
-use crate::spec::ResetHow;
+use kelvin_run::spec::ResetHow;
 
 /// What the choice depends on.
 #[derive(Debug, Clone, Default)]

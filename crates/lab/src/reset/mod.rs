@@ -19,7 +19,7 @@ pub use choose::{Chosen, Ground, choose};
 pub use place::Place;
 use steps::Needs;
 
-use crate::spec::{Build, Reset, ResetHow};
+use kelvin_run::spec::{Build, Reset, ResetHow};
 
 /// Any error of what a caller does in between.
 pub type OtherError = Box<dyn std::error::Error + Send + Sync>;

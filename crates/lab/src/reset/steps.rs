@@ -5,7 +5,7 @@ use std::time::Instant;
 use kelvin_database::{Engine, Result};
 
 use super::place::home;
-use crate::spec::Reset;
+use kelvin_run::spec::Reset;
 
 /// What is left to be done before a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

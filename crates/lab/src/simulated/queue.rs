@@ -10,8 +10,8 @@ use kelvin_measure::{Bounded, Collector, Nanos, Outcome, Random, Sample, recorde
 use kelvin_stats::percentile::Interval;
 use kelvin_store::{NewRun, Store};
 
-use crate::arrivals::{Arrivals, Claim, Process, Queue};
-use crate::driver::follow;
+use kelvin_run::arrivals::{Arrivals, Claim, Process, Queue};
+use kelvin_run::driver::follow;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -138,7 +138,7 @@ impl Servers {
         collector: Collector,
         schedule: Schedule,
     ) -> Result<(Option<Bounded>, Option<Interval>), kelvin_store::Error> {
-        let kinds = crate::series(&[kelvin_workload::Kind::transaction("service", true)], true);
+        let kinds = kelvin_run::series(&[kelvin_workload::Kind::transaction("service", true)], true);
         let mut writer = store.begin(&NewRun {
             workload: "script".into(),
             target: "simulated".into(),

@@ -10,8 +10,9 @@ use kelvin_store::GroupId;
 
 use super::{Simulated, Simulation};
 use crate::ab::{self, Plan, Summary};
-use crate::spec::WorkloadName;
-use crate::{BenchError, Planned, Spec};
+use crate::{BenchError, Planned};
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 
 /// Runs' noise in their order: of so many runs, around 1.
 pub type Draw<'a> = &'a dyn Fn(&mut Resampler, usize) -> Vec<f64>;

@@ -30,9 +30,9 @@ use kelvin_measure::observation::Absent;
 use kelvin_measure::{Clock, Event, Nanos};
 use kelvin_observe::sample::{Place, Source};
 
-use crate::run::{Sink, SinkError};
 use control::{Done, Valves, What, work};
 use group::{Controller, Group};
+use kelvin_run::run::{Sink, SinkError};
 use plan::Slice;
 pub use throttle::Means;
 use throttle::Throttle;

@@ -7,7 +7,7 @@ use super::state::Next;
 use super::{Event, Ledger, Plan, Results, State, Study, StudyError, progress};
 use crate::bench::{self, Bench, BenchError, Planned};
 use crate::conditions::Conditions;
-use crate::spec::Spec;
+use kelvin_run::spec::Spec;
 use kelvin_store::{GroupId, RunId, Slot};
 
 /// Runs that may fail one after another: then it is not the run.
@@ -165,7 +165,7 @@ impl Execution<'_> {
                 Ok(Tried::Interrupted)
             }
             Err(BenchError::Failed(error)) => {
-                let why = kelvin_store::redact(&whole(&*error));
+                let why = kelvin_measure::redact(&whole(&*error));
                 bench.tell(&format!("run {} failed: {why}", attempt.place + 1));
                 self.log(Event::Failed { attempt, why: why.clone() })?;
                 Ok(Tried::Failed(why))

@@ -24,7 +24,7 @@ pub fn fork(from: &Folder, to: &Path, name: &str) -> Result<(Folder, Study), Stu
     let text = std::fs::read_to_string(&path).map_err(failed("read", &path))?;
     let wrong = |error: toml::de::Error| StudyError::Parse {
         path: path.display().to_string(),
-        message: kelvin_store::redact(error.to_string().trim_end()),
+        message: kelvin_measure::redact(error.to_string().trim_end()),
     };
     let places: Places = toml::from_str(&text).map_err(wrong)?;
 

@@ -164,7 +164,7 @@ fn flatten(into: &mut BTreeMap<String, Value>, path: String, value: Value) {
             }
         }
         Value::String(text) => {
-            into.insert(path, Value::String(kelvin_store::redact(&text)));
+            into.insert(path, Value::String(kelvin_measure::redact(&text)));
         }
         other => {
             into.insert(path, other);

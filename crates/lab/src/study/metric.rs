@@ -2,7 +2,7 @@
 
 use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES};
 
-use crate::spec::{Spec, WorkloadName};
+use kelvin_run::spec::{Spec, WorkloadName};
 
 /// Where the names of observed metrics begin; those of other hosts have an address and "/" before.
 const OBSERVED: [&str; 4] = ["host.", "mysql.", "postgres.", "sqlite."];

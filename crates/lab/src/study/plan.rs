@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DesignKind, Study};
 use crate::conditions::Cell;
-use crate::spec::WorkloadName;
+use kelvin_run::spec::WorkloadName;
 
 /// Its own domain among the seeded streams: the order of the runs has nothing to do with what a run draws.
 const ORDER: u64 = 0x0073_7475_6479;

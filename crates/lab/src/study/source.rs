@@ -36,7 +36,7 @@ impl Source<'_> {
         // The text may hold the password that it is refused for.
         StudyError::Parse {
             path: self.name.into(),
-            message: kelvin_store::redact(why.to_string().trim_end()),
+            message: kelvin_measure::redact(why.to_string().trim_end()),
         }
     }
 }

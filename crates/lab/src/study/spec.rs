@@ -11,7 +11,7 @@ use super::{Axis, Design, Goal, Hypothesis, StudyError, metric};
 use crate::bench;
 use crate::conditions::Cell;
 use crate::factor::{self, Factor};
-use crate::spec::Spec;
+use kelvin_run::spec::Spec;
 
 /// What is asked, what is varied, and how it is run. Nothing that decides the answer stands outside it but the machine.
 #[derive(Debug, Clone, PartialEq)]

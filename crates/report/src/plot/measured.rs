@@ -176,7 +176,7 @@ impl Measured {
 
     /// The jobs of a stored run.
     pub fn of_run(report: &Report) -> Vec<Self> {
-        let spec = kelvin_lab::Spec::parse(&report.spec_toml, "the stored specification").ok();
+        let spec = kelvin_run::Spec::parse(&report.spec_toml, "the stored specification").ok();
         let jobs = spec.and_then(|spec| spec.io.jobs(spec.load.seed).ok()).unwrap_or_default();
         let option = |name: &str, names: &[&str]| {
             let job = jobs.jobs.iter().find(|job| job.name == name)?;

@@ -150,7 +150,7 @@ impl Dossier {
             deviations,
             method: method.collect(),
             design: design(study, &plan),
-            run_toml: kelvin_store::redact(&study.run.to_toml()),
+            run_toml: kelvin_measure::redact(&study.run.to_toml()),
             runs,
             failed,
             missing: state.missing(),

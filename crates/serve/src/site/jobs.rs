@@ -148,7 +148,7 @@ fn read_words(words: Option<impl Read>, job: &Mutex<Job>) {
     let Some(words) = words else { return };
     for line in BufReader::new(words).lines().map_while(Result::ok) {
         let lines = &mut lock(job).lines;
-        lines.push_back(kelvin_store::redact(&line));
+        lines.push_back(kelvin_measure::redact(&line));
         if lines.len() > LINES {
             lines.pop_front();
         }

@@ -1,8 +1,8 @@
-use kelvin_lab::Spec;
 use kelvin_lab::ab::order;
 use kelvin_lab::repeat::{Row, Steady};
 use kelvin_lab::simulated::figure;
-use kelvin_lab::spec::WorkloadName;
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 use kelvin_store::Slot;
 
 use super::*;

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use kelvin_diagnose::{Finding, Severity, io_findings};
-use kelvin_lab::io::{IoDone, IoRun, View, text};
-use kelvin_lab::{Sink, SinkError, Spec};
 use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Event, Stop};
+use kelvin_run::io::{IoDone, IoRun, View, text};
+use kelvin_run::{Sink, SinkError, Spec};
 use kelvin_storage::control;
 use kelvin_storage::error::Place;
 use kelvin_storage::event::{IoEvent, Watcher};
@@ -53,7 +53,7 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
         out::write(&spec.to_toml())?;
         return Ok(ExitCode::SUCCESS);
     }
-    kelvin_lab::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
+    kelvin_run::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
     if let Some(plan) = args.flags.repeat(&spec)? {
         let often = Often {
             format: args.flags.load.output.format(),

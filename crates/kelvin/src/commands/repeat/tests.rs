@@ -1,6 +1,6 @@
 use kelvin_lab::repeat::Steady;
 use kelvin_lab::simulated::figure;
-use kelvin_lab::spec::{Beginning, ResetHow, WorkloadName};
+use kelvin_run::spec::{Beginning, ResetHow, WorkloadName};
 use kelvin_store::{RunId, Slot};
 
 use super::*;

@@ -9,8 +9,8 @@ use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_database::target::Target;
 use kelvin_database::{Engine, Error, Session};
 use kelvin_lab::factor::{Access, recover};
-use kelvin_lab::spec::TargetName;
 use kelvin_lab::undo::{Change, Journal};
+use kelvin_run::spec::TargetName;
 
 use super::{profile, shown};
 use crate::args::{Global, ProfileArgs};

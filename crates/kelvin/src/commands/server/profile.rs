@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use kelvin_database::managed::{Host, Load, Profile};
 use kelvin_diagnose::Evidence;
-use kelvin_lab::Spec;
+use kelvin_run::Spec;
 use kelvin_store::Store;
 
 use crate::args::Global;

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use kelvin_lab::spec::WorkloadName;
+use kelvin_lab::BenchError;
 use kelvin_lab::study::{
     Ended, Execution, Facts, Folder, Ledger, Opening, State, StudyError, Surroundings, begin, duration,
     execute, facts, notebook::Part,
 };
-use kelvin_lab::{BenchError, Spec};
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};
 use kelvin_workload::Stop;
 use serde_json::json;

@@ -16,9 +16,9 @@ use std::thread::JoinHandle;
 
 use anyhow::{Result, bail};
 use kelvin_diagnose::Context;
-use kelvin_lab::Spec;
-use kelvin_lab::spec::WorkloadName;
 use kelvin_measure::Event;
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 use kelvin_store::{NewRun, RunId};
 use kelvin_workload::Stop;
 
@@ -73,7 +73,7 @@ impl Tui {
     }
 
     fn over(spec: &Spec, stop: &Stop) -> Self {
-        let target = kelvin_store::redact(spec.target.as_str());
+        let target = kelvin_measure::redact(spec.target.as_str());
         let about = About { workload: spec.workload.as_str().into(), target, ..About::default() };
         Self {
             about,

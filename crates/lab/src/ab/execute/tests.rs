@@ -5,7 +5,7 @@ use crate::Planned;
 use crate::ab::Summary;
 use crate::simulated::studies::plan;
 use crate::simulated::{Simulated, Simulation};
-use crate::spec::WorkloadName;
+use kelvin_run::spec::WorkloadName;
 
 fn specs() -> Vec<Spec> {
     vec![Spec::new(WorkloadName::TprocC); 3]

@@ -1,12 +1,12 @@
 use kelvin_store::{RunId, Slot};
 
 use super::*;
-use crate::Spec;
 use crate::ab::order::order;
 use crate::repeat::Steady;
 use crate::simulated::figure;
 use crate::simulated::studies::plan;
-use crate::spec::WorkloadName;
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 
 /// Runs as the plan orders them; `of` gives the value of a treatment in a block.
 fn rows(plan: &Plan, blocks: u32, of: impl Fn(u32, &str) -> f64) -> Vec<Row> {

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use super::access::{Access, Consent};
 use super::level::{Bound, Side};
 use super::{Factor, FactorError, How, Level, cpus, specification};
-use crate::Spec;
 use crate::bench::BenchError;
 use crate::conditions::{Cell, Conditions};
-use crate::spec::TargetName;
 use crate::undo::{Change, Journal, Undone, put_back};
+use kelvin_run::Spec;
+use kelvin_run::spec::TargetName;
 
 /// Puts the levels of a cell on, and everything back in the end.
 ///

@@ -8,8 +8,8 @@ use super::{Applier, Levels, not_taken};
 use crate::factor::access::Server;
 use crate::factor::level::{Bound, HugePages, Side};
 use crate::factor::{FactorError, How, kernel, server};
-use crate::spec::TargetName;
 use crate::undo::{Change, put_back};
+use kelvin_run::spec::TargetName;
 
 impl Applier {
     pub(super) fn server(&mut self, levels: &Levels<'_>, target: &TargetName) -> Result<(), FactorError> {

@@ -7,7 +7,7 @@ use super::*;
 use crate::repeat::Summary;
 use crate::simulated::studies::dependent;
 use crate::simulated::{Simulated, Simulation};
-use crate::spec::WorkloadName;
+use kelvin_run::spec::WorkloadName;
 
 fn spec() -> Spec {
     Spec::new(WorkloadName::TprocC)

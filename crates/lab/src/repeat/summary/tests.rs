@@ -2,10 +2,10 @@ use kelvin_stats::bootstrap::Resampler;
 use kelvin_store::{RunId, Slot};
 
 use super::*;
-use crate::Spec;
 use crate::simulated::figure;
 use crate::simulated::studies::dependent;
-use crate::spec::WorkloadName;
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 
 fn plan() -> Plan {
     Plan::fixed(&Spec::new(WorkloadName::TprocC), 6)

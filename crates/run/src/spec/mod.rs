@@ -283,7 +283,7 @@ impl Spec {
         let refused = |error: toml::de::Error| SpecError::Parse {
             path: name.into(),
             // The message repeats the line, and the line may hold the password that it is refused for.
-            message: kelvin_store::redact(&with_suggestion(error.to_string().trim_end())),
+            message: kelvin_measure::redact(&with_suggestion(error.to_string().trim_end())),
         };
         let mut spec: Self = toml::from_str(text).map_err(refused)?;
         let keys: toml::Table = toml::from_str(text).map_err(refused)?;

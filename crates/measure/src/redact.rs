@@ -1,4 +1,4 @@
-//! The last guard against a password in the store: the callers must not hand one over in the first place.
+//! The last guard against a password in a store, a page or a message: the callers must not hand one over in the first place.
 //!
 //! It removes rather too much than too little, and a text that passed it is left alone by it.
 
@@ -17,7 +17,7 @@ pub fn redact(text: &str) -> String {
 
 /// The same for every string within `value`. JSON text itself must not be given to [`redact`]: it could take
 /// a quote away with the password.
-pub(crate) fn redact_json(value: &mut Value) {
+pub fn redact_json(value: &mut Value) {
     match value {
         Value::String(text) => *text = redact(text),
         Value::Array(items) => items.iter_mut().for_each(redact_json),

@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use kelvin_database::Engine;
 use kelvin_database::postgres::{Config, PostgresEngine};
-use kelvin_lab::driver::Point;
-use kelvin_lab::spec::{Ground, Load, Span};
-use kelvin_lab::{Sink, SinkError};
 use kelvin_measure::event::{KindCounts, Role};
 use kelvin_measure::{Clock, Event};
+use kelvin_run::driver::Point;
+use kelvin_run::spec::{Ground, Load, Span};
+use kelvin_run::{Sink, SinkError};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::{Stop, Workload};
 

@@ -6,10 +6,10 @@ mod support;
 
 use std::sync::Arc;
 
-use kelvin_lab::Spec;
-use kelvin_lab::spec::WorkloadName;
 use kelvin_measure::Event;
 use kelvin_measure::event::{KindCounts, Part, Phase, Status};
+use kelvin_run::Spec;
+use kelvin_run::spec::WorkloadName;
 use kelvin_workload::tproc_c::TprocC;
 use kelvin_workload::{Stop, Workload};
 use support::{Kept, Loaded, assert_invariants, loaded, run, spec};

@@ -4,9 +4,9 @@
 
 mod support;
 
-use kelvin_lab::Outcome;
 use kelvin_measure::event::{Arrivals, KindCounts, Role, Status};
 use kelvin_measure::{Event, Histogram};
+use kelvin_run::Outcome;
 use kelvin_workload::Stop;
 use support::{Kept, assert_invariants, loaded, run, spec};
 

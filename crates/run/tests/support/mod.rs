@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kelvin_database::Engine;
 use kelvin_database::sqlite::SqliteEngine;
-use kelvin_lab::spec::WorkloadName;
-use kelvin_lab::{Outcome, Run, Sink, SinkError, Spec};
 use kelvin_measure::{Clock, Event};
+use kelvin_run::spec::WorkloadName;
+use kelvin_run::{Outcome, Run, Sink, SinkError, Spec};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::TprocC;
 use kelvin_workload::{Stop, Workload};
@@ -64,7 +64,7 @@ pub(crate) fn run(
     spec: &Spec,
     stop: &Stop,
     sink: &mut Kept,
-) -> Result<Outcome, kelvin_lab::RunError> {
+) -> Result<Outcome, kelvin_run::RunError> {
     let (engine, workload) = (Arc::clone(&loaded.engine), Arc::clone(&loaded.workload));
     Run { engine, workload, spec, clock: Clock::real(), stop: stop.clone() }.execute(sink)
 }

@@ -1,0 +1,22 @@
+//! One run: what to run ([`spec`]), the virtual users and the measured window ([`driver`]), I/O jobs ([`io`]), and the run
+//! as a whole ([`run`]). Everything that happens comes out as [`kelvin_measure::Event`]s.
+
+pub mod arrivals;
+pub mod driver;
+pub mod environment;
+pub mod find_max;
+mod heartbeat;
+pub mod io;
+mod nearest;
+pub mod observation;
+pub mod run;
+mod series;
+pub mod spec;
+mod sweep;
+mod trial;
+
+pub use environment::Environment;
+pub use nearest::nearest;
+pub use run::{Outcome, Run, RunError, Sink, SinkError};
+pub use series::series;
+pub use spec::{Spec, SpecError};

@@ -38,7 +38,7 @@ fn run(report: &Report, number: i64, nopm: f64, p99: f64, block: Option<(i64, u3
         key("p99", Some(Better::Lower), p99),
         key("host.run_queue", None, 1.0),
     ];
-    Run { report, key: BTreeMap::from([(0, figures)]), block }
+    Run { report, key: BTreeMap::from([(0, figures)]), block, origin: None }
 }
 
 /// Uniform noise of a standard deviation of `cv` around 1.
@@ -96,6 +96,37 @@ fn runs_of_one_block_are_paired_and_what_drifts_cancels_out() {
     let other: Vec<Run> =
         b.iter().cloned().map(|r| Run { block: r.block.map(|(_, b)| (4, b)), ..r }).collect();
     assert!(!compared(&a, &other).points[0].paired);
+}
+
+#[test]
+fn a_side_that_was_imported_says_where_it_comes_from() {
+    let report = template();
+    let mut elsewhere = report.clone();
+    for (of, name) in [(&report, "db0"), (&elsewhere, "db1")] {
+        assert!(of.environment["client_host"]["name"].as_str().is_none_or(|known| known != name));
+    }
+    let mut here = report;
+    here.environment["client_host"]["name"] = "db0".into();
+    elsewhere.environment["client_host"]["name"] = "db1".into();
+    let origin = |number| kelvin_store::Origin {
+        host: Some("db1".into()),
+        store: "kelvin.db".into(),
+        number: RunId(number),
+    };
+    let a = [run(&here, 1, 10_000.0, 5.0, None)];
+    let b = [(12, 2), (13, 3)].map(|(number, there)| Run {
+        origin: Some(origin(there)),
+        ..run(&elsewhere, number, 10_000.0, 5.0, None)
+    });
+    let warnings = compared(&a, &b).warnings;
+    for words in [
+        "the machines that made the load differ: A is from db0, B from db1",
+        "B was imported: runs 12, 13 are runs 2, 3 of the store kelvin.db on db1",
+    ] {
+        assert!(warnings.iter().any(|warning| warning == words), "{warnings:?}");
+    }
+    let same = compared(&a, &[run(&here, 2, 10_000.0, 5.0, None)]).warnings;
+    assert!(!same.iter().any(|words| words.contains("machines") || words.contains("imported")), "{same:?}");
 }
 
 #[test]

@@ -92,6 +92,23 @@ pub enum Error {
     /// A run that is being written cannot be deleted.
     #[error("run {0} is still running")]
     Running(i64),
+    /// A file that is not written over.
+    #[error("{} is there already, and is not written over: name another file", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Runs that cannot be exported.
+    #[error("cannot export: {0}")]
+    Export(String),
+    /// A file whose runs cannot be imported. Nothing was imported.
+    #[error("cannot import {}: {why}", path.display())]
+    Import {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// A label that could not be told from a run's number or another name of runs.
     #[error(
         "the label {0:?} cannot be used: it would read as a run's number, \"last\", \"last-N\" or several runs"
@@ -137,6 +154,20 @@ impl Error {
 
     pub(crate) fn damaged(path: &Path, detail: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_path_buf(), detail: detail.into() }
+    }
+
+    /// The same of a file that was to be imported: no error of it is one of the store.
+    pub(crate) fn of_import(self, file: &Path) -> Self {
+        let why = match self {
+            Self::NotAStore { why, .. } => format!("it is neither an export nor a store: {why}"),
+            Self::Missing { .. } => "there is no such file, or nothing is in it".into(),
+            Self::Damaged { detail, .. } => format!("it is damaged: {detail}; get the file again"),
+            Self::Sqlite { source, .. } => format!("it is damaged: {source}; get the file again"),
+            Self::Busy { .. } => "it is locked by another process".into(),
+            Self::Io { doing, source, .. } => format!("cannot {doing} it: {source}"),
+            other => return other,
+        };
+        Self::Import { path: file.to_path_buf(), why }
     }
 
     pub(crate) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Self {

@@ -12,7 +12,7 @@ use crate::RunId;
 use crate::error::{Error, Result};
 use crate::state::{Judgement, RULES};
 use crate::store::Store;
-use kelvin_measure::redact_json;
+use kelvin_measure::{redact, redact_json};
 
 /// Number of a group in its store: 1, 2, 3…
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -98,6 +98,10 @@ pub struct Member {
     pub void: Option<String>,
 }
 
+/// Without their "Z", times of different precision sort as they follow each other.
+const HISTORY: &str = "SELECT history.run, branch, testbed FROM history LEFT JOIN run ON run.id = history.run \
+                       ORDER BY rtrim(run.started, 'Z'), history.run";
+
 impl Store {
     /// Begins a group. What looks like a password in a URL is removed.
     pub fn begin_group(&self, group: &NewGroup) -> Result<GroupId> {
@@ -106,7 +110,12 @@ impl Store {
         self.connection()
             .execute(
                 "INSERT INTO run_group (kind, name, created_ms, body) VALUES (?, ?, ?, ?)",
-                params![group.kind.as_str(), group.name, group.created.as_millisecond(), body.to_string()],
+                params![
+                    group.kind.as_str(),
+                    group.name.as_deref().map(redact),
+                    group.created.as_millisecond(),
+                    body.to_string()
+                ],
             )
             .map_err(|e| Error::sqlite(self.path(), e))?;
         Ok(GroupId(self.connection().last_insert_rowid()))
@@ -180,11 +189,11 @@ impl Store {
             .map_err(|e| Error::sqlite(self.path(), e))
     }
 
-    /// Every run of the history with its branch and testbed, in the order of their numbers.
+    /// Every run of the history with its branch and testbed, in the order in which they began: a run that was imported may be
+    /// older than those before it.
     pub fn history(&self) -> Result<Vec<(RunId, String, String)>> {
         let to = |e| Error::sqlite(self.path(), e);
-        let mut statement =
-            self.connection().prepare("SELECT run, branch, testbed FROM history ORDER BY run").map_err(to)?;
+        let mut statement = self.connection().prepare(HISTORY).map_err(to)?;
         let rows =
             statement.query_map([], |row| Ok((RunId(row.get(0)?), row.get(1)?, row.get(2)?))).map_err(to)?;
         rows.collect::<rusqlite::Result<Vec<_>>>().map_err(to)

@@ -16,6 +16,8 @@
 //! | `run_group`, `member` | runs that belong together, and where each stands |
 //! | `history` | branch and testbed of a run |
 //! | `judgement` | whether a run that has ended counts, with the reasons, as JSON |
+//! | `origin` | which run of which other store an imported run was |
+//! | `export` | in an exported file: who made it, and the digest of everything else |
 //!
 //! The views `window`, `error`, `audit`, `series`, `arrivals`, `metric`, `wait_group`, `wait`, `row_wait` and
 //! `occurrence` spread JSON into columns for the `sqlite3` shell.
@@ -35,6 +37,7 @@ mod select;
 mod state;
 mod store;
 mod stored;
+mod transfer;
 mod values;
 mod writer;
 
@@ -49,4 +52,5 @@ pub use select::{Selection, history_name};
 pub use state::{Judgement, RunState, broken_condition, broken_invariant, failed_audit};
 pub use store::Store;
 pub use stored::{Follower, StoredRun};
+pub use transfer::{Exporter, Imported, ImportedGroup, ImportedRun, Incoming, Origin};
 pub use writer::RunWriter;

@@ -27,6 +27,11 @@ impl Identity {
         Ok(Self { file, log: identity(&beside(path, LOG)).ok() })
     }
 
+    /// Whether both are one file, whatever its name.
+    pub(crate) fn is_same_file(self, other: Self) -> bool {
+        self.file == other.file
+    }
+
     /// What became of the file, in a word or two; none when it is still there. A path that cannot be read just now is not
     /// taken for a loss.
     fn lost(self, path: &Path) -> Option<&'static str> {

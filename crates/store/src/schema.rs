@@ -15,10 +15,10 @@ use crate::error::{Error, Result};
 pub const APPLICATION_ID: i64 = 0x4b4c_564e;
 
 /// The tables. There has been no release: a store of another version is refused, not brought to this one.
-const SCHEMA: &str = include_str!("schema.sql");
+pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version that this code reads and writes.
-pub const VERSION: i64 = 8;
+pub const VERSION: i64 = 9;
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -168,7 +168,7 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(|e| Error::sqlite(path, e))?;
     conn.busy_timeout(BUSY_TIMEOUT).map_err(|e| Error::sqlite(path, e))?;
@@ -249,7 +249,7 @@ fn use_log(conn: &Connection, path: &Path) -> Result<()> {
 
 /// Makes the tables in an empty file, all in one transaction: of two that open it at once, one fills it and the other finds
 /// it filled.
-fn fill(conn: &mut Connection, path: &Path) -> Result<()> {
+pub(crate) fn fill(conn: &mut Connection, path: &Path) -> Result<()> {
     let to = |e| Error::sqlite(path, e);
     let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
     // Read again under the lock: another process may have filled it meanwhile.

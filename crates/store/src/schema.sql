@@ -193,3 +193,21 @@ CREATE TABLE judgement (
     rules INTEGER NOT NULL, -- the rules by which it was judged
     body  TEXT NOT NULL     -- JSON: state and reasons
 );
+
+-- Where a run that was imported comes from.
+CREATE TABLE origin (
+    run         INTEGER PRIMARY KEY,
+    host        TEXT,             -- the machine that exported it; null where it was taken from a store that is no export
+    store       TEXT NOT NULL,    -- the name of the store's file there
+    number      INTEGER NOT NULL, -- the run's number there
+    imported_ms INTEGER NOT NULL  -- Unix milliseconds
+);
+
+-- One row in a file that an export made, none elsewhere.
+CREATE TABLE export (
+    exported_ms    INTEGER NOT NULL, -- Unix milliseconds
+    host           TEXT NOT NULL,
+    store          TEXT NOT NULL,    -- the name of the store's file
+    kelvin_version TEXT NOT NULL,
+    digest         TEXT NOT NULL     -- SHA-256 over everything else: see transfer/content.rs
+);

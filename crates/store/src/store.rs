@@ -33,7 +33,7 @@ const SQUEEZED: &str = "SELECT id FROM run WHERE EXISTS (SELECT 1 FROM event WHE
 pub struct Store {
     conn: Connection,
     path: PathBuf,
-    identity: Identity,
+    pub(crate) identity: Identity,
 }
 
 impl Store {
@@ -80,6 +80,9 @@ impl Store {
         let mut environment = run.environment.clone();
         redact_json(&mut environment);
         let json = |value: serde_json::Result<String>| value.map_err(|e| Error::Event(e.to_string()));
+        // The names of series are statements of scripts.
+        let mut kinds = serde_json::to_value(&run.kinds).map_err(|e| Error::Event(e.to_string()))?;
+        redact_json(&mut kinds);
         if let Some(lost) = Lost::of(self.identity, &self.conn, &self.path) {
             return Err(lost.error(&self.path));
         }
@@ -97,7 +100,7 @@ impl Store {
                 run.seed.to_string(),
                 run.random_algorithm,
                 run.kelvin_version,
-                json(serde_json::to_string(&run.kinds))?,
+                kinds.to_string(),
                 run.headline,
                 run.headline_per.word(),
                 json(serde_json::to_string(&run.counter_names))?,
@@ -270,13 +273,18 @@ impl Store {
         found.map(RunId).ok_or_else(|| self.no_such_run(wanted))
     }
 
-    /// The newest complete run of the same workload on the same target before this one.
+    /// The newest complete run of the same workload on the same target before this one, made where this one was: two machines
+    /// may call their targets alike.
     pub fn before(&self, run: &StoredRun) -> Result<Option<RunId>> {
         let to = |e| Error::sqlite(&self.path, e);
         let mut same = self
             .conn
-            .prepare("SELECT id FROM run WHERE id < ? AND workload = ? AND target = ? ORDER BY id DESC")
+            .prepare(
+                "SELECT id, started FROM run WHERE id < ? AND workload = ? AND target = ? ORDER BY id DESC",
+            )
             .map_err(to)?;
+        let place = |id| Ok::<_, Error>(self.origin(id)?.map(|origin| (origin.host, origin.store)));
+        let here = place(run.id)?;
         let mut finished = self
             .conn
             .prepare("SELECT body FROM event WHERE run = ? AND name = 'finished' ORDER BY seq DESC LIMIT 1")
@@ -284,6 +292,12 @@ impl Store {
         let mut rows = same.query(params![run.id.0, run.info.workload, run.info.target]).map_err(to)?;
         while let Some(row) = rows.next().map_err(to)? {
             let id: i64 = row.get(0).map_err(to)?;
+            // Runs that were imported have later numbers than those that were made after them.
+            if self.timestamp(&row.get::<_, String>(1).map_err(to)?)? > run.info.started
+                || place(RunId(id))? != here
+            {
+                continue;
+            }
             let body: Option<String> = finished.query_row([id], |row| row.get(0)).optional().map_err(to)?;
             let end = body.map(|body| self.json::<Event>(&body)).transpose()?;
             if matches!(end, Some(Event::Finished { status: Status::Complete, .. })) {
@@ -370,7 +384,9 @@ impl Store {
         }
         let to = |e| Error::sqlite(&self.path, e);
         let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
-        for table in ["event", "second", "total", "reading", "waits", "member", "history", "judgement"] {
+        for table in
+            ["event", "second", "total", "reading", "waits", "member", "history", "judgement", "origin"]
+        {
             transaction.execute(&format!("DELETE FROM {table} WHERE run = ?"), [id.0]).map_err(to)?;
         }
         if transaction.execute("DELETE FROM run WHERE id = ?", [id.0]).map_err(to)? == 0 {
@@ -388,7 +404,7 @@ impl Store {
         Ok(if writer.is_alive(committed, alive::now_ms()) { Liveness::Running } else { Liveness::Killed })
     }
 
-    fn no_such_run(&self, wanted: &str) -> Error {
+    pub(crate) fn no_such_run(&self, wanted: &str) -> Error {
         Error::NoSuchRun { path: self.path.clone(), wanted: wanted.into() }
     }
 
@@ -409,7 +425,7 @@ impl Store {
 }
 
 /// Refuses a label that reads like another name of runs.
-fn refuse_label(label: &str) -> Result<()> {
+pub(crate) fn refuse_label(label: &str) -> Result<()> {
     if label.parse::<i64>().is_ok() || back_from_last(label).is_some() || !is_label(label) {
         return Err(Error::Label(label.to_owned()));
     }

@@ -27,6 +27,7 @@ mod squeeze;
 mod study;
 mod study_analysis;
 mod tproc_c;
+mod transfer;
 mod vioperf;
 mod words;
 mod workload;
@@ -53,6 +54,7 @@ pub(crate) use study::{
     FolderArgs, ForkArgs, ListArgs, NewArgs, PlanArgs, RecoverArgs, StudyCommand, StudyFolder, StudyRunArgs,
 };
 pub(crate) use study_analysis::{AnalyzeArgs, StudyReportArgs};
+pub(crate) use transfer::{ExportArgs, ImportArgs};
 pub(crate) use vioperf::{Required, VioperfArgs};
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
@@ -120,6 +122,10 @@ pub(crate) enum Command {
     Rm(RmArgs),
     /// Label a stored run, or take its label away
     Tag(TagArgs),
+    /// Write stored runs, groups or studies to a file, for another store
+    Export(ExportArgs),
+    /// Add the runs of an exported file, or of another store
+    Import(ImportArgs),
     /// Show a stored run in the terminal
     Show(ShowArgs),
     /// Write a stored run as HTML, JSON, CSV or text

@@ -27,6 +27,7 @@ mod show;
 pub(crate) mod snapshot;
 pub(crate) mod squeeze;
 mod study;
+mod transfer;
 mod vioperf;
 mod workload;
 
@@ -57,6 +58,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Drop(args) => drop::drop_data(&args, global),
         Command::Runs(args) => runs::runs(&args, global),
         Command::Rm(args) => rm::remove(&args, global),
+        Command::Export(args) => transfer::export(&args, global),
+        Command::Import(args) => transfer::import(&args, global),
         Command::Tag(args) => rm::tag(&args, global),
         Command::Show(args) => show::show(&args, global),
         Command::Report(args) => report::report(&args, global),

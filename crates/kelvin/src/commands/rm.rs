@@ -1,27 +1,19 @@
 //! `kelvin rm` and `kelvin tag`: what changes the list of runs.
 
-use std::collections::BTreeSet;
-
-use anyhow::{Context, Result, bail};
-use kelvin_store::{GroupId, RunId, Store};
+use anyhow::{Result, bail};
+use kelvin_store::Store;
 
 use super::confirm;
+use super::select::Whole;
 use crate::args::{Global, RmArgs, TagArgs};
 use crate::exit::Code;
 use crate::{out, place};
-
-/// Runs and groups to be removed.
-#[derive(Default)]
-struct Doomed {
-    runs: BTreeSet<RunId>,
-    groups: BTreeSet<GroupId>,
-}
 
 /// Removes runs and groups, with the pages of the runs.
 pub(crate) fn remove(args: &RmArgs, global: &Global) -> Result<Code> {
     let path = place::store(global.store.as_deref())?;
     let mut store = open(&path)?;
-    let doomed = doomed(&store, &args.runs)?;
+    let doomed = Whole::of(&store, &args.runs)?;
     if !args.from_groups {
         refuse_members(&store, &doomed)?;
     }
@@ -72,35 +64,8 @@ fn open(path: &std::path::Path) -> Result<Store> {
     Ok(Store::open(path)?)
 }
 
-fn doomed(store: &Store, names: &[String]) -> Result<Doomed> {
-    let mut doomed = Doomed::default();
-    for name in names {
-        if let Some(group) = name.strip_prefix("group:") {
-            let number = group.parse().with_context(|| format!("{name}: a group is named by its number"))?;
-            let found = store.group(GroupId(number))?;
-            let group = found.with_context(|| format!("no group {number}: see kelvin groups"))?;
-            doomed.runs.extend(store.members(group.id)?.into_iter().map(|member| member.run));
-            doomed.groups.insert(group.id);
-        } else if let Some((from, to)) = name.split_once("..") {
-            let number = |text: &str| {
-                text.parse::<i64>().with_context(|| format!("{name}: a range is written as 12..17"))
-            };
-            let range = number(from)?..=number(to)?;
-            let runs = store.runs()?.into_iter().map(|run| run.id).filter(|run| range.contains(&run.0));
-            let before = doomed.runs.len();
-            doomed.runs.extend(runs);
-            if doomed.runs.len() == before {
-                bail!("{name}: no run has a number in this range");
-            }
-        } else {
-            doomed.runs.insert(store.find(name)?);
-        }
-    }
-    Ok(doomed)
-}
-
 /// Refuses runs of groups that are not removed as a whole.
-fn refuse_members(store: &Store, doomed: &Doomed) -> Result<()> {
+fn refuse_members(store: &Store, doomed: &Whole) -> Result<()> {
     for run in &doomed.runs {
         if let Some(member) = store.membership(*run)?
             && !doomed.groups.contains(&member.group)

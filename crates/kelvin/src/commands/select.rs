@@ -1,11 +1,12 @@
 //! The runs that a name on the command line stands for, read from the store.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use kelvin_report::compare::{Run, Side};
-use kelvin_store::{RunId, Selection, Store};
+use kelvin_store::{GroupId, RunId, Selection, Store};
 
 /// Reading that takes longer than this says how far it is.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -54,6 +55,49 @@ impl Named {
     /// The numbers of the runs.
     pub(super) fn ids(&self) -> Vec<RunId> {
         self.runs.iter().map(|run| RunId(run.report.run)).collect()
+    }
+}
+
+/// Runs and whole groups, as `rm` and `export` take them: those that do not count are meant, too.
+#[derive(Default)]
+pub(super) struct Whole {
+    pub(super) runs: BTreeSet<RunId>,
+    pub(super) groups: BTreeSet<GroupId>,
+}
+
+impl Whole {
+    /// Runs by number, label or place, ranges, and groups with all their runs.
+    pub(super) fn of(store: &Store, names: &[String]) -> Result<Self> {
+        let mut whole = Self::default();
+        for name in names {
+            if let Some(group) = name.strip_prefix("group:") {
+                let number =
+                    group.parse().with_context(|| format!("{name}: a group is named by its number"))?;
+                let found = store.group(GroupId(number))?;
+                let group = found.with_context(|| format!("no group {number}: see kelvin groups"))?;
+                whole.runs.extend(store.members(group.id)?.into_iter().map(|member| member.run));
+                whole.groups.insert(group.id);
+            } else if let Some((from, to)) = name.split_once("..") {
+                let number = |text: &str| {
+                    text.parse::<i64>().with_context(|| format!("{name}: a range is written as 12..17"))
+                };
+                let range = number(from)?..=number(to)?;
+                let runs = store.runs()?.into_iter().map(|run| run.id).filter(|run| range.contains(&run.0));
+                let before = whole.runs.len();
+                whole.runs.extend(runs);
+                if whole.runs.len() == before {
+                    bail!("{name}: no run has a number in this range");
+                }
+            } else {
+                whole.runs.insert(store.find(name)?);
+            }
+        }
+        Ok(whole)
+    }
+
+    pub(super) fn extend(&mut self, other: Self) {
+        self.runs.extend(other.runs);
+        self.groups.extend(other.groups);
     }
 }
 

@@ -148,6 +148,7 @@ pub fn compare(a: &[&Report], b: &[&Report]) -> Result<Comparison> {
         report: (*report).clone(),
         key: std::collections::BTreeMap::new(),
         block: None,
+        origin: None,
     };
     let (a, b): (Vec<Run>, Vec<Run>) = (a.iter().map(run).collect(), b.iter().map(run).collect());
     sides(&Side::new("", &a, Vec::new()), &Side::new("", &b, Vec::new()), NOISE)
@@ -163,6 +164,8 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
     let first = comparable(&reports_a, &reports_b)?;
     let pairs = loads::pairs(&reports_a, &reports_b);
     let mut warnings: Vec<String> = a.told.iter().chain(&b.told).cloned().collect();
+    warnings.extend(own::machines(&reports_a, &reports_b));
+    warnings.extend(own::imported("A", &a.runs).into_iter().chain(own::imported("B", &b.runs)));
     warnings.extend(reports_a.iter().chain(&reports_b).flat_map(|report| own::warnings(report)));
     warnings.extend(own::noise("A", &reports_a).into_iter().chain(own::noise("B", &reports_b)));
     let mut points: Vec<ComparedPoint> = Vec::new();

@@ -1,7 +1,10 @@
 //! What is known of the runs of a side by themselves: why they must not be believed, and their red findings.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
+use super::Run;
 use crate::{Report, Severity};
 
 /// A red finding of runs of one side.
@@ -64,6 +67,38 @@ pub(super) fn noise(side: &str, runs: &[&Report]) -> Option<String> {
     let points = runs.iter().filter_map(|report| Some((report, report.evidence.as_deref()?)));
     let each = points.flat_map(|(report, seen)| report.points.iter().map(move |point| (seen, point.point)));
     kelvin_diagnose::accepted_noise(each).map(|words| format!("{side}: {words}"))
+}
+
+/// That the sides were measured from different machines, by the names that their runs have of them.
+pub(super) fn machines(a: &[&Report], b: &[&Report]) -> Option<String> {
+    let names = |runs: &[&Report]| {
+        let name =
+            |report: &&Report| report.environment.pointer("/client_host/name")?.as_str().map(str::to_owned);
+        runs.iter().filter_map(name).collect::<BTreeSet<String>>()
+    };
+    let (a, b) = (names(a), names(b));
+    let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(", ");
+    let differ = a != b && !a.is_empty() && !b.is_empty();
+    differ.then(|| {
+        format!("the machines that made the load differ: A is from {}, B from {}", list(&a), list(&b))
+    })
+}
+
+/// Which runs of a side were imported, and from where.
+pub(super) fn imported(side: &str, runs: &[&Run]) -> Vec<String> {
+    let mut places: BTreeMap<String, (Vec<i64>, Vec<i64>)> = BTreeMap::new();
+    for run in runs {
+        if let Some(origin) = &run.origin {
+            let (here, there) = places.entry(origin.place()).or_default();
+            here.push(run.report.run);
+            there.push(origin.number.0);
+        }
+    }
+    let sentence = |(place, (here, there)): (String, (Vec<i64>, Vec<i64>))| {
+        let (noun, verb) = if here.len() == 1 { ("run", "is run") } else { ("runs", "are runs") };
+        format!("{side} was imported: {noun} {} {verb} {} of the store {place}", list(&here), list(&there))
+    };
+    places.into_iter().map(sentence).collect()
 }
 
 /// What a reader of a run's figures has to know of it.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelvin_diagnose::{Evidence, KeyFigure};
-use kelvin_store::{RunId, Store};
+use kelvin_store::{Origin, RunId, Store};
 
 use crate::{Report, Result};
 
@@ -17,6 +17,8 @@ pub struct Run {
     pub key: BTreeMap<u32, Vec<KeyFigure>>,
     /// The group that it belongs to and its block there.
     pub block: Option<(i64, u32)>,
+    /// Which run of another store it was; none of one that was made with this store.
+    pub origin: Option<Origin>,
 }
 
 impl Run {
@@ -39,7 +41,7 @@ impl Run {
             key.insert(point.point, figures);
         }
         let block = store.membership(id)?.map(|member| (member.group.0, member.slot.block));
-        Ok(Self { report, key, block })
+        Ok(Self { report, key, block, origin: store.origin(id)? })
     }
 }
 

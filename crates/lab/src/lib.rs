@@ -1,9 +1,8 @@
 //! Many runs with one answer: runs that repeat ([`repeat`]), A against B ([`ab`]), studies of factors ([`study`],
-//! [`factor`], [`analysis`]), what is put back before and after ([`reset`], [`undo`]), and less of the machine than there
+//! [`factor`]), what is put back before and after ([`reset`], [`undo`]), and less of the machine than there
 //! is ([`squeeze`]). One run is [`kelvin_run`]'s.
 
 pub mod ab;
-pub mod analysis;
 pub mod bench;
 pub mod conditions;
 pub mod factor;

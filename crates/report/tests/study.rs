@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use kelvin_analysis::{Analysis, Dossier, analyze};
 use kelvin_diagnose::{Better, KeyFigure};
-use kelvin_lab::analysis::{self, Stored};
-use kelvin_lab::study::{Attempt, Deviation, Entry, Event, Lock, Plan, Results, Study, notebook};
-use kelvin_report::study::{self, Dossier};
+use kelvin_lab::study::{Attempt, Deviation, Entry, Event, Lock, Plan, Results, Stored, Study, notebook};
+use kelvin_report::study;
 use kelvin_stats::bootstrap::Resampler;
 use kelvin_store::RunId;
 
@@ -124,15 +124,15 @@ fn results(run: i64, nopm: f64) -> Results {
 }
 
 impl Told {
-    fn analysis(&self) -> analysis::Analysis {
-        analysis::analyze(&analysis::gather(&self.study, &self.entries, &self.stored)).unwrap()
+    fn analysis(&self) -> Analysis {
+        analyze(&kelvin_lab::study::gather(&self.study, &self.entries, &self.stored)).unwrap()
     }
 
     fn dossier(&self, notebook: &str) -> Dossier {
         let mut lock = Lock::of(&self.study, "0.1.0", 0).unwrap();
         lock.at = at(0);
         let page = |run: i64| (run == 3).then(|| format!("runs/run-{run}.html"));
-        Dossier::of(&self.study, Some(&lock), &self.entries, notebook, self.analysis(), &page)
+        kelvin_lab::study::dossier(&self.study, Some(&lock), &self.entries, notebook, self.analysis(), &page)
     }
 }
 
@@ -206,7 +206,7 @@ fn the_page_is_the_same_every_time_and_nobody_writes_html_into_it() {
     assert!(html.contains("numa and &lt;huge&gt; pages") && html.contains("&lt;b&gt;716,298"));
     assert!(!html.contains("http://") && !html.contains("https://"), "the page needs the network");
     assert!(html.contains("href=\"runs&#x2f;run-3.html\"") || html.contains("href=\"runs/run-3.html\""));
-    for phase in study::PHASES {
+    for phase in kelvin_analysis::notes::PHASES {
         assert!(html.contains(&format!("</span>{phase}</h2>")), "{phase}");
     }
     for percent in ["100.00", "95.52", "96.29", "89.44"] {

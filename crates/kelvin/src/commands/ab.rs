@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use kelvin_analysis::words::{plain, probability};
 use kelvin_diagnose::Better;
 use kelvin_lab::ab::{
     self, AbNoise, BlockLine, Compared, Control, Explored, Look, Plan, Planning, Progress, Summary,
 };
-use kelvin_lab::analysis::words::{plain, probability};
 use kelvin_lab::repeat::{Named, rows};
 use kelvin_measure::Bounded;
 use kelvin_report::figure::{bounded, ends, significant};

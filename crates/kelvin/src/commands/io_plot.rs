@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use kelvin_report::Report;
 use kelvin_report::plot::{Inputs, LONGEST, Measured, Painter, is_log, page, read};
+use kelvin_run::Spec;
 use kelvin_storage::output::read::parse_json;
 use kelvin_store::{GroupId, Store};
 
@@ -37,7 +38,9 @@ pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
         file(&path, &name, &mut inputs, &mut notes)?;
     }
     for report in &runs {
-        inputs.run(report, runs.len() <= MOST_OVER_TIME);
+        let spec = Spec::parse(&report.spec_toml, "the stored specification").ok();
+        let jobs = spec.and_then(|spec| spec.io.jobs(spec.load.seed).ok()).unwrap_or_default();
+        inputs.run(report, &jobs, runs.len() <= MOST_OVER_TIME);
     }
     let charts = inputs.charts();
     if charts.is_empty() {

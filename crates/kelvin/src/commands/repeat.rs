@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use kelvin_analysis::words::count;
 use kelvin_lab::BenchError;
-use kelvin_lab::analysis::words::count;
 use kelvin_lab::repeat::{
     self, Answer, Dependence, Drift, Ended, Missing, Named, Plan, Progress, Row, RunNoise, Spread, Summary,
 };

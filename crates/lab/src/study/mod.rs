@@ -12,11 +12,13 @@
 
 mod axis;
 mod design;
+mod dossier;
 mod error;
 mod execute;
 mod facts;
 mod folder;
 mod fork;
+mod gather;
 mod goal;
 mod ledger;
 mod lock;
@@ -35,11 +37,13 @@ mod template;
 
 pub use axis::Axis;
 pub use design::{Design, DesignKind};
+pub use dossier::dossier;
 pub use error::StudyError;
 pub use execute::{Ended, Execution, Surroundings, execute};
 pub use facts::{Facts, facts};
 pub use folder::Folder;
 pub use fork::fork;
+pub use gather::{Stored, gather, measured, stored};
 pub use goal::{Direction, Goal, Hypothesis, Prediction};
 pub use ledger::{Attempt, Entry, Event, Ledger, Results};
 pub use lock::{Deviation, Lock};

@@ -1,4 +1,4 @@
-//! What a plan can find, by the rules of the verdict ([`crate::analysis`]): the effect that it would call supported, and
+//! What a plan can find, by the rules of the verdict ([`kelvin_analysis`]): the effect that it would call supported, and
 //! the blocks in which the smallest effect that matters is told from none.
 //!
 //! These are two numbers, and no plan makes them one: the estimate has to reach what is claimed, and of an effect of
@@ -128,4 +128,64 @@ pub fn pooled_variation(study: &Study, plan: &Plan, state: &State) -> Option<(f6
     }
     // Of a log-normal, CV² = exp(σ²) − 1.
     (degrees > 0).then(|| ((squares / degrees as f64).exp_m1().sqrt(), degrees))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use kelvin_analysis::{Answer, Figure, Run, analyze};
+    use kelvin_stats::bootstrap::Resampler;
+
+    use super::*;
+    use crate::study::{Template, gather, study_toml};
+
+    #[test]
+    fn what_a_study_is_planned_for_is_called_supported_as_often_as_planned() {
+        let mut random = Resampler::new(8);
+        for control in [false, true] {
+            let text = study_toml(Template::Ab, "s")
+                .replacen("direction = \"same\", by = \"5%\"", "direction = \"higher\", by = \"2%\"", 1)
+                .replacen("smallest-effect = \"3%\"", "smallest-effect = \"1%\"", 1)
+                .replacen("control = true", &format!("control = {control}"), 1);
+            let study = Study::parse(&text, "study.toml", Path::new("/nowhere")).unwrap();
+            assert_eq!(study.design.control, control);
+            let cv = 0.015;
+            let effect = Power::of(&study, &Plan::of(&study), cv).resolves.unwrap();
+            assert!(effect > 0.02, "{effect}");
+            let mut empty = gather(&study, &[], &BTreeMap::new());
+            let metric = empty.goal.metric.clone();
+            let figure =
+                Figure { name: "NOPM".into(), unit: "per minute".into(), better: Some(empty.goal.better) };
+            empty.figures.insert(metric.clone(), figure);
+            let mut is_supported = || {
+                let mut input = empty.clone();
+                for block in 0..study.design.blocks {
+                    let level = 1.0 + 0.1 * f64::from(block);
+                    for (cell, mean, again) in [(0, 1.0, false), (1, 1.0 + effect, false), (0, 1.0, true)] {
+                        if again && !control {
+                            continue;
+                        }
+                        let place = input.runs.len() as u32;
+                        let value = level * mean * (cv * random.normal()).exp();
+                        input.runs.push(Run {
+                            run: i64::from(place) + 1,
+                            place,
+                            block,
+                            cell: vec![cell],
+                            control: again,
+                            values: BTreeMap::from([(metric.clone(), value)]),
+                            void: None,
+                            limit: None,
+                        });
+                    }
+                }
+                analyze(&input).unwrap().verdict.answer == Answer::Supported
+            };
+            let supported = (0..300).filter(|_| is_supported()).count();
+            // 270 ± 5; the control's floor is foreseen and not known.
+            assert!((252..=288).contains(&supported), "control {control}: {supported} of 300 at {effect}");
+        }
+    }
 }

@@ -23,7 +23,7 @@ use serde::Serialize;
 
 pub(crate) use differences::{Facts, differences as between, facts};
 pub(crate) use figures::{ADVISED, chance, percent};
-pub(crate) use kelvin_lab::analysis::words::plain as share;
+pub(crate) use kelvin_analysis::words::plain as share;
 pub(crate) use own::list;
 
 use crate::{Error, Finding, PointReport, Report, Result};

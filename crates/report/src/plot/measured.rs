@@ -1,6 +1,7 @@
 //! What a job did in one result, by direction, with the options that charts set against each other.
 
 use kelvin_storage::Direction;
+use kelvin_storage::job::Jobs;
 use kelvin_storage::output::read::{IoResult, JobResult};
 
 use super::latency::Times;
@@ -174,10 +175,8 @@ impl Measured {
         }
     }
 
-    /// The jobs of a stored run.
-    pub fn of_run(report: &Report) -> Vec<Self> {
-        let spec = kelvin_run::Spec::parse(&report.spec_toml, "the stored specification").ok();
-        let jobs = spec.and_then(|spec| spec.io.jobs(spec.load.seed).ok()).unwrap_or_default();
+    /// The jobs of a stored run, with those of its specification.
+    pub fn of_run(report: &Report, jobs: &Jobs) -> Vec<Self> {
         let option = |name: &str, names: &[&str]| {
             let job = jobs.jobs.iter().find(|job| job.name == name)?;
             let found = job

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use kelvin_measure::event::Part;
 use kelvin_storage::Direction;
+use kelvin_storage::job::Jobs;
 use kelvin_storage::log::LogKind;
 
 pub use latency::Times;
@@ -93,12 +94,13 @@ impl Inputs {
         self.measured.extend(measured);
     }
 
-    /// Adds a stored run of I/O jobs; `over_time` says whether its seconds are drawn, too.
-    pub fn run(&mut self, report: &Report, over_time: bool) {
+    /// Adds a stored run of I/O jobs; `jobs` are those of its specification, `over_time` says whether its seconds are drawn,
+    /// too.
+    pub fn run(&mut self, report: &Report, jobs: &Jobs, over_time: bool) {
         if over_time {
             self.series.extend(seconds(report));
         }
-        let measured = Measured::of_run(report);
+        let measured = Measured::of_run(report, jobs);
         let options = options(&measured);
         for point in &report.points {
             for (direction, mut times) in times_of(report, point) {

@@ -1,7 +1,7 @@
 //! Tables of a study as cells of text, made once for every format.
 
-use kelvin_lab::analysis::words::{plain, probability, signed};
-use kelvin_lab::analysis::{Analysis, Estimate, Metric, Scale};
+use kelvin_analysis::words::{plain, probability, signed};
+use kelvin_analysis::{Analysis, Estimate, Metric, Scale};
 
 use crate::figure::{NONE, significant};
 

@@ -7,7 +7,10 @@ use serde::Serialize;
 use super::grid::{self, Grid};
 use super::markdown::{capital, goal, locked};
 use super::text::is_words;
-use super::{Dossier, PHASES, plot, sentences};
+use kelvin_analysis::Dossier;
+use kelvin_analysis::notes::PHASES;
+
+use super::{plot, sentences};
 use crate::Result;
 use crate::figure::significant;
 use crate::html::STYLE;

@@ -1,10 +1,13 @@
 //! The page as Markdown.
 
-use kelvin_lab::analysis::Analysis;
+use kelvin_analysis::Analysis;
 
 use super::grid::{self, Grid};
 use super::text::is_words;
-use super::{Dossier, PHASES, sentences};
+use kelvin_analysis::Dossier;
+use kelvin_analysis::notes::PHASES;
+
+use super::sentences;
 use crate::figure::{NONE, significant};
 use crate::markdown::escaped;
 
@@ -136,7 +139,7 @@ pub(super) fn goal(of: &Analysis) -> String {
     format!(
         "{} decides; {way} is better; the smallest effect that matters is {}.",
         of.primary.name,
-        kelvin_lab::analysis::words::plain(of.goal.smallest)
+        kelvin_analysis::words::plain(of.goal.smallest)
     )
 }
 

@@ -1,6 +1,6 @@
 //! The questions that a study leaves, as a file that another study can be begun from.
 
-use kelvin_lab::analysis::Analysis;
+use kelvin_analysis::Analysis;
 
 /// `next.toml`: one `[[next]]` a question, in the order in which they are worth asking.
 pub fn render(of: &Analysis) -> String {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use kelvin_lab::analysis::{Analysis, Estimate, Marginal};
+use kelvin_analysis::{Analysis, Estimate, Marginal};
 
 use crate::figure::significant;
 use crate::html::escaped;
@@ -57,7 +57,7 @@ pub(crate) fn interactions(of: &Analysis) -> Vec<(String, String)> {
                 [(x, i), (y, j)] if (x, y) == (a, b) && j == level => Some((i, m.mean)),
                 _ => None,
             };
-            let line = |(at, level): (usize, &kelvin_lab::analysis::Level)| Line {
+            let line = |(at, level): (usize, &kelvin_analysis::Level)| Line {
                 name: format!("{}={}", of.factors[b].name, level.name),
                 points: of.primary.marginals.iter().filter_map(|m| mean(m, at)).collect(),
             };

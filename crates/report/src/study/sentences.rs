@@ -1,7 +1,7 @@
 //! What every format says of a study in the same words.
 
-use kelvin_lab::analysis::words::{count, effect, plain, probability, signed};
-use kelvin_lab::analysis::{Analysis, Answer, Match};
+use kelvin_analysis::words::{count, effect, plain, probability, signed};
+use kelvin_analysis::{Analysis, Answer, Match};
 
 /// The answer to "is it statistically correct?".
 pub(crate) fn correct(of: &Analysis) -> String {

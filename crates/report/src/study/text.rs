@@ -1,6 +1,6 @@
 //! The analysis for a terminal, 100 columns wide.
 
-use kelvin_lab::analysis::Analysis;
+use kelvin_analysis::Analysis;
 
 use super::grid::{self, Grid};
 use super::sentences;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use kelvin_analysis::words::count;
 use kelvin_diagnose::{Evidence, KeyFigure};
-use kelvin_lab::analysis::words::count;
 use kelvin_lab::repeat::Row;
 use kelvin_lab::study::duration;
 use kelvin_lab::{Bench, BenchError, Measured, Planned, bench};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use kelvin_lab::analysis::{self, Analysis, Stored};
+use kelvin_analysis::Analysis;
+use kelvin_lab::study::Stored;
 use kelvin_lab::study::notebook::Part;
 use kelvin_lab::study::{Entry, Folder, Plan, State, Study};
 use kelvin_store::Store;
@@ -65,8 +66,8 @@ impl Found {
             Some((store, group)) => more(store, *group, &entries, global),
             None => BTreeMap::new(),
         };
-        let input = analysis::gather(&study, &entries, &stored);
-        let analysis = analysis::analyze(&input).context("the study cannot be analysed")?;
+        let input = kelvin_lab::study::gather(&study, &entries, &stored);
+        let analysis = kelvin_analysis::analyze(&input).context("the study cannot be analysed")?;
         Ok(Self { study, entries, analysis, store })
     }
 
@@ -83,7 +84,7 @@ impl Found {
 
 /// What the store adds to each run of the ledger.
 fn more(store: &Store, group: i64, entries: &[Entry], global: &Global) -> BTreeMap<i64, Stored> {
-    let runs = analysis::measured(entries);
+    let runs = kelvin_lab::study::measured(entries);
     let (began, mut told) = (Instant::now(), Instant::now());
     let mut found = BTreeMap::new();
     for (at, run) in runs.iter().enumerate() {
@@ -91,7 +92,7 @@ fn more(store: &Store, group: i64, entries: &[Entry], global: &Global) -> BTreeM
             told = Instant::now();
             tell(global, &format!("reading run {} of {}", at + 1, runs.len()));
         }
-        match analysis::stored(store, group, *run) {
+        match kelvin_lab::study::stored(store, group, *run) {
             Ok(Some(stored)) => {
                 found.insert(run.0, stored);
             }

@@ -1,6 +1,6 @@
 //! Text for a terminal, as plan and show have it in common.
 
-pub(super) use kelvin_lab::analysis::words::count as counted;
+pub(super) use kelvin_analysis::words::count as counted;
 use kelvin_lab::study::{Direction, Lock};
 pub(super) use kelvin_report::text::cut;
 

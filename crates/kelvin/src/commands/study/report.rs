@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use kelvin_report::Report;
-use kelvin_report::study::{self, Dossier};
+use kelvin_report::study;
 
 use super::analyze::{Found, tell};
 use super::find;
@@ -30,7 +30,7 @@ pub(super) fn report(args: &StudyReportArgs, global: &Global) -> Result<Code> {
     };
     let lock = folder.lock()?;
     let Found { study, entries, analysis, .. } = found;
-    let dossier = Dossier::of(&study, lock.as_ref(), &entries, &notebook, analysis, &page);
+    let dossier = kelvin_lab::study::dossier(&study, lock.as_ref(), &entries, &notebook, analysis, &page);
     match &args.output {
         Some(file) if file == Path::new("-") => out::write(&study::markdown(&dossier))?,
         Some(file) if file.extension().is_some_and(|ending| ending == "md") => {
@@ -51,7 +51,7 @@ fn pages(found: &Found, folder: &Path, global: &Global) -> Result<()> {
         found.store.as_ref().context("the runs' pages need their store; say where with --store FILE")?;
     let directory = folder.join(PAGES);
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    for run in kelvin_lab::analysis::measured(&found.entries) {
+    for run in kelvin_lab::study::measured(&found.entries) {
         if store.membership(run)?.is_none_or(|member| member.group.0 != *group) {
             tell(global, &format!("run {run} of {} is not of this study", store.path().display()));
             continue;

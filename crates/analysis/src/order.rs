@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use kelvin_stats::{student, trend};
 
-use super::fit::{Fit, Observation};
-use super::input::Scale;
-use super::values::Values;
+use crate::fit::{Fit, Observation};
+use crate::input::Scale;
+use crate::values::Values;
 
 /// Whether the level moved while the study went on.
 #[derive(Debug, Clone, PartialEq, Serialize)]

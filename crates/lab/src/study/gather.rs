@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use kelvin_diagnose::{Evidence, Outcome};
 use kelvin_store::{RunId, Store};
 
-use super::input::{Claim, Direction, Factor, Figure, Goal, Input, Kind, Level, Prediction, Run, Scale};
-use super::table::IPC;
 use crate::conditions::Cell;
 use crate::factor::{How, LevelValue};
 use crate::study::{self, DesignKind, Entry, Plan, Results, State, Study};
+use kelvin_analysis::{
+    Claim, Direction, Factor, Figure, Goal, IPC, Input, Kind, Level, Prediction, Run, Scale,
+};
 
 const CONFIDENCE: f64 = 0.95;
 

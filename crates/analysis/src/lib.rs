@@ -4,12 +4,13 @@
 
 mod contrast;
 mod control;
+mod dossier;
 mod effects;
 mod fit;
-mod gather;
 mod input;
 mod marginal;
 mod next;
+pub mod notes;
 mod one_at_a_time;
 mod order;
 mod pairs;
@@ -27,9 +28,9 @@ use kelvin_stats::holm;
 use serde::Serialize;
 
 pub use control::Control;
+pub use dossier::{Dossier, Member, Tried};
 pub use effects::{Allocation, Contrast, Effect};
 pub use fit::Estimate;
-pub use gather::{Stored, gather, measured, stored};
 pub use input::{
     Claim, Direction, Factor, Figure, Goal, Input, InputError, Kind, Level, Prediction, Run, Scale,
 };

@@ -4,12 +4,12 @@ use kelvin_stats::factorial::{self, Analysis, Design, FactorialError};
 use kelvin_stats::fractional::Fraction;
 use serde::Serialize;
 
-use super::Input;
-use super::contrast::signs;
-use super::fit::{Estimate, Fit};
-use super::input::{InputError, Kind};
-use super::values::Values;
-use super::words::count;
+use crate::Input;
+use crate::contrast::signs;
+use crate::fit::{Estimate, Fit};
+use crate::input::{InputError, Kind};
+use crate::values::Values;
+use crate::words::count;
 
 /// An effect or an interaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]

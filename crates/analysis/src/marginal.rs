@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::Input;
-use super::fit::{Estimate, Fit};
-use super::values::Values;
+use crate::Input;
+use crate::fit::{Estimate, Fit};
+use crate::values::Values;
 
 /// The mean at some levels, over all levels of the other factors.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -5,12 +5,12 @@ use serde::Serialize;
 use kelvin_stats::power::{self, POWER};
 use kelvin_stats::student;
 
-use super::contrast::between;
-use super::fit::{Estimate, Fit};
-use super::input::{Claim, Direction, Kind, Prediction};
-use super::values::{Counting, Values};
-use super::words::{count, effect, plain};
-use super::{Input, control};
+use crate::contrast::between;
+use crate::fit::{Estimate, Fit};
+use crate::input::{Claim, Direction, Kind, Prediction};
+use crate::values::{Counting, Values};
+use crate::words::{count, effect, plain};
+use crate::{Input, control};
 
 /// Runs a side below which nothing is concluded, and the degrees of freedom of four pairs.
 const FLOOR: usize = 4;

@@ -1,6 +1,6 @@
 //! Effects as people read them.
 
-use super::fit::Estimate;
+use crate::fit::Estimate;
 
 /// A part as a signed percentage: "+1.23 %".
 pub fn signed(part: f64) -> String {

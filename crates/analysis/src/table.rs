@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use kelvin_diagnose::Better;
 use serde::Serialize;
 
-use super::Input;
-use super::contrast::missing;
-use super::fit::{Estimate, Fit, less};
-use super::values::{Counting, Values};
+use crate::Input;
+use crate::contrast::missing;
+use crate::fit::{Estimate, Fit, less};
+use crate::values::{Counting, Values};
 
 /// Figures that stand beside the goal's where they are known, by id: instructions per cycle, and CPU a transaction.
 pub const BESIDE: [&str; 2] = [IPC, "cpu"];

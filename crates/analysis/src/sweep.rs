@@ -3,9 +3,9 @@
 use kelvin_stats::usl::{Place, Point, Usl};
 use serde::Serialize;
 
-use super::Input;
-use super::fit::{Estimate, Fit};
-use super::values::Values;
+use crate::Input;
+use crate::fit::{Estimate, Fit};
+use crate::values::Values;
 
 /// Replicates of the bootstrap, and where its random numbers begin: the same for every reader.
 const REPLICATES: usize = 1000;
@@ -54,9 +54,9 @@ pub(crate) fn sweep(input: &Input, values: &Values, fit: &Fit) -> Option<Sweep> 
             Some((level.number, level.name.clone(), values.level(fit.contrast(&fit.only(cell)?))))
         })
         .collect::<Vec<_>>();
-    let top = super::table::best(input, fit)?;
+    let top = crate::table::best(input, fit)?;
     let like_best = |at: &usize| {
-        let weights = super::fit::less(&fit.only(&fit.cells[*at])?, &fit.only(&fit.cells[top])?);
+        let weights = crate::fit::less(&fit.only(&fit.cells[*at])?, &fit.only(&fit.cells[top])?);
         let found = fit.contrast(&weights);
         Some(!found.is_not_zero() && found.low.is_some())
     };

@@ -5,12 +5,12 @@
 use kelvin_diagnose::Better;
 use serde::Serialize;
 
-use super::Input;
-use super::contrast::missing;
-use super::fit::{Estimate, Fit, less};
-use super::table::best;
-use super::values::Values;
-use super::words::{effect, signed};
+use crate::Input;
+use crate::contrast::missing;
+use crate::fit::{Estimate, Fit, less};
+use crate::table::best;
+use crate::values::Values;
+use crate::words::{effect, signed};
 
 /// One factor at a time against the whole design.
 #[derive(Debug, Clone, PartialEq, Serialize)]

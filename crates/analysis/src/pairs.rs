@@ -6,10 +6,10 @@ use kelvin_stats::compare::{Change, Sides, compare};
 use kelvin_stats::student;
 use serde::Serialize;
 
-use super::contrast::by_block;
-use super::fit::Estimate;
-use super::values::{Counting, Values};
-use super::{Input, Scale, control};
+use crate::contrast::by_block;
+use crate::fit::Estimate;
+use crate::values::{Counting, Values};
+use crate::{Input, Scale, control};
 
 /// A variant against the first.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use kelvin_stats::student;
 
-use super::Input;
-use super::fit::Estimate;
+use crate::Input;
+use crate::fit::Estimate;
 
 /// What the controls say.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Input;
-use super::fit::{Fit, less};
-use super::input::Kind;
+use crate::Input;
+use crate::fit::{Fit, less};
+use crate::input::Kind;
 
 /// The cells at some levels less those at others, at the same levels of all factors that neither side names; none where
 /// no such levels were measured on both sides. In a fraction, whose every cell has other levels of its own, the generators
@@ -54,7 +54,7 @@ pub(crate) fn missing(input: &Input, fit: &Fit) -> Vec<Vec<usize>> {
 
 /// Values by block and cell, for what looks at complete blocks.
 pub(crate) fn by_block(
-    observations: &[super::fit::Observation],
+    observations: &[crate::fit::Observation],
 ) -> BTreeMap<u32, BTreeMap<Vec<usize>, Vec<f64>>> {
     let mut blocks: BTreeMap<u32, BTreeMap<Vec<usize>, Vec<f64>>> = BTreeMap::new();
     for o in observations {

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::verdict::{Answer, Match};
-use super::words::{count, effect, plain, signed};
-use super::{Analysis, Effect, Input};
+use crate::verdict::{Answer, Match};
+use crate::words::{count, effect, plain, signed};
+use crate::{Analysis, Effect, Input};
 
 /// Effects of each sort that are asked about; the list is to be read.
 const MOST: usize = 3;

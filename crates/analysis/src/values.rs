@@ -1,8 +1,8 @@
 //! The values of one figure in the terms in which they are analysed.
 
-use super::Input;
-use super::fit::{Estimate, Fit, Observation};
-use super::input::Scale;
+use crate::Input;
+use crate::fit::{Estimate, Fit, Observation};
+use crate::input::Scale;
 
 /// Which runs count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

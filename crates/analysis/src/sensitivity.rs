@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::Input;
-use super::values::Counting;
-use super::verdict::{Answer, Verdict, verdict};
+use crate::Input;
+use crate::values::Counting;
+use crate::verdict::{Answer, Verdict, verdict};
 
 /// Both answers.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -6,6 +6,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use kelvin_database::Value;
 use kelvin_measure::Random;
 
 use super::names::{NonUniform, push_last_name};
@@ -150,6 +151,13 @@ pub(crate) struct StockLevel {
     pub(crate) warehouse: i64,
     pub(crate) district: i64,
     pub(crate) threshold: i64,
+}
+
+impl StockLevel {
+    /// The parameters of a statement that takes all of them.
+    pub(crate) fn values(&self) -> [Value<'static>; 3] {
+        [self.warehouse.into(), self.district.into(), self.threshold.into()]
+    }
 }
 
 /// The inputs of Order-Status.

@@ -11,10 +11,11 @@ mod lines;
 pub(crate) mod mysql;
 pub(crate) mod pipelined;
 pub(crate) mod procedures;
+mod routines;
 pub(crate) mod sql;
 mod statements;
 
-use kelvin_database::{Capabilities, EngineKind, Error, ErrorClass, Result, Rows, Session};
+use kelvin_database::{Capabilities, Control, EngineKind, Error, ErrorClass, Result, Rows, Session};
 use kelvin_measure::Outcome;
 
 use super::dialect::Dialect;
@@ -173,6 +174,17 @@ pub(super) fn not_prepared() -> Error {
 /// Makes the executor of one user.
 pub(crate) fn executor(profile: Profile, driven: Driven, warehouses: u32) -> Box<dyn Execute> {
     driven.dialect.executor(driven, profile, warehouses)
+}
+
+/// The result of one statement of a batch.
+fn batch_result(results: &[Rows], index: usize) -> Result<&Rows> {
+    results.get(index).ok_or_else(|| Error::protocol(format!("a batch returned {} results", results.len())))
+}
+
+/// Ends a transaction that was begun by [`Session::control`].
+fn end(session: &mut dyn Session, outcome: Outcome) -> Result<Outcome> {
+    session.control(if outcome == Outcome::Committed { Control::Commit } else { Control::Rollback })?;
+    Ok(outcome)
 }
 
 /// The end of a New-Order that could not find the item of a line: what its inputs meant, or a fault of the data.

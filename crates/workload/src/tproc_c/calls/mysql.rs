@@ -10,7 +10,10 @@ use kelvin_database::{Control, Decimal, Result, Rows, Session, Statement, Timest
 use kelvin_measure::Outcome;
 
 use super::sql::mysql as sql;
-use super::{Done, Execute, lines, missing, not_prepared, order_total, paid, status_found, unused_item};
+use super::{
+    Done, Execute, batch_result, end, lines, missing, not_prepared, order_total, paid, status_found,
+    unused_item,
+};
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
@@ -56,9 +59,7 @@ impl Transaction {
 
     /// The result of one statement.
     fn result(&self, index: usize) -> Result<&Rows> {
-        self.results.get(index).ok_or_else(|| {
-            kelvin_database::Error::protocol(format!("a batch returned {} results", self.results.len()))
-        })
+        batch_result(&self.results, index)
     }
 
     /// Adds the statement that keeps the customer's number in the session.
@@ -122,11 +123,6 @@ impl ClientSql {
     fn prepared(&self) -> Result<Prepared> {
         self.prepared.ok_or_else(not_prepared)
     }
-}
-
-fn end(session: &mut dyn Session, outcome: Outcome) -> Result<Outcome> {
-    session.control(if outcome == Outcome::Committed { Control::Commit } else { Control::Rollback })?;
-    Ok(outcome)
 }
 
 impl Execute for ClientSql {
@@ -273,7 +269,7 @@ impl Execute for ClientSql {
         done: &mut Done,
     ) -> Result<Outcome> {
         let prepared = self.prepared()?;
-        let params = [level.warehouse.into(), level.district.into(), level.threshold.into()];
+        let params = level.values();
         self.transaction.begin(session, Control::BeginReadOnly)?;
         self.transaction.add(session, prepared.find_next, &params[..2])?;
         self.transaction.add(session, prepared.low_stock, &params)?;

@@ -9,7 +9,9 @@
 use kelvin_database::{Control, Decimal, Result, Rows, Session, Statement, Timestamp, Value};
 use kelvin_measure::Outcome;
 
-use super::{Done, Execute, missing, not_prepared, order_total, paid, sql, status_found, unused_item};
+use super::{
+    Done, Execute, batch_result, missing, not_prepared, order_total, paid, sql, status_found, unused_item,
+};
 use crate::tproc_c::inputs::{Customer, Delivery, MAX_LINES, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
@@ -65,7 +67,7 @@ impl Pipelined {
         session.queue_control(Control::Begin)?;
         session.queue(orders, params)?;
         session.flush(&mut self.first)?;
-        let found = result(&self.first, 1)?;
+        let found = batch_result(&self.first, 1)?;
         for row in 0..found.len() {
             if found.is_null(row, 1)? {
                 return Err(missing("an order to deliver, or its lines"));
@@ -83,13 +85,6 @@ impl Pipelined {
         done.skipped = Some(DISTRICTS as u64 - super::count(count as i64, DISTRICTS, "orders to deliver")?);
         Ok(Outcome::Committed)
     }
-}
-
-/// The result of one statement of a batch.
-fn result(results: &[Rows], index: usize) -> Result<&Rows> {
-    results.get(index).ok_or_else(|| {
-        kelvin_database::Error::protocol(format!("a batch returned {} results", results.len()))
-    })
 }
 
 /// Which of two statements a customer needs, and the number or name that it takes.
@@ -149,7 +144,7 @@ impl Execute for Pipelined {
             }
         }
         session.flush(&mut self.first)?;
-        let terms = result(&self.first, 1)?;
+        let terms = batch_result(&self.first, 1)?;
         if terms.is_empty() {
             return Err(missing("the district or customer of an order"));
         }
@@ -247,8 +242,7 @@ impl Execute for Pipelined {
         level: &StockLevel,
         done: &mut Done,
     ) -> Result<Outcome> {
-        let params = [level.warehouse.into(), level.district.into(), level.threshold.into()];
-        session.execute(self.prepared()?.low_stock, &params, &mut self.rows)?;
+        session.execute(self.prepared()?.low_stock, &level.values(), &mut self.rows)?;
         done.count = self.rows.int(0, 0)?;
         Ok(Outcome::Committed)
     }

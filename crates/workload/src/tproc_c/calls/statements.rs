@@ -3,7 +3,7 @@
 use kelvin_database::{Control, Decimal, Result, Rows, Session, Statement, Timestamp, Value};
 use kelvin_measure::Outcome;
 
-use super::{Done, Execute, customer, missing, not_prepared, order_total, sql, unused_item};
+use super::{Done, Execute, customer, end, missing, not_prepared, order_total, sql, unused_item};
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
@@ -159,16 +159,6 @@ impl OneByOne {
     }
 }
 
-fn roll_back(session: &mut dyn Session) -> Result<Outcome> {
-    session.control(Control::Rollback)?;
-    Ok(Outcome::RolledBack)
-}
-
-fn commit(session: &mut dyn Session) -> Result<Outcome> {
-    session.control(Control::Commit)?;
-    Ok(Outcome::Committed)
-}
-
 impl Execute for OneByOne {
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()> {
         let texts = (self.texts)();
@@ -237,7 +227,7 @@ impl Execute for OneByOne {
             session.execute(prepared.item, &[item], &mut self.rows)?;
             if self.rows.is_empty() {
                 unused_item(order)?;
-                return roll_back(session);
+                return end(session, Outcome::RolledBack);
             }
             let cents = order.quantity[line].saturating_mul(self.rows.decimal(0, 0, 2)?);
             let item_is_original = self.rows.text(0, 1)?.contains("ORIGINAL");
@@ -266,7 +256,7 @@ impl Execute for OneByOne {
             total = total.saturating_add(cents);
         }
         done.cents = order_total(total, discount, warehouse_tax, district_tax);
-        commit(session)
+        end(session, Outcome::Committed)
     }
 
     fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Done) -> Result<Outcome> {
@@ -274,7 +264,7 @@ impl Execute for OneByOne {
         session.control(Control::Begin)?;
         let home = (payment.customer_warehouse, payment.customer_district);
         let Some((id, _)) = self.customer(session, home, payment.customer, done)? else {
-            return roll_back(session);
+            return end(session, Outcome::RolledBack);
         };
         customer::bad_credit_text(payment, id, &mut self.text);
         let amount = Value::Decimal(Decimal::new(payment.amount, 2));
@@ -305,7 +295,7 @@ impl Execute for OneByOne {
             self.text.as_str().into(),
         ];
         session.execute(prepared.insert_history, &params, &mut self.rows)?;
-        commit(session)
+        end(session, Outcome::Committed)
     }
 
     fn delivery(
@@ -321,7 +311,7 @@ impl Execute for OneByOne {
             skipped += u64::from(!self.deliver(session, delivery, district, now)?);
         }
         done.skipped = Some(skipped);
-        commit(session)
+        end(session, Outcome::Committed)
     }
 
     fn stock_level(
@@ -344,7 +334,7 @@ impl Execute for OneByOne {
             &mut self.rows,
         )?;
         done.count = self.rows.int(0, 0)?;
-        commit(session)
+        end(session, Outcome::Committed)
     }
 
     fn order_status(
@@ -357,7 +347,7 @@ impl Execute for OneByOne {
         let home = (status.warehouse, status.district);
         session.control(Control::BeginReadOnly)?;
         let Some((id, row)) = self.customer(session, home, status.customer, done)? else {
-            return roll_back(session);
+            return end(session, Outcome::RolledBack);
         };
         let params = [home.0.into(), home.1.into(), id.into()];
         if !status.customer.by_name() {
@@ -374,6 +364,6 @@ impl Execute for OneByOne {
             session.execute(prepared.order_lines, &params, &mut self.rows)?;
             done.count = self.rows.len() as i64;
         }
-        commit(session)
+        end(session, Outcome::Committed)
     }
 }

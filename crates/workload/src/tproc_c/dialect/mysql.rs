@@ -31,9 +31,7 @@ impl Dialect for Mysql {
 
     /// A key is the table itself.
     fn indexes(&self, table: &Table, _profile: Profile) -> Vec<(String, &'static [&'static str])> {
-        let key = (table.key_name(), table.key(false));
-        let second = table.second.as_ref().map(|index| (index.name.to_owned(), index.columns));
-        std::iter::once(key).chain(second).filter(|(_, columns)| !columns.is_empty()).collect()
+        table.key_and_index(false)
     }
 
     fn has_index(&self, session: &mut dyn Session, table: &str, index: &(String, &[&str])) -> Result<bool> {
@@ -60,7 +58,7 @@ impl Dialect for Mysql {
         match driven.calls {
             Calls::Statements => Box::new(ClientSql::new(false)),
             Calls::Pipelined => Box::new(ClientSql::new(true)),
-            Calls::Functions => Box::new(procedures::Procedures::new()),
+            Calls::Functions => Box::new(procedures::executor()),
         }
     }
 

@@ -28,9 +28,7 @@ impl Dialect for Postgres {
     }
 
     fn indexes(&self, table: &Table, profile: Profile) -> Vec<(String, &'static [&'static str])> {
-        let key = (table.key_name(), table.key(item_first(profile)));
-        let second = table.second.as_ref().map(|index| (index.name.to_owned(), index.columns));
-        std::iter::once(key).chain(second).filter(|(_, columns)| !columns.is_empty()).collect()
+        table.key_and_index(item_first(profile))
     }
 
     /// Whether a valid unique index has exactly these columns, whatever its name.
@@ -67,7 +65,7 @@ impl Dialect for Postgres {
                 Box::new(OneByOne::new(|| sql::returning(sql::postgres::OLDEST_NEW_ORDER)))
             }
             (Calls::Pipelined, _) => Box::new(pipelined::Pipelined::new(driven.joins_lose_rows)),
-            (Calls::Functions, Profile::Spec) => Box::new(functions::Functions::new()),
+            (Calls::Functions, Profile::Spec) => Box::new(functions::executor()),
             (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::Driver::new(warehouses)),
         }
     }

@@ -101,6 +101,13 @@ impl Table {
         format!("{}_i1", self.name)
     }
 
+    /// Names and columns of the primary key and of the second index, those that there are.
+    pub(crate) fn key_and_index(&self, item_first: bool) -> Vec<(String, &'static [&'static str])> {
+        let key = (self.key_name(), self.key(item_first));
+        let second = self.second.as_ref().map(|index| (index.name.to_owned(), index.columns));
+        std::iter::once(key).chain(second).filter(|(_, columns)| !columns.is_empty()).collect()
+    }
+
     /// Names and types as a bulk load wants them.
     pub(crate) fn bulk_columns(&self) -> Vec<(&'static str, ColumnType)> {
         let kind = |column: &Column| match column.kind {

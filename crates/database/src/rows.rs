@@ -149,6 +149,16 @@ impl Rows {
         Ok(matches!(self.cell(row, column)?, Cell::Null))
     }
 
+    /// A field that may be NULL, read by one of the methods below.
+    pub fn optional<'a, T>(
+        &'a self,
+        row: usize,
+        column: usize,
+        read: impl Fn(&'a Self, usize, usize) -> Result<T>,
+    ) -> Result<Option<T>> {
+        if self.is_null(row, column)? { Ok(None) } else { read(self, row, column).map(Some) }
+    }
+
     /// The field as an integer. A decimal without a fraction counts as one (PostgreSQL's `sum` of integers).
     pub fn int(&self, row: usize, column: usize) -> Result<i64> {
         match self.cell(row, column)? {

@@ -1,12 +1,12 @@
 //! The watchers of a database, by its engine.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 
 use crate::baseline::Baseline;
+use crate::server::Place;
 use crate::watch::Watcher;
 use crate::{mysql, postgres, sqlite};
 
@@ -43,12 +43,8 @@ impl Default for Plan {
 pub struct Found {
     /// The watchers, connected.
     pub watchers: Vec<Box<dyn Watcher>>,
-    /// The server's first process, when it runs on this host and that is sure.
-    pub server: Option<u32>,
-    /// The data directory, when the server is on this host and lets us know.
-    pub data: Option<PathBuf>,
-    /// The directory of the write-ahead log, links followed.
-    pub wal: Option<PathBuf>,
+    /// Where the server runs and keeps its files, when it is on this host and lets us know.
+    pub place: Place,
 }
 
 /// Makes the watchers of a database, with connections of their own.
@@ -60,7 +56,8 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
         EngineKind::Postgres => postgres::watchers(engine, plan),
         EngineKind::Sqlite => {
             let data = engine.connect().ok().and_then(|mut session| engine.data_directory(&mut *session));
-            Ok(Found { watchers: sqlite::watchers(engine, plan.figures), server: None, data, wal: None })
+            let place = Place { data, ..Place::default() };
+            Ok(Found { watchers: sqlite::watchers(engine, plan.figures), place })
         }
         EngineKind::Mysql => mysql::watchers(engine, plan),
         EngineKind::Other(name) => Err(Error::usage(format!("{name} has nothing that can be watched"))),
@@ -68,7 +65,7 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
 }
 
 /// Where a database's server runs and keeps its files, when that is this host and sure.
-pub fn place(engine: &dyn Engine, session: &mut dyn Session) -> postgres::Place {
+pub fn place(engine: &dyn Engine, session: &mut dyn Session) -> Place {
     match engine.kind() {
         EngineKind::Mysql => mysql::find(engine, session),
         _ => postgres::find(engine, session),

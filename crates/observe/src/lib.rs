@@ -5,17 +5,17 @@
 pub mod baseline;
 pub mod engine;
 pub mod host;
-mod link;
 pub mod metric;
 pub mod mysql;
 pub mod postgres;
 mod process;
 pub mod sample;
 pub mod scrape;
+mod server;
 pub mod sqlite;
 mod threads;
-mod waits;
 pub mod watch;
 
 pub use process::cpu_time;
+pub use server::Place;
 pub use threads::{ThreadTimes, thread_id, thread_times, threads};

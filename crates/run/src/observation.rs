@@ -97,11 +97,11 @@ impl Watchers {
         match engine::watchers(engine, &plan) {
             Ok(found) => {
                 self.watchers.extend(found.watchers);
-                host.paths.extend(found.data.map(|path| ("data".into(), path)));
-                host.paths.extend(found.wal.map(|path| ("wal".into(), path)));
+                host.paths.extend(found.place.data.map(|path| ("data".into(), path)));
+                host.paths.extend(found.place.wal.map(|path| ("wal".into(), path)));
                 // A server of threads is one process; of children only the first thread's waiting is counted.
                 let children = engine.kind() != EngineKind::Mysql;
-                host.processes.extend(found.server.map(|pid| Process {
+                host.processes.extend(found.place.server.map(|pid| Process {
                     name: "server".into(),
                     pid,
                     children,

@@ -1,185 +1,124 @@
-//! Reading the server's counters every second, and taking stock at the edges.
+//! What the server's counters, settings, statements and tables are.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::Phase;
-use kelvin_measure::observation::{Absent, Metric, Observation, Observer, When};
+use kelvin_measure::observation::{Absent, Metric, Observation, Relation, StatementTotals};
 
 use super::counters::{self, Counters, Table};
 use super::flushing::Flushing;
-use super::link::{Link, Observers};
+use super::link::{FIGURES, Link, Observers, Server};
 use super::statements::Statements;
 use super::{Plan, relations, settings};
 use crate::metric;
-use crate::watch::{Feed, Stage, Watcher};
-
-/// From the beginning of a ramp-up to the texts of the statements in it: the window is to have nothing in it that is heavier than
-/// a reading.
-const TEXTS_AFTER: Nanos = 2_000_000_000;
+use crate::server::figures::{CounterSource, Timed, lost, timed};
+use crate::watch::Feed;
 
 /// Reads the counters.
-pub(super) struct Figures {
-    link: Link,
-    interval: Duration,
+pub(super) struct MysqlCounters {
     observers: Observers,
+    settings: BTreeMap<String, String>,
     counters: Counters,
     statements: Statements,
     flushing: Flushing,
-    first: u32,
-    last: Option<(Nanos, Table)>,
-    /// The connection of the last reading: counters of another life are not compared.
-    generation: u32,
-    /// Tables may have been made since they were told of.
-    built: bool,
-    /// When the statements' texts are to be told; none within a window.
-    texts_due: Option<Nanos>,
 }
 
-impl Figures {
-    pub(super) fn new(link: Link, plan: &Plan, observers: Observers) -> Self {
-        observers.set(1, link.about.connection);
+impl MysqlCounters {
+    pub(super) fn new(plan: &Plan, observers: Observers) -> Self {
         Self {
-            interval: plan.figures,
             observers,
+            settings: BTreeMap::new(),
             counters: Counters::default(),
             statements: Statements::new(plan.statements),
             flushing: Flushing::default(),
-            first: 0,
-            last: None,
-            generation: link.generation,
-            built: false,
-            texts_due: None,
-            link,
         }
     }
 
-    fn read(&mut self, feed: &Feed) -> Result<(Nanos, Table), String> {
-        let before = feed.now();
-        let observers = &self.observers;
-        let table = self.link.with(|session, server| {
-            observers.set(1, server.connection);
-            counters::read(session, server)
-        })?;
-        Ok((before + (feed.now() - before) / 2, table))
-    }
-
-    fn relations(&mut self, when: When, feed: &mut Feed) -> Result<(), String> {
-        let (relations, database_bytes) = self.link.with(|session, _| relations::read(session))?;
-        feed.send(Observation::Relations { when, relations, database_bytes });
-        Ok(())
-    }
-
     /// Furious flushing, by the checkpoint's age.
-    fn flushing(&mut self, before: Nanos, at: Nanos, values: &[f32], table: &Table, feed: &mut Feed) {
-        let index = self.counters.counters.iter().position(|one| one.name == metric::CHECKPOINT_AGE);
-        let age = index.and_then(|index| values.get(index)).filter(|age| !age.is_nan());
-        let limit = counters::limit(table, &self.link.about);
+    fn flushing(&mut self, before: Nanos, at: Nanos, age: Option<f32>, limit: Option<f64>, feed: &mut Feed) {
         if let Some((age, limit)) = age.zip(limit) {
-            let told = self.flushing.age(f64::from(*age), limit, before, at, || feed.occurrence());
-            if let Some(one) = told {
+            let changed = self.flushing.age(f64::from(age), limit, before, at, || feed.occurrence());
+            if let Some(one) = changed {
                 feed.send(Observation::Occurrence(one));
             }
         }
     }
 }
 
-impl Watcher for Figures {
-    fn name(&self) -> String {
-        "mysql figures".into()
+impl CounterSource for MysqlCounters {
+    type Server = Server;
+    type Reading = Table;
+    const NAME: &'static str = "mysql";
+
+    fn settings(&mut self, link: &mut Link) -> Result<&BTreeMap<String, String>, String> {
+        self.settings = link.with(|session, _| settings::read(session))?;
+        Ok(&self.settings)
     }
 
-    fn interval(&self) -> Duration {
-        self.interval
-    }
-
-    fn begin(&mut self, feed: &mut Feed) {
-        let lost = |feed: &mut Feed, what: &str, why| {
-            feed.send(Observation::Lost(Absent { what: what.into(), why }));
-        };
-        let values = self.link.with(|session, _| settings::read(session)).unwrap_or_else(|why| {
-            lost(feed, "settings", why);
-            std::collections::BTreeMap::new()
-        });
-        match self.read(feed) {
-            Ok(read) => {
-                self.counters = Counters::of(&read.1);
-                self.last = Some(read);
-            }
-            Err(why) => lost(feed, "mysql figures", why),
+    /// Which counters there are is known by a reading.
+    fn begin(&mut self, link: &mut Link, feed: &mut Feed) -> (Vec<Absent>, Option<Timed<Table>>) {
+        let reading = timed(feed, || self.read(link)).map_err(|why| lost(feed, "mysql figures", why)).ok();
+        if let Some((_, table)) = &reading {
+            self.counters = Counters::of(table);
         }
-        let flushes = values.get("innodb_flush_log_at_trx_commit").map(String::as_str);
+        let flushes = self.settings.get("innodb_flush_log_at_trx_commit").map(String::as_str);
         counters::settle(&mut self.counters, matches!(flushes, Some("1" | "3")));
-        let mut absent: Vec<Absent> = counters::absent(&self.counters, &self.link.about)
+        let mut absent: Vec<Absent> = counters::absent(&self.counters, &link.about)
             .into_iter()
             .map(|(what, why)| Absent { what: what.into(), why })
             .collect();
-        absent.extend(self.statements.begin(&mut self.link));
+        absent.extend(self.statements.begin(link));
+        (absent, reading)
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
         let metric = |counter: &counters::Counter| Metric {
             name: counter.name.into(),
             unit: counter.unit.into(),
             help: counter.help.into(),
         };
-        self.first = feed.declare(Observer {
-            source: "mysql".into(),
-            metrics: self.counters.counters.iter().map(metric).collect(),
-            absent,
-            ..Observer::default()
-        });
-        feed.send(Observation::Settings { values });
-        if let Err(why) = self.relations(When::Before, feed) {
-            lost(feed, "relations", why);
-        }
+        self.counters.counters.iter().map(metric).collect()
     }
 
-    fn look(&mut self, feed: &mut Feed) -> Result<(), String> {
-        let (at, table) = self.read(feed).inspect_err(|_| self.last = None)?;
-        let same = self.generation == self.link.generation;
-        self.generation = self.link.generation;
-        if let Some((before, last)) = self.last.take().filter(|_| same) {
-            let values = self.counters.values(&last, &table, (at - before) as f64 / 1e9);
-            self.flushing(before, at, &values, &table, feed);
-            feed.reading(self.first, values);
-        }
-        self.last = Some((at, table));
-        if self.texts_due.is_some_and(|due| feed.now() >= due) {
-            self.texts_due = None;
-            let texts = self.statements.so_far(&mut self.link)?;
-            if !texts.is_empty() {
-                feed.send(Observation::StatementTexts { texts });
-            }
-        }
-        Ok(())
+    fn read(&mut self, link: &mut Link) -> Result<Table, String> {
+        let observers = &self.observers;
+        link.with(|session, server| {
+            observers.set(FIGURES, server.connection);
+            counters::read(session, server)
+        })
     }
 
-    fn stage(&mut self, stage: Stage, feed: &mut Feed) -> Result<(), String> {
-        match stage.phase {
-            Phase::Build => self.built = true,
-            Phase::Connect if std::mem::take(&mut self.built) => self.relations(When::Before, feed)?,
-            Phase::RampUp => {
-                self.statements.begin_load(&mut self.link)?;
-                self.texts_due = Some(feed.now() + TEXTS_AFTER);
-            }
-            Phase::Measure => {
-                self.texts_due = None;
-                self.statements.open(&mut self.link)?;
-            }
-            Phase::Stop => {
-                if let Some((statements, total_ms)) = self.statements.close(&mut self.link)? {
-                    feed.send(Observation::Statements { point: stage.point, statements, total_ms });
-                }
-            }
-            _ => {}
-        }
-        Ok(())
+    fn values(
+        &mut self,
+        server: &Server,
+        (then, before): &Timed<Table>,
+        (now, after): &Timed<Table>,
+        feed: &mut Feed,
+    ) -> Vec<f32> {
+        let values = self.counters.values(before, after, (now - then) as f64 / 1e9);
+        let index = self.counters.counters.iter().position(|one| one.name == metric::CHECKPOINT_AGE);
+        let age = index.and_then(|index| values.get(index).copied()).filter(|age| !age.is_nan());
+        self.flushing(*then, *now, age, counters::limit(after, server), feed);
+        values
     }
 
-    fn end(&mut self, feed: &mut Feed) -> Result<(), String> {
-        if !self.link.is_up() {
-            // As the sessions' watcher does.
-            return Err("the connection was lost".into());
-        }
-        self.look(feed)?;
-        self.relations(When::After, feed)
+    fn relations(&mut self, link: &mut Link) -> Result<(Vec<Relation>, u64), String> {
+        link.with(|session, _| relations::read(session))
+    }
+
+    fn begin_load(&mut self, link: &mut Link) -> Result<(), String> {
+        self.statements.begin_load(link)
+    }
+
+    fn statements_so_far(&self, link: &mut Link) -> Result<Vec<(i64, String)>, String> {
+        self.statements.so_far(link)
+    }
+
+    fn open_window(&mut self, link: &mut Link) -> Result<(), String> {
+        self.statements.open(link)
+    }
+
+    fn close_window(&mut self, link: &mut Link) -> Result<Option<(Vec<StatementTotals>, f64)>, String> {
+        self.statements.close(link)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use kelvin_database::{Engine, Result, Session};
 
 use super::sql;
-use crate::link::{PATIENCE, bounded};
+use crate::server::link::{PATIENCE, bounded};
 
 /// What a connection's server is and shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +36,11 @@ impl Server {
 }
 
 /// A connection of the observers.
-pub(super) type Link = crate::link::Link<Server>;
+pub(super) type Link = crate::server::link::Link<Server>;
+
+/// The two watchers, by their places in [`Observers`].
+pub(super) const SESSIONS: usize = 0;
+pub(super) const FIGURES: usize = 1;
 
 /// The numbers of the observers' connections, which are left out of what is seen.
 #[derive(Debug, Clone, Default)]

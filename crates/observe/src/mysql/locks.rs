@@ -3,42 +3,31 @@
 use std::collections::BTreeSet;
 
 use kelvin_database::{Error, Rows};
-use kelvin_measure::observation::{Blocker, Observation};
+use kelvin_measure::observation::Blocker;
 
 use super::link::Link;
-use super::sessions::{optional, text};
+use super::sessions::text;
 use super::sql;
-use crate::waits::Counted;
-use crate::watch::Feed;
+use crate::server::sessions::{NAMED, session_numbers, waiters};
+use crate::server::shortened;
 
-/// Those who wait for one holder that are named.
-const NAMED: usize = 16;
 /// Holders that are told of, those for whom most wait.
 const MOST: usize = 3;
 /// A statement's text is cut after so many characters.
 const LONGEST_TEXT: usize = 120;
 
-/// One look.
-pub(super) fn look(link: &mut Link, counted: &mut Counted, feed: &mut Feed) -> Result<(), String> {
-    let rows = link.with(|session, server| session.query(sql::row_waiters(server)))?;
-    for row in 0..rows.len() {
-        let told = |e: Error| e.to_string();
-        counted.rows(rows.text(row, 0).map_err(told)?, rows.int(row, 1).map_err(told)? as u32);
-    }
-    counted.looked_at_locks();
-    if rows.is_empty() {
-        return Ok(());
-    }
+/// How many wait for rows, by table.
+pub(super) fn row_waiters(link: &mut Link) -> Result<Vec<(String, u32)>, String> {
+    link.with(|session, server| waiters(&session.query(sql::row_waiters(server))?))
+}
+
+/// Who holds what others wait for.
+pub(super) fn blockers(link: &mut Link) -> Result<Vec<Blocker>, String> {
     let blockers = link.with(|session, server| {
         let rows = session.query(sql::blockers(server))?;
-        (0..rows.len()).map(|row| blocker(&rows, row)).collect::<Result<Vec<_>, _>>()
+        (0..rows.len()).map(|row| blocker(&rows, row)).collect()
     })?;
-    let blockers = first_of_queue(blockers);
-    // Between two looks at the table they may have gone.
-    if !blockers.is_empty() {
-        feed.send(Observation::Blocking { at: feed.now(), blockers });
-    }
-    Ok(())
+    Ok(first_of_queue(blockers))
 }
 
 /// Those who wait for nobody themselves.
@@ -59,13 +48,12 @@ fn blocker(rows: &Rows, row: usize) -> Result<Blocker, Error> {
         (_, "") => state.to_owned(),
         _ => format!("{state}: {}", without_values(statement)),
     };
-    let waiting = text(rows, row, 6)?.split(' ').filter_map(|id| id.parse().ok());
     Ok(Blocker {
         pid: rows.int(row, 0)?,
-        application: text(rows, row, 1)?.chars().take(40).collect(),
-        transaction_ms: optional(rows, row, 2, Rows::float)?,
+        application: shortened(text(rows, row, 1)?),
+        transaction_ms: rows.optional(row, 2, Rows::float)?,
         doing,
-        waiting: waiting.collect(),
+        waiting: session_numbers(text(rows, row, 6)?),
     })
 }
 

@@ -25,34 +25,39 @@ mod statements;
 mod thread;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use kelvin_database::{Engine, Error, Result};
+use kelvin_database::{Engine, Result};
 
 use crate::engine::{Found, Plan};
-use link::Link;
+use crate::server;
+use crate::server::figures::Figures;
+use crate::server::sessions::Sessions;
+use link::{FIGURES, SESSIONS};
 pub use place::find;
+
+/// InnoDB renews what it shows of transactions only when nobody has read it for 0.1 s: looks that come sooner would see the same
+/// transactions for ever.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(120);
 
 /// Connects to the server twice and makes the watchers.
 ///
 /// # Errors
-/// When it cannot be connected to.
+/// As [`server::links`].
 pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
-    engine.capabilities().need_session_state("watching the server")?;
-    if !(1..=100).contains(&plan.looks) {
-        return Err(Error::usage(format!("{} samples per second were asked for", plan.looks))
-            .with_help("choose 1 to 100"));
-    }
-    let mut sessions = Link::open(engine, link::connect)?;
-    let figures = Link::open(engine, link::connect)?;
+    let (mut sessions, figures) = server::links(engine, plan, link::connect)?;
     let place = place::find_by(engine.as_ref(), &mut sessions);
     let observers = link::Observers::default();
+    observers.set(SESSIONS, sessions.about.connection);
+    observers.set(FIGURES, figures.about.connection);
+    let interval = (Duration::from_secs(1) / plan.looks).max(BETWEEN_LOOKS);
+    let looks = sessions::MysqlSessions::new(plan, place.server, observers.clone());
+    let counters = figures::MysqlCounters::new(plan, observers);
     Ok(Found {
         watchers: vec![
-            Box::new(sessions::Sessions::new(sessions, plan, place.server, observers.clone())),
-            Box::new(figures::Figures::new(figures, plan, observers)),
+            Box::new(Sessions::new(sessions, interval, looks)),
+            Box::new(Figures::new(figures, plan, counters)),
         ],
-        server: place.server,
-        data: place.data,
-        wal: place.wal,
+        place,
     })
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use kelvin_database::{Engine, Session};
 
 use super::link::Link;
-use super::sessions::{optional, text};
-use crate::postgres::Place;
+use super::sessions::text;
+use crate::server::Place;
 
 /// Looks for the server's process and directories. An address of this host can be the near end of a tunnel or of a container, so a
 /// process counts only when it is a MySQL or MariaDB whose thread serves us: of the number that the server gives it, in our own
@@ -48,7 +48,7 @@ fn ask(session: &mut dyn Session, mariadb: Option<bool>) -> kelvin_database::Res
         "SELECT CAST(THREAD_OS_ID AS SIGNED) FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()"
     });
     let thread = thread.ok().filter(|rows| !rows.is_empty());
-    let thread = thread.and_then(|rows| optional(&rows, 0, 0, kelvin_database::Rows::int).ok().flatten());
+    let thread = thread.and_then(|rows| rows.optional(0, 0, kelvin_database::Rows::int).ok().flatten());
     Ok(Asked { thread, data, log, uptime })
 }
 

@@ -7,12 +7,7 @@ use kelvin_measure::observation::{Absent, StatementTotals};
 
 use super::link::{Link, Server};
 use super::sessions::text;
-
-/// Longer texts are cut: a run's observations stay small.
-const LONGEST_TEXT: usize = 4000;
-
-/// What a live view shows.
-const SHORT_TEXT: usize = 240;
+use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
 
 /// One digest's counters.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -3,7 +3,7 @@
 use kelvin_database::{Engine, Result, Rows, Session, Statement};
 
 use super::{APPLICATION_NAME, sql};
-use crate::link::{PATIENCE, bounded};
+use crate::server::link::{PATIENCE, bounded};
 
 /// Which life of the server this is. A crash of one backend restarts all others and leaves the postmaster, so the
 /// checkpointer counts too where it can be seen.
@@ -33,7 +33,7 @@ pub(super) struct Server {
 }
 
 /// A connection of the observers.
-pub(super) type Link = crate::link::Link<Server>;
+pub(super) type Link = crate::server::link::Link<Server>;
 
 /// Opens a connection and asks the server about itself.
 pub(super) fn connect(engine: &dyn Engine) -> Result<(Box<dyn Session>, Server)> {
@@ -52,7 +52,7 @@ pub(super) fn connect(engine: &dyn Engine) -> Result<(Box<dyn Session>, Server)>
     let rows = session.query(sql::WHO)?;
     let version = rows.int(0, 0)?;
     let rights = Rights { all_stats: rows.int(0, 1)? == 1, all_settings: rows.int(0, 2)? == 1 };
-    let checkpointer = if rows.is_null(0, 4)? { None } else { Some(rows.int(0, 4)?) };
+    let checkpointer = rows.optional(0, 4, Rows::int)?;
     let life = Life { started: rows.float(0, 3)?, checkpointer };
     Ok((session, Server { version, rights, life }))
 }

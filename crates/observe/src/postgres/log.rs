@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::figures::optional;
 use super::link::Link;
 
 /// Read at once at most; a server that logs every statement writes more than anyone can follow.
@@ -68,7 +67,7 @@ pub(super) fn find(link: &mut Link, server: u32, data: Option<&Path>) -> Option<
             return Ok(Some(None));
         }
         let rows = session.query("/* kelvin observer */ SELECT pg_current_logfile()")?;
-        optional(&rows, 0, 0, |rows, row, column| rows.text(row, column).map(PathBuf::from)).map(Some)
+        rows.optional(0, 0, |rows, row, column| rows.text(row, column).map(PathBuf::from)).map(Some)
     });
     let current = asked.ok().flatten()?;
     // Relative to the data directory, if it is not absolute.

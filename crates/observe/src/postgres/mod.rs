@@ -26,13 +26,16 @@ mod vacuums;
 mod wait_kind;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use kelvin_database::{Engine, Error, Result};
+use kelvin_database::{Engine, Result};
 
 use crate::engine::{Found, Plan};
+use crate::server;
+use crate::server::figures::Figures;
+use crate::server::sessions::Sessions;
 pub(crate) use baseline::settings as baseline_settings;
-use link::Link;
-pub use place::{Place, find};
+pub use place::find;
 pub use wait_kind::wait_group;
 
 /// What the observers' sessions are called in `pg_stat_activity`, by which they are left out.
@@ -41,28 +44,21 @@ pub const APPLICATION_NAME: &str = "kelvin observer";
 /// Connects to the server twice and makes the watchers.
 ///
 /// # Errors
-/// When it cannot be connected to, or is behind a pooler that lends connections by transaction: what a
-/// session sets there would stay with others.
+/// As [`server::links`].
 pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
-    engine.capabilities().need_session_state("watching the server")?;
-    if !(1..=100).contains(&plan.looks) {
-        return Err(Error::usage(format!(
-            "{} samples per second of the sessions were asked for",
-            plan.looks
-        ))
-        .with_help("choose 1 to 100"));
-    }
-    let mut sessions = Link::open(engine, link::connect)?;
-    let figures = Link::open(engine, link::connect)?;
+    let (mut sessions, figures) = server::links(engine, plan, link::connect)?;
     let place = place::find_by(engine.as_ref(), &mut sessions);
     let log = place.server.and_then(|server| log::find(&mut sessions, server, place.data.as_deref()));
+    let counters = figures::PostgresCounters::new(plan, figures.about.version);
     Ok(Found {
         watchers: vec![
-            Box::new(sessions::Sessions::new(sessions, plan, log)),
-            Box::new(figures::Figures::new(figures, plan)),
+            Box::new(Sessions::new(
+                sessions,
+                Duration::from_secs(1) / plan.looks,
+                sessions::PostgresSessions::new(plan, log),
+            )),
+            Box::new(Figures::new(figures, plan, counters)),
         ],
-        server: place.server,
-        data: place.data,
-        wal: place.wal,
+        place,
     })
 }

@@ -6,17 +6,7 @@ use std::path::{Path, PathBuf};
 use kelvin_database::{Engine, Session};
 
 use super::link::Link;
-
-/// Where a server runs and keeps its files; nothing for one elsewhere.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// Its first process, where that is sure.
-    pub server: Option<u32>,
-    /// The data directory.
-    pub data: Option<PathBuf>,
-    /// The directory of the write-ahead log, links followed.
-    pub wal: Option<PathBuf>,
-}
+use crate::server::Place;
 
 /// Looks for the server's first process and directories. An address of this host can be the near end of a tunnel, or of a
 /// container with process numbers of its own, so a process counts only when it is a PostgreSQL that serves us.

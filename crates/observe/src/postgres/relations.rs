@@ -3,8 +3,6 @@
 use kelvin_database::{Result, Rows, Session};
 use kelvin_measure::observation::Relation;
 
-use super::figures::optional;
-
 /// Bytes of a page's header.
 const PAGE_HEADER: f64 = 24.0;
 /// Bytes of the pointer to a row within its page.
@@ -67,7 +65,7 @@ fn count(value: i64) -> u64 {
 }
 
 fn relation(rows: &Rows, row: usize) -> Result<Relation> {
-    let number = |column| Ok::<_, kelvin_database::Error>(optional(rows, row, column, Rows::int)?.map(count));
+    let number = |column| Ok::<_, kelvin_database::Error>(rows.optional(row, column, Rows::int)?.map(count));
     let is_index = rows.int(row, 1)? == 1;
     let (live, estimated) = (rows.int(row, 5)?, rows.float(row, 7)?);
     // The server's count is lost with a crash; the catalogue's is as old as the last VACUUM or ANALYZE.
@@ -80,7 +78,7 @@ fn relation(rows: &Rows, row: usize) -> Result<Relation> {
         fillfactor: rows.float(row, 10)? / 100.0,
         columns: rows.int(row, 11)? as f64,
         has_nulls: rows.int(row, 13)? == 1,
-        width: optional(rows, row, 14, Rows::float)?.unwrap_or(f64::NAN),
+        width: rows.optional(row, 14, Rows::float)?.unwrap_or(f64::NAN),
         block: rows.float(row, 18)?,
     };
     let can_be_estimated = rows.int(row, 15)? == rows.int(row, 11)? && rows.int(row, 17)? == 1;
@@ -94,7 +92,7 @@ fn relation(rows: &Rows, row: usize) -> Result<Relation> {
     Ok(Relation {
         name: rows.text(row, 0)?.to_owned(),
         kind: if is_index { "index" } else { "table" }.into(),
-        table: optional(rows, row, 2, |rows, row, column| rows.text(row, column).map(str::to_owned))?,
+        table: rows.optional(row, 2, |rows, row, column| rows.text(row, column).map(str::to_owned))?,
         bytes: count(rows.int(row, 3)?),
         rows: if is_index { None } else { live },
         dead_rows: if is_index { None } else { number(6)? },

@@ -6,16 +6,10 @@ use std::time::{Duration, Instant};
 use kelvin_database::{Result, Session};
 use kelvin_measure::observation::{Absent, StatementTotals};
 
-use super::figures::optional;
 use super::link::Link;
 use super::plans;
 use super::sql::MARK;
-
-/// Longer texts are cut: a run's observations stay small.
-const LONGEST_TEXT: usize = 4000;
-
-/// What a live view shows.
-const SHORT_TEXT: usize = 240;
+use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
 
 /// All plans of a point together may take this long.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -198,7 +192,7 @@ fn read(session: &mut dyn Session, source: &Source) -> Result<Vec<(Key, Totals)>
                 rows: rows.int(row, 5)?,
                 hit: rows.int(row, 6)?,
                 read: rows.int(row, 7)?,
-                wal: optional(&rows, row, 8, kelvin_database::Rows::int)?.unwrap_or(0),
+                wal: rows.optional(row, 8, kelvin_database::Rows::int)?.unwrap_or(0),
             };
             Ok((key, totals))
         })

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use kelvin_database::Error;
+use kelvin_database::{Error, Rows};
 use kelvin_measure::Nanos;
 use kelvin_measure::observation::{Observation, Occurrence};
 
@@ -114,13 +114,7 @@ impl Vacuums {
         let mut times = HashMap::with_capacity(rows.len());
         let mut read = || -> Result<(), Error> {
             for row in 0..rows.len() {
-                let moment = |column| {
-                    Ok::<_, Error>(if rows.is_null(row, column)? {
-                        None
-                    } else {
-                        Some(rows.float(row, column)?)
-                    })
-                };
+                let moment = |column| rows.optional(row, column, Rows::float);
                 let one = Times {
                     vacuums: rows.int(row, 1)?,
                     analyzes: rows.int(row, 2)?,

@@ -20,7 +20,7 @@ pub(crate) fn bounded(engine: &dyn Engine) -> Result<Box<dyn Session>> {
 }
 
 /// Opens a connection, prepares it for an observer and finds out about the server.
-type Connect<A> = fn(&dyn Engine) -> Result<(Box<dyn Session>, A)>;
+pub(crate) type Connect<A> = fn(&dyn Engine) -> Result<(Box<dyn Session>, A)>;
 
 /// A connection of the observers; `A` is what an engine's watchers know about their server.
 pub(crate) struct Link<A> {

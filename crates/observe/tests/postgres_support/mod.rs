@@ -16,6 +16,7 @@ use kelvin_database::{Engine, Session};
 use kelvin_measure::Clock;
 use kelvin_measure::event::Phase;
 use kelvin_measure::observation::{Absent, Observation, Occurrence, Reading, WaitGroup, Waits};
+use kelvin_observe::Place;
 use kelvin_observe::engine::{Found, Plan, watchers};
 use kelvin_observe::watch::{Stage, Watch};
 
@@ -35,7 +36,7 @@ pub struct Watching {
 
 impl Watching {
     pub fn start(config: Config, plan: &Plan) -> Self {
-        let Found { watchers, server, data, wal } = watchers(&engine(config), plan).unwrap();
+        let Found { watchers, place: Place { server, data, wal } } = watchers(&engine(config), plan).unwrap();
         let clock = Clock::real();
         let watch = Some(Watch::start(watchers, &clock).unwrap());
         Self { watch, clock, seen: Vec::new(), server, data, wal }

@@ -1,0 +1,53 @@
+//! Watching a database server, as far as it is the same for every engine: two watchers, each on a connection of its own that is
+//! opened before the users'. One looks at the sessions ([`sessions::Sessions`]), the other reads the counters once a second and
+//! takes stock at the edges ([`figures::Figures`]). What each asks the server is the engine's part.
+
+pub(crate) mod figures;
+pub(crate) mod link;
+pub(crate) mod sessions;
+mod waits;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kelvin_database::{Engine, Error, Result};
+
+use crate::engine::Plan;
+use link::{Connect, Link};
+
+/// Where a server runs and keeps its files; nothing for one elsewhere.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Its first process, where that is sure.
+    pub server: Option<u32>,
+    /// The data directory.
+    pub data: Option<PathBuf>,
+    /// The directory of the write-ahead log, links followed.
+    pub wal: Option<PathBuf>,
+}
+
+/// Opens the connections of the two watchers: of the sessions, of the counters.
+///
+/// # Errors
+/// When the server cannot be connected to, or is behind a pooler that lends connections by transaction: what a session sets
+/// there would stay with others.
+pub(crate) fn links<S>(
+    engine: &Arc<dyn Engine>,
+    plan: &Plan,
+    connect: Connect<S>,
+) -> Result<(Link<S>, Link<S>)> {
+    engine.capabilities().need_session_state("watching the server")?;
+    if !(1..=100).contains(&plan.looks) {
+        return Err(Error::usage(format!(
+            "{} samples per second of the sessions were asked for",
+            plan.looks
+        ))
+        .with_help("choose 1 to 100"));
+    }
+    Ok((Link::open(engine, connect)?, Link::open(engine, connect)?))
+}
+
+/// The first characters of a name that a user chose.
+pub(crate) fn shortened(name: &str) -> String {
+    name.chars().take(40).collect()
+}

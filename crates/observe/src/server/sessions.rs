@@ -1,0 +1,309 @@
+//! Looking at the sessions of a server: what each does or waits for, how many do, and who holds the rows that others wait for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kelvin_database::{Error, Rows};
+use kelvin_measure::Nanos;
+use kelvin_measure::observation::{Absent, Blocker, Metric, Observation, Observer, Occurrence, WaitGroup};
+
+use super::link::Link;
+use super::waits::Counted;
+use crate::watch::{Feed, Stage, Watcher};
+
+const SECOND: Nanos = 1_000_000_000;
+
+/// Those who wait for one holder that are named.
+pub(crate) const NAMED: usize = 16;
+
+/// What an engine tells of its sessions. Errors are for people.
+pub(crate) trait SessionSource: Send + 'static {
+    /// What a connection knows about its server.
+    type Server: Clone + Send;
+    /// The engine, as the names of its metrics begin.
+    const NAME: &'static str;
+    /// Which of the sessions that run a statement count as waiting.
+    const WAITING: &'static str;
+
+    /// Whether the server has not been started again from one connection to the next.
+    fn is_same_life(before: &Self::Server, now: &Self::Server) -> bool;
+
+    /// Before the first look: what cannot be seen, and why.
+    fn begin(&mut self, link: &mut Link<Self::Server>) -> Vec<Absent>;
+
+    /// The metrics are declared.
+    fn begun(&mut self, _link: &mut Link<Self::Server>, _feed: &mut Feed) {}
+
+    /// Asks for the sessions and keeps the answer.
+    fn ask(&mut self, link: &mut Link<Self::Server>) -> Result<(), String>;
+
+    /// Counts the sessions of the answer.
+    fn count(
+        &mut self,
+        server: &Self::Server,
+        tally: &mut Tally,
+        now: Nanos,
+        feed: &mut Feed,
+    ) -> Result<(), Error>;
+
+    /// The look is complete; `previous` is when the one before it was.
+    fn looked(
+        &mut self,
+        _link: &mut Link<Self::Server>,
+        _previous: Nanos,
+        _now: Nanos,
+        _feed: &mut Feed,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// How many sessions wait for rows, by relation.
+    fn row_waiters(&mut self, link: &mut Link<Self::Server>) -> Result<Vec<(String, u32)>, String>;
+
+    /// Who holds what others wait for.
+    fn blockers(&mut self, link: &mut Link<Self::Server>) -> Result<Vec<Blocker>, String>;
+
+    /// A second's figures were sent.
+    fn second(&mut self, _link: &mut Link<Self::Server>, _feed: &mut Feed) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A phase of the run began.
+    fn stage(
+        &mut self,
+        _stage: Stage,
+        _link: &mut Link<Self::Server>,
+        _feed: &mut Feed,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The connection is lost; the last look that was answered was `at`.
+    fn lost(&mut self, at: Nanos, feed: &mut Feed);
+
+    /// The load has ended.
+    fn end(&mut self, _link: &mut Link<Self::Server>, _feed: &mut Feed) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Sessions summed over the looks of a second.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    counted: Counted,
+    active: u32,
+    waiting: u32,
+    idle_in_transaction: u32,
+    /// Whether the last look saw a session wait for a lock. Where none does, the locks are not asked for: they are the dearest of
+    /// what is asked. By the last look alone, so that seconds with waits are not looked at more often than others.
+    lock_waits: bool,
+}
+
+impl Tally {
+    /// A session in this state.
+    pub(crate) fn session(&mut self, group: WaitGroup) {
+        self.counted.session(group);
+    }
+
+    /// It runs a statement.
+    pub(crate) fn active(&mut self, waits: bool) {
+        self.active += 1;
+        self.waiting += u32::from(waits);
+    }
+
+    /// Its transaction waits for its client.
+    pub(crate) fn idle_in_transaction(&mut self) {
+        self.idle_in_transaction += 1;
+    }
+
+    /// It waits for a lock.
+    pub(crate) fn waits_for_lock(&mut self) {
+        self.lock_waits = true;
+    }
+}
+
+/// Looks at the sessions of one server.
+pub(crate) struct Sessions<S: SessionSource> {
+    link: Link<S::Server>,
+    source: S,
+    interval: Duration,
+    tally: Tally,
+    /// Index of our metrics.
+    first: u32,
+    /// The last look that was answered.
+    looked: Option<Nanos>,
+    /// When the last event was sent.
+    sent: Nanos,
+    server: S::Server,
+    connected: bool,
+}
+
+impl<S: SessionSource> Sessions<S> {
+    pub(crate) fn new(link: Link<S::Server>, interval: Duration, source: S) -> Self {
+        Self {
+            source,
+            interval,
+            tally: Tally::default(),
+            first: 0,
+            looked: None,
+            sent: 0,
+            server: link.about.clone(),
+            connected: true,
+            link,
+        }
+    }
+
+    fn look_at_sessions(&mut self, feed: &mut Feed) -> Result<(), String> {
+        // Also lost where another of our statements met its end.
+        self.lose_if_down(feed);
+        if let Err(why) = self.source.ask(&mut self.link) {
+            self.lose_if_down(feed);
+            return Err(why);
+        }
+        if !std::mem::replace(&mut self.connected, true) {
+            self.back_again(feed);
+        }
+        let now = feed.now();
+        let previous = self.looked.replace(now).unwrap_or(now);
+        self.tally.lock_waits = false;
+        self.source.count(&self.server, &mut self.tally, now, feed).map_err(|error| error.to_string())?;
+        self.tally.counted.looked(feed);
+        self.source.looked(&mut self.link, previous, now, feed)
+    }
+
+    /// Who waits for rows, of which relation, and who holds them.
+    fn look_at_locks(&mut self, feed: &mut Feed) -> Result<(), String> {
+        let waiters = self.source.row_waiters(&mut self.link)?;
+        for (relation, sessions) in &waiters {
+            self.tally.counted.rows(relation, *sessions);
+        }
+        self.tally.counted.looked_at_locks();
+        if waiters.is_empty() {
+            return Ok(());
+        }
+        let blockers = self.source.blockers(&mut self.link)?;
+        // Between two looks at the table they may have gone.
+        if !blockers.is_empty() {
+            feed.send(Observation::Blocking { at: feed.now(), blockers });
+        }
+        Ok(())
+    }
+
+    /// The second's figures.
+    fn send(&mut self, feed: &mut Feed) {
+        let looks = self.tally.counted.looks();
+        if looks == 0 {
+            return;
+        }
+        let mut average =
+            |sum: fn(&mut Tally) -> &mut u32| std::mem::take(sum(&mut self.tally)) as f32 / looks as f32;
+        let values = vec![
+            average(|tally| &mut tally.active),
+            average(|tally| &mut tally.waiting),
+            average(|tally| &mut tally.idle_in_transaction),
+        ];
+        feed.reading(self.first, values);
+        self.tally.counted.send(feed);
+        self.sent = feed.now();
+    }
+
+    fn lose_if_down(&mut self, feed: &mut Feed) {
+        if self.link.is_up() || !std::mem::take(&mut self.connected) {
+            return;
+        }
+        self.send(feed);
+        let at = self.looked.unwrap_or_else(|| feed.now());
+        self.source.lost(at, feed);
+    }
+
+    /// The server answers again: another life of it is a restart.
+    fn back_again(&mut self, feed: &mut Feed) {
+        let before = std::mem::replace(&mut self.server, self.link.about.clone());
+        if S::is_same_life(&before, &self.server) {
+            return;
+        }
+        let now = feed.now();
+        let id = feed.occurrence();
+        feed.send(Observation::Occurrence(Occurrence {
+            id,
+            kind: "restart".into(),
+            subject: "server".into(),
+            from: self.looked.unwrap_or(now),
+            to: Some(now),
+            figures: BTreeMap::new(),
+        }));
+        self.sent = now;
+    }
+}
+
+impl<S: SessionSource> Watcher for Sessions<S> {
+    fn name(&self) -> String {
+        format!("{} sessions", S::NAME)
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    fn begin(&mut self, feed: &mut Feed) {
+        let absent = self.source.begin(&mut self.link);
+        let gauge = |name: &str, help: &str| Metric {
+            name: format!("{}.sessions.{name}", S::NAME),
+            unit: "1".into(),
+            help: help.into(),
+        };
+        self.first = feed.declare(Observer {
+            source: S::NAME.into(),
+            metrics: vec![
+                gauge("active", "sessions that run a statement, average over the looks"),
+                gauge("waiting", S::WAITING),
+                gauge("idle_in_transaction", "sessions whose transaction waits for its client"),
+            ],
+            absent,
+            ..Observer::default()
+        });
+        self.source.begun(&mut self.link, feed);
+        self.sent = feed.now();
+    }
+
+    fn look(&mut self, feed: &mut Feed) -> Result<(), String> {
+        self.look_at_sessions(feed)?;
+        // Half a look early is nearer than half a look late.
+        if feed.now() + self.interval.as_nanos() as Nanos / 2 < self.sent + SECOND {
+            return Ok(());
+        }
+        // What the sessions waited for is sent whatever becomes of the locks: a role may not see them all.
+        let locks = if self.tally.lock_waits {
+            self.look_at_locks(feed)
+        } else {
+            self.tally.counted.looked_at_locks();
+            Ok(())
+        };
+        self.send(feed);
+        self.source.second(&mut self.link, feed)?;
+        locks
+    }
+
+    fn stage(&mut self, stage: Stage, feed: &mut Feed) -> Result<(), String> {
+        self.source.stage(stage, &mut self.link, feed)
+    }
+
+    fn end(&mut self, feed: &mut Feed) -> Result<(), String> {
+        self.send(feed);
+        if !self.link.is_up() {
+            // Connecting to a server that hangs would outlast the patience of who waits for us.
+            return Err("the connection was lost".into());
+        }
+        self.source.end(&mut self.link, feed)
+    }
+}
+
+/// Rows of a relation's name and how many sessions wait for its rows.
+pub(crate) fn waiters(rows: &Rows) -> Result<Vec<(String, u32)>, Error> {
+    (0..rows.len()).map(|row| Ok((rows.text(row, 0)?.to_owned(), rows.int(row, 1)? as u32))).collect()
+}
+
+/// Numbers of sessions, with blanks between them.
+pub(crate) fn session_numbers(list: &str) -> Vec<i64> {
+    list.split(' ').filter_map(|number| number.parse().ok()).collect()
+}

@@ -5,6 +5,7 @@
 //! `sqlite/` and `postgres/`.
 
 mod calendar;
+mod client;
 mod decimal;
 mod engine;
 mod error;
@@ -23,6 +24,7 @@ pub mod target;
 mod url;
 mod value;
 
+pub use client::Host;
 pub use engine::{Capabilities, Engine, EngineKind, Fingerprint, ServerCounters, Setting};
 pub use error::{Code, Error, ErrorClass, Result};
 pub use home::Home;

@@ -132,7 +132,9 @@ pub trait Session: Send {
     fn cancel(&self) -> Box<dyn Cancel>;
 
     /// How often the engine had to wait because the database was busy (SQLite's busy handler); 0 elsewhere.
-    fn busy_waits(&self) -> u64;
+    fn busy_waits(&self) -> u64 {
+        0
+    }
 }
 
 #[cold]

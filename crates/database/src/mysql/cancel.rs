@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::{Config, startup};
+use crate::client::as_encrypted;
 use crate::stream::connect;
-use crate::stream::tls::SslMode;
 use crate::{Cancel, Result};
 
 pub(crate) struct MysqlCancel {
@@ -29,12 +29,7 @@ impl MysqlCancel {
             Some(address) => connect::open_address(&[address], deadline)?,
             None => startup::open(&self.config, deadline)?,
         };
-        // TLS exactly if the session has it.
-        let mode = match (self.encrypted, self.config.ssl_mode) {
-            (false, _) => SslMode::Disable,
-            (true, SslMode::Prefer) => SslMode::Require,
-            (true, mode) => mode,
-        };
+        let mode = as_encrypted(self.encrypted, self.config.ssl_mode);
         let mut session = startup::start(socket, &self.config, mode, deadline, &mut false)?;
         match session.simple(&format!("KILL QUERY {}", self.connection), None) {
             // It has ended meanwhile.

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use super::{Password, SslMode};
 use crate::Result;
+use crate::client::{Authority, CONNECT_TIMEOUT, Host, Parameters};
 use crate::url::Escaped;
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Which of the two products a server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -37,15 +36,6 @@ impl fmt::Display for Product {
             Self::Mariadb => "MariaDB",
         })
     }
-}
-
-/// The server's address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Host {
-    /// A host name or address without brackets.
-    Tcp(String),
-    /// The unix socket.
-    Unix(PathBuf),
 }
 
 /// Everything a connection needs.
@@ -111,16 +101,6 @@ impl Config {
         }
     }
 
-    /// Whether the server runs on this host, as far as the address tells.
-    pub fn is_local(&self) -> bool {
-        match &self.host {
-            Host::Unix(_) => true,
-            Host::Tcp(name) => {
-                name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-            }
-        }
-    }
-
     /// The place in a few words, for messages.
     pub(crate) fn place(&self) -> String {
         match &self.host {
@@ -134,39 +114,19 @@ impl Config {
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}@", self.product.word(), Escaped(&self.user, ""))?;
-        match &self.host {
-            Host::Tcp(name) if name.parse::<std::net::Ipv6Addr>().is_ok() => {
-                write!(f, "[{name}]:{}", self.port)?;
-            }
-            Host::Tcp(name) => write!(f, "{}:{}", Escaped(name, ""), self.port)?,
-            Host::Unix(_) => {}
-        }
-        write!(f, "/{}", Escaped(&self.database, ""))?;
-        let mut separator = '?';
-        let mut parameter = |f: &mut fmt::Formatter<'_>, name: &str, value: &str| {
-            write!(f, "{separator}{name}={}", Escaped(value, "/"))?;
-            separator = '&';
-            Ok(())
-        };
+        write!(f, "{}/{}", Authority(&self.host, self.port), Escaped(&self.database, ""))?;
+        let mut parameters = Parameters::new(f);
         if let Host::Unix(path) = &self.host {
-            parameter(f, "socket", &path.to_string_lossy())?;
+            parameters.add("socket", &path.to_string_lossy())?;
         } else {
-            if self.ssl_mode != SslMode::default() {
-                parameter(f, "sslmode", self.ssl_mode.name())?;
-            }
-            if let Some(path) = &self.ssl_root_certificate {
-                parameter(f, "sslrootcert", &path.to_string_lossy())?;
-            }
+            parameters.add_trust(self.ssl_mode, self.ssl_root_certificate.as_ref())?;
         }
         if let Some(path) = &self.server_public_key {
-            parameter(f, "server_public_key", &path.to_string_lossy())?;
+            parameters.add("server_public_key", &path.to_string_lossy())?;
         }
         if self.get_server_public_key {
-            parameter(f, "get_server_public_key", "true")?;
+            parameters.add("get_server_public_key", "true")?;
         }
-        if self.connect_timeout != CONNECT_TIMEOUT {
-            parameter(f, "connect_timeout", &self.connect_timeout.as_secs().max(1).to_string())?;
-        }
-        Ok(())
+        parameters.add_timeout(self.connect_timeout)
     }
 }

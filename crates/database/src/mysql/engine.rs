@@ -201,7 +201,7 @@ impl Engine for MysqlEngine {
     }
 
     fn data_directory(&self, session: &mut dyn Session) -> Option<PathBuf> {
-        if !self.config.is_local() {
+        if !self.config.host.is_local() {
             return None;
         }
         let rows = session.query("SELECT @@datadir").ok()?;

@@ -27,8 +27,9 @@ mod text;
 mod url;
 mod wire;
 
+pub use crate::client::Host;
 pub use crate::stream::tls::SslMode;
-pub use config::{Config, Host, Product};
+pub use config::{Config, Product};
 pub use engine::MysqlEngine;
 pub use examine::examine;
 pub use password::Password;

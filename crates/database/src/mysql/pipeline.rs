@@ -6,7 +6,8 @@
 
 use super::session::{MysqlSession, is_open};
 use super::wire;
-use crate::{Control, Error, Result, Rows, Session, Statement, Value};
+use crate::client::must_be_whole;
+use crate::{Control, Result, Rows, Session, Statement, Value};
 
 /// A statement that waits for the flush, and where its packets end in what is to be sent.
 #[derive(Debug, Clone, Copy)]
@@ -49,9 +50,7 @@ impl MysqlSession {
 
     fn begin_batch(&mut self) -> Result<()> {
         if self.queued.is_empty() {
-            if self.broken {
-                return Err(Error::connection_lost("the connection was lost earlier"));
-            }
+            must_be_whole(self.broken)?;
             self.out.clear();
         }
         Ok(())
@@ -61,7 +60,7 @@ impl MysqlSession {
     pub(crate) fn flush_queue(&mut self, results: &mut Vec<Rows>) -> Result<()> {
         let queued = std::mem::take(&mut self.queued);
         let out = std::mem::take(&mut self.out);
-        self.resize(results, queued.len());
+        self.spare.resize(results, queued.len());
         let outcome = self.flush_parts(&queued, &out, results);
         self.queued = queued;
         self.queued.clear();
@@ -160,20 +159,5 @@ impl MysqlSession {
             first = first.and(step);
         }
         first
-    }
-
-    /// Gives `results` one empty result for each statement, keeping the memory of all for later batches.
-    fn resize(&mut self, results: &mut Vec<Rows>, count: usize) {
-        if results.len() > count {
-            self.spare.extend(results.drain(count..));
-        }
-        for rows in results.iter_mut() {
-            rows.reset(0, false);
-        }
-        while results.len() < count {
-            let mut rows = self.spare.pop().unwrap_or_default();
-            rows.reset(0, false);
-            results.push(rows);
-        }
     }
 }

@@ -11,6 +11,7 @@ use super::packet::{Column, Done, Greeting, capability, status};
 use super::pipeline::Queued;
 use super::prepare::Prepared;
 use super::{Config, error, wire};
+use crate::client::{SpareRows, must_be_flushed, must_be_whole};
 use crate::stream::Stream;
 use crate::{
     BulkLoad, BulkTable, Cancel, Control, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement,
@@ -34,8 +35,7 @@ pub(crate) struct MysqlSession {
     pub(crate) statements: Vec<Prepared>,
     /// Statements in `out` that wait for the flush.
     pub(crate) queued: Vec<Queued>,
-    /// Results that a smaller batch did not need, kept for their memory.
-    pub(crate) spare: Vec<Rows>,
+    pub(crate) spare: SpareRows,
     /// Where results go that nobody asked for.
     pub(crate) unwanted: Rows,
     pub(crate) columns: Vec<Column>,
@@ -70,7 +70,7 @@ impl MysqlSession {
             out: Vec::with_capacity(8 << 10),
             statements: Prepared::controls(),
             queued: Vec::new(),
-            spare: Vec::new(),
+            spare: SpareRows::default(),
             unwanted: Rows::new(),
             columns: Vec::new(),
             unreadable: None,
@@ -99,15 +99,8 @@ impl MysqlSession {
     /// that has failed.
     #[inline]
     pub(crate) fn check_usable(&self, rolls_back: bool) -> Result<()> {
-        if self.broken {
-            return Err(Error::connection_lost("the connection was lost earlier"));
-        }
-        if !self.queued.is_empty() {
-            return Err(Error::usage(format!(
-                "{} queued statements wait for their flush",
-                self.queued.len()
-            )));
-        }
+        must_be_whole(self.broken)?;
+        must_be_flushed(self.queued.len())?;
         if self.failed && !rolls_back {
             return Err(has_failed());
         }
@@ -300,10 +293,6 @@ impl Session for MysqlSession {
             encrypted: self.stream.tls().is_some(),
             connection: self.connection,
         })
-    }
-
-    fn busy_waits(&self) -> u64 {
-        0
     }
 }
 

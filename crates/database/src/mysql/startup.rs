@@ -7,6 +7,7 @@ use super::packet::{Greeting, capability};
 use super::session::MysqlSession;
 use super::wire;
 use super::{Config, Host, SslMode, authentication, error};
+use crate::client::attempts;
 use crate::stream::{Socket, Stream, connect, tls};
 use crate::{Error, ErrorClass, Result, Session};
 
@@ -21,14 +22,8 @@ const SETTINGS: &str = "SET autocommit=1, time_zone='+00:00', \
 /// A session that is ready for statements.
 pub(crate) fn connect(config: &Config) -> Result<MysqlSession> {
     let deadline = Instant::now() + config.connect_timeout;
-    let first = match attempt(config, config.ssl_mode, deadline) {
-        Err((error, true)) if config.ssl_mode == SslMode::Prefer && may_be_tls(&error) => {
-            // What fails under TLS may work without, when TLS was only preferred.
-            attempt(config, SslMode::Disable, deadline).map_err(|_| error)
-        }
-        other => other.map_err(|(error, _)| error),
-    };
-    first.map_err(|e| e.context(&format!("cannot connect to {} at {}", config.product, config.place())))
+    let session = attempts(config.ssl_mode, may_be_tls, |mode| attempt(config, mode, deadline));
+    session.map_err(|e| e.context(&format!("cannot connect to {} at {}", config.product, config.place())))
 }
 
 fn may_be_tls(error: &Error) -> bool {

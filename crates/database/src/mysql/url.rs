@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::{Config, Host, Product};
-use crate::stream::tls;
 use crate::url::{Split, port, seconds, system_user, yes_or_no};
 use crate::{Error, Result};
 
@@ -59,10 +58,7 @@ pub(crate) fn parse(url: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<C
         Error::usage("no user is named").with_help("write it in the URL: mysql://user@host/database")
     })?;
     config.database = found.database.unwrap_or_default();
-    (config.ssl_mode, config.ssl_root_certificate) = tls::trust(mode, root)?;
-    if matches!(config.host, Host::Tcp(_)) {
-        tls::check_trust(config.ssl_mode, config.ssl_root_certificate.as_deref())?;
-    }
+    (config.ssl_mode, config.ssl_root_certificate) = config.host.trust(mode, root)?;
     Ok(config)
 }
 
@@ -72,11 +68,7 @@ fn host(named: Option<String>, socket: Option<String>, env: &dyn Fn(&str) -> Opt
             "for the socket leave the host out: mysql://user@/database?socket=/run/mysqld/mysqld.sock",
         )),
         (_, Some(path)) => absolute(path),
-        (Some(host), _) if host.contains(',') => {
-            Err(Error::usage("more than one host is given").with_help("Kelvin measures one server at a time"))
-        }
-        (Some(path), _) if path.starts_with('/') => absolute(path),
-        (Some(host), _) => Ok(Host::Tcp(host)),
+        (Some(host), _) => Host::parse(host),
         (None, None) => Ok(env("MYSQL_UNIX_PORT")
             .filter(|path| path.starts_with('/'))
             .map(|path| Host::Unix(path.into()))

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use super::backend::Fields;
 use super::inbox::Inbox;
-use super::{Config, SslMode, startup};
+use super::{Config, startup};
+use crate::client::as_encrypted;
 use crate::stream::{Stream, connect};
 use crate::{Cancel, Error, ErrorClass, Result};
 
@@ -55,12 +56,8 @@ impl PostgresCancel {
         };
         let mut stream = Stream::new(socket, deadline);
         let mut inbox = Inbox::new();
-        // TLS exactly if the session has it; the key is a secret.
-        let mode = match (self.encrypted, self.config.ssl_mode) {
-            (false, _) => SslMode::Disable,
-            (true, SslMode::Prefer) => SslMode::Require,
-            (true, mode) => mode,
-        };
+        // The key is a secret.
+        let mode = as_encrypted(self.encrypted, self.config.ssl_mode);
         startup::encrypt(&mut stream, &mut inbox, &self.config, mode, &mut false)?;
         let mut message = Vec::with_capacity(12 + key.secret.len());
         message.extend_from_slice(&(12 + key.secret.len() as u32).to_be_bytes());

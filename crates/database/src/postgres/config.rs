@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::{Password, SslMode};
 use crate::Result;
+use crate::client::{Authority, CONNECT_TIMEOUT, Host, Parameters};
 use crate::url::Escaped;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What sessions are called where the configuration does not say, with eight digits of the process's own behind it, by which
 /// they are told from those of another Kelvin. The process's number would not do: those of two containers are often the same.
 const APPLICATION_NAME: &str = "kelvin";
@@ -49,15 +49,6 @@ impl ChannelBinding {
             Self::Require => "require",
         }
     }
-}
-
-/// The server's address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Host {
-    /// A host name or address without brackets.
-    Tcp(String),
-    /// The directory that holds the socket `.s.PGSQL.port`.
-    Unix(PathBuf),
 }
 
 /// Everything a connection needs.
@@ -127,16 +118,6 @@ impl Config {
         }
     }
 
-    /// Whether the server runs on this host, as far as the address tells.
-    pub fn is_local(&self) -> bool {
-        match &self.host {
-            Host::Unix(_) => true,
-            Host::Tcp(name) => {
-                name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-            }
-        }
-    }
-
     /// What the sessions are called: "kelvin 1f9a04c7" where nothing was chosen, or the chosen name.
     pub fn session_name(&self) -> &str {
         if self.application_name == APPLICATION_NAME { &SESSION_NAME } else { &self.application_name }
@@ -163,45 +144,26 @@ impl Config {
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "postgres://{}@", Escaped(&self.user, ""))?;
-        let mut separator = '?';
-        let mut parameter = |f: &mut fmt::Formatter<'_>, name: &str, value: &str| {
-            write!(f, "{separator}{name}={}", Escaped(value, "/"))?;
-            separator = '&';
-            Ok(())
-        };
-        match &self.host {
-            Host::Tcp(name) if name.parse::<std::net::Ipv6Addr>().is_ok() => {
-                write!(f, "[{name}]:{}", self.port)?;
-            }
-            Host::Tcp(name) => write!(f, "{}:{}", Escaped(name, ""), self.port)?,
-            Host::Unix(_) => {}
-        }
-        write!(f, "/{}", Escaped(&self.database, ""))?;
+        write!(f, "{}/{}", Authority(&self.host, self.port), Escaped(&self.database, ""))?;
+        let mut parameters = Parameters::new(f);
         if let Host::Unix(directory) = &self.host {
-            parameter(f, "host", &directory.to_string_lossy())?;
-            parameter(f, "port", &self.port.to_string())?;
+            parameters.add("host", &directory.to_string_lossy())?;
+            parameters.add("port", &self.port.to_string())?;
         } else {
-            if self.ssl_mode != SslMode::default() {
-                parameter(f, "sslmode", self.ssl_mode.name())?;
-            }
-            if let Some(path) = &self.ssl_root_certificate {
-                parameter(f, "sslrootcert", &path.to_string_lossy())?;
-            }
+            parameters.add_trust(self.ssl_mode, self.ssl_root_certificate.as_ref())?;
         }
         if self.channel_binding != ChannelBinding::default() {
-            parameter(f, "channel_binding", self.channel_binding.name())?;
+            parameters.add("channel_binding", self.channel_binding.name())?;
         }
         if !self.prepared_statements {
-            parameter(f, "prepared_statements", "false")?;
+            parameters.add("prepared_statements", "false")?;
         }
-        if self.connect_timeout != CONNECT_TIMEOUT {
-            parameter(f, "connect_timeout", &self.connect_timeout.as_secs().max(1).to_string())?;
-        }
+        parameters.add_timeout(self.connect_timeout)?;
         if self.application_name != APPLICATION_NAME {
-            parameter(f, "application_name", &self.application_name)?;
+            parameters.add("application_name", &self.application_name)?;
         }
         if let Some(options) = &self.options {
-            parameter(f, "options", options)?;
+            parameters.add("options", options)?;
         }
         Ok(())
     }

@@ -113,7 +113,7 @@ impl Engine for PostgresEngine {
     }
 
     fn data_directory(&self, session: &mut dyn Session) -> Option<PathBuf> {
-        if !self.config.is_local() {
+        if !self.config.host.is_local() {
             return None;
         }
         // No row, rather than an error, for users who may not know it.

@@ -31,7 +31,8 @@ mod text;
 mod text_statement;
 mod url;
 
+pub use crate::client::Host;
 pub use crate::stream::tls::SslMode;
-pub use config::{ChannelBinding, Config, Host};
+pub use config::{ChannelBinding, Config};
 pub use engine::PostgresEngine;
 pub use password::Password;

@@ -1,7 +1,8 @@
 //! Many statements in one round trip.
 
 use super::session::{PostgresSession, SYNC};
-use crate::{Error, Result, Rows, Statement, Value};
+use crate::client::must_be_whole;
+use crate::{Result, Rows, Statement, Value};
 
 /// Stands for a Sync among the queued statements.
 const SYNC_WITHIN: Statement = Statement(u32::MAX);
@@ -10,9 +11,7 @@ impl PostgresSession {
     /// Adds Bind and Execute to the batch. An error empties the batch: half of it makes no sense.
     pub(crate) fn queue_prepared(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<()> {
         if self.queued.is_empty() {
-            if self.broken {
-                return Err(Error::connection_lost("the connection was lost earlier"));
-            }
+            must_be_whole(self.broken)?;
             self.out.clear();
         }
         if let Err(e) = self.bind(statement, params) {
@@ -26,7 +25,7 @@ impl PostgresSession {
     /// Sends the batch with one Sync and reads all results. After an error the server skips to the Sync.
     pub(crate) fn flush_queue(&mut self, results: &mut Vec<Rows>) -> Result<()> {
         let count = self.queued.len();
-        self.resize(results, count);
+        self.spare.resize(results, count);
         if count == 0 {
             return Ok(());
         }
@@ -64,28 +63,11 @@ impl PostgresSession {
     /// Adds a Sync within the batch; it has an empty result of its own.
     pub(crate) fn queue_sync_within(&mut self) -> Result<()> {
         if self.queued.is_empty() {
-            if self.broken {
-                return Err(Error::connection_lost("the connection was lost earlier"));
-            }
+            must_be_whole(self.broken)?;
             self.out.clear();
         }
         self.out.extend_from_slice(&SYNC);
         self.queued.push(SYNC_WITHIN);
         Ok(())
-    }
-
-    /// Gives `results` one empty result for each statement, keeping the memory of all for later batches.
-    fn resize(&mut self, results: &mut Vec<Rows>, count: usize) {
-        if results.len() > count {
-            self.spare.extend(results.drain(count..));
-        }
-        for rows in results.iter_mut() {
-            rows.reset(0, false);
-        }
-        while results.len() < count {
-            let mut rows = self.spare.pop().unwrap_or_default();
-            rows.reset(0, false);
-            results.push(rows);
-        }
     }
 }

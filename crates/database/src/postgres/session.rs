@@ -8,6 +8,7 @@ use super::copy_in::CopyIn;
 use super::inbox::Inbox;
 use super::prepare::Prepared;
 use super::{Config, backend, error};
+use crate::client::{SpareRows, must_be_flushed, must_be_whole};
 use crate::stream::Stream;
 use crate::{
     BulkLoad, BulkTable, Cancel, Control, EngineKind, Error, Result, Rows, Session, Statement, Value,
@@ -25,8 +26,7 @@ pub(crate) struct PostgresSession {
     pub(crate) named: u32,
     /// Statements in `out` that wait for the flush.
     pub(crate) queued: Vec<Statement>,
-    /// Results that a smaller batch did not need, kept for their memory.
-    pub(crate) spare: Vec<Rows>,
+    pub(crate) spare: SpareRows,
     pub(crate) copy_buffer: Vec<u8>,
     pub(crate) broken: bool,
     /// I, T or E, as the server said last.
@@ -46,7 +46,7 @@ impl PostgresSession {
             statements: Vec::new(),
             named: 0,
             queued: Vec::new(),
-            spare: Vec::new(),
+            spare: SpareRows::default(),
             copy_buffer: Vec::new(),
             broken: false,
             status: b'I',
@@ -63,16 +63,8 @@ impl PostgresSession {
     /// Refuses to go on with a broken connection, or past statements that were queued and not flushed.
     #[inline]
     pub(crate) fn check_usable(&self) -> Result<()> {
-        if self.broken {
-            return Err(Error::connection_lost("the connection was lost earlier"));
-        }
-        if !self.queued.is_empty() {
-            return Err(Error::usage(format!(
-                "{} queued statements wait for their flush",
-                self.queued.len()
-            )));
-        }
-        Ok(())
+        must_be_whole(self.broken)?;
+        must_be_flushed(self.queued.len())
     }
 
     /// Sends `out` and empties it.
@@ -272,10 +264,6 @@ impl Session for PostgresSession {
             key: self.key.clone(),
             encrypted,
         })
-    }
-
-    fn busy_waits(&self) -> u64 {
-        0
     }
 }
 

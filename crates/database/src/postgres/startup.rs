@@ -12,20 +12,15 @@ use super::execute::CONTROLS;
 use super::inbox::Inbox;
 use super::session::PostgresSession;
 use super::{Config, Host, SslMode, error};
+use crate::client::attempts;
 use crate::stream::{Socket, Stream, connect, tls};
 use crate::{Error, ErrorClass, Result, Session};
 
 /// A session that is ready for statements.
 pub(crate) fn connect(config: &Config) -> Result<PostgresSession> {
     let deadline = Instant::now() + config.connect_timeout;
-    let first = match attempt(config, config.ssl_mode, deadline) {
-        Err((error, true)) if config.ssl_mode == SslMode::Prefer && may_be_tls(&error) => {
-            // As libpq: what fails under TLS may work without, when TLS was only preferred.
-            attempt(config, SslMode::Disable, deadline).map_err(|_| error)
-        }
-        other => other.map_err(|(error, _)| error),
-    };
-    first.map_err(|e| e.context(&format!("cannot connect to PostgreSQL at {}", config.place())))
+    let session = attempts(config.ssl_mode, may_be_tls, |mode| attempt(config, mode, deadline));
+    session.map_err(|e| e.context(&format!("cannot connect to PostgreSQL at {}", config.place())))
 }
 
 fn may_be_tls(error: &Error) -> bool {

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::{ChannelBinding, Config, Host};
-use crate::stream::tls;
 use crate::url::{Split, port, seconds, system_user, yes_or_no};
 use crate::{Error, Result};
 
@@ -79,13 +78,7 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
     let env = |name: &str| env(name).filter(|value| !value.is_empty());
     let port = parts.port.or_else(|| env("PGPORT")).map_or(Ok(5432), |text| port(&text))?;
     let host = match parts.host.or_else(|| env("PGHOST")) {
-        Some(host) if host.contains(',') => {
-            return Err(
-                Error::usage("more than one host is given").with_help("Kelvin measures one server at a time")
-            );
-        }
-        Some(host) if host.starts_with('/') => Host::Unix(PathBuf::from(host)),
-        Some(host) => Host::Tcp(host),
+        Some(host) => Host::parse(host)?,
         None => default_host(port),
     };
     let user = parts.user.or_else(|| env("PGUSER")).or_else(system_user).or_else(|| env("USER")).ok_or_else(
@@ -98,10 +91,7 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
     let mut config = Config::new(host, port, &user, &database);
     let root = parts.ssl_root_certificate.or_else(|| env("PGSSLROOTCERT"));
     (config.ssl_mode, config.ssl_root_certificate) =
-        tls::trust(parts.ssl_mode.or_else(|| env("PGSSLMODE")), root)?;
-    if matches!(config.host, Host::Tcp(_)) {
-        tls::check_trust(config.ssl_mode, config.ssl_root_certificate.as_deref())?;
-    }
+        config.host.trust(parts.ssl_mode.or_else(|| env("PGSSLMODE")), root)?;
     if let Some(name) = parts.channel_binding.or_else(|| env("PGCHANNELBINDING")) {
         config.channel_binding = ChannelBinding::from_name(&name).ok_or_else(|| {
             Error::usage(format!("channel_binding {name:?} is not known"))

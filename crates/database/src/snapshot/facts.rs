@@ -52,7 +52,7 @@ impl Facts {
         )?;
         let yes = |column| rows.int(0, column).map(|number| number > 0);
         let data_directory = Some(PathBuf::from(rows.text(0, 7)?))
-            .filter(|path| config.is_local() && path.is_absolute() && path.is_dir());
+            .filter(|path| config.host.is_local() && path.is_absolute() && path.is_dir());
         Ok(Self {
             version: u32::try_from(rows.int(0, 0)?).unwrap_or(0),
             version_text: rows.text(0, 1)?.to_owned(),

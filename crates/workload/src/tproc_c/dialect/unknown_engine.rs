@@ -141,10 +141,6 @@ impl Session for AbacusSession {
     fn cancel(&self) -> Box<dyn Cancel> {
         self.0.cancel()
     }
-
-    fn busy_waits(&self) -> u64 {
-        0
-    }
 }
 
 #[derive(Debug)]

@@ -29,7 +29,8 @@ Benchmarks:
   driver  Kelvin beside pgbench, and its figures beside the truth
   fio-json  100 jobs of crates/storage/tests/jobs in fio and in Kelvin: keys, types, units, decided values and possible times of
           their JSON; FILE… for some of them
-  fio-totals  whether random jobs do as many I/Os and bytes as the installed fio: --cases N [default: 2000], --seed N
+  fio-totals  whether random jobs do as many I/Os and bytes as the installed fio: --cases N (500) for each
+          of --seeds N (4) from --seed N (1)
   io      what an I/O costs, beside Debian's fio, and whether both say the same of a device
   lab     how often A/B comparisons are wrong: false-alarms and power on recorded noise; how often change points
           (history), a sweep's law (usl) and a run's own interval (within) are, simulated; real-false-alarms,

@@ -123,6 +123,13 @@ pub enum FileChoice {
     Normal(f64),
 }
 
+impl FileChoice {
+    /// Whether some files come more often than others: then a file that was gone through begins again, as with fio.
+    pub fn is_uneven(self) -> bool {
+        matches!(self, Self::Zipf(_) | Self::Pareto(_) | Self::Normal(_))
+    }
+}
+
 /// `fallocate=`: how space is reserved when a file is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fallocate {

@@ -115,11 +115,6 @@ impl Files {
         Some(file)
     }
 
-    /// Whether a file that was gone through begins again: where some come more often than others, as with fio.
-    pub(crate) fn come_again(&self) -> bool {
-        matches!(self.order, Order::Uneven(..))
-    }
-
     /// The file that was chosen last has nothing left.
     pub(crate) fn finished(&mut self) {
         self.left = self.left.saturating_sub(1);

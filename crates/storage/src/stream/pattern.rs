@@ -20,6 +20,8 @@ pub(crate) struct Generator {
     mix: Mix,
     after: Option<After>,
     queue: VecDeque<Next>,
+    /// A file that was gone through begins again.
+    come_again: bool,
     /// Bytes of the regions that the pass has still to move.
     left: u64,
     all: u64,
@@ -84,9 +86,11 @@ impl Generator {
         let places =
             places.map(|(target, number)| Place::new(job, &rules, number, target, streams)).collect();
         let all = targets.iter().map(|target| target.length).filter(|length| *length >= unit).sum();
+        let come_again = job.targets.service.choice.is_uneven();
         // Where each block comes once, there is no more than all of them.
-        let all = if rules.once == Once::No { longer(job, all) } else { all };
-        Ok(Self { rules, places, files, mix, after: After::new(job), queue: VecDeque::new(), left: all, all })
+        let all = if rules.once == Once::No || come_again { longer(job, all) } else { all };
+        let after = After::new(job);
+        Ok(Self { rules, places, files, mix, after, queue: VecDeque::new(), come_again, left: all, all })
     }
 
     pub(crate) fn pass_bytes(&self) -> u64 {
@@ -137,10 +141,15 @@ impl Generator {
                 }
                 Mix::TrimThenWrite => Direction::Trim,
             };
-            let file = self.files.choose(&mut streams.files)?;
+            let Some(file) = self.files.choose(&mut streams.files) else {
+                if self.begin_shares_again(streams) {
+                    continue;
+                }
+                return None;
+            };
             let place = self.places.get_mut(file as usize)?;
             let mut next = place.next(&self.rules, direction, self.left, streams);
-            if next.is_none() && self.files.come_again() {
+            if next.is_none() && self.come_again {
                 place.restart(false, streams);
                 next = place.next(&self.rules, direction, self.left, streams);
             }
@@ -150,6 +159,17 @@ impl Generator {
             self.files.finished();
         }
         None
+    }
+
+    /// Where files end by their shares alone, and the pass is longer than these together, each gets its share once more.
+    fn begin_shares_again(&mut self, streams: &mut Streams) -> bool {
+        let endless = self.rules.random && self.rules.once == Once::No && self.rules.zones.is_none();
+        if !endless || !self.places.iter().all(|place| place.has_its_share(&self.rules)) {
+            return false;
+        }
+        self.files.restart();
+        self.places.iter_mut().for_each(|place| place.restart(false, streams));
+        true
     }
 
     /// Another pass, with the same draws or with others.

@@ -23,7 +23,7 @@ pub(crate) struct Rules {
     pub(crate) needed: u64,
     /// What random offsets are multiples of.
     pub(crate) align: PerDirection<u64>,
-    random: bool,
+    pub(crate) random: bool,
     percentage: PerDirection<f64>,
     modifier: Option<i64>,
     sequencer: Sequencer,
@@ -181,6 +181,11 @@ impl Place {
             let key = if same { zone.key } else { streams.keys.bits() };
             **zone = Zone { from: 0, moved: 0, key, visits: 0, order: None };
         }
+    }
+
+    /// Whether it ended because as much was moved as it is long, or has no room for any I/O.
+    pub(crate) fn has_its_share(&self, rules: &Rules) -> bool {
+        rules.limited && (self.moved >= self.length || self.length < rules.smallest)
     }
 
     /// The next I/O, of at most `left` bytes, or of the smallest size where that is more; none when there is nothing more to do here in this pass.

@@ -4,8 +4,8 @@
 //! A pass ends where the stream does, or when as much was issued as the larger of `size=` and `io_size=` says. There are
 //! `loops=` passes, and more until `io_size=` is reached; but never more than `io_size=` (or else `size=`) for each of the
 //! loops in all, and never more I/Os than `number_ios=` for each of them. An I/O that begins below a bound is done whole.
-//! What is appended (`file_append=`) is one pass, unless blocks come again or holes are left: it has no beginning to go back
-//! to.
+//! What is appended (`file_append=`) is one pass, unless blocks or files come again or holes are left: it has no beginning
+//! to go back to, and goes on to the region's end or as far as all passes would.
 
 use super::place::{Once, once};
 use crate::job::{Amount, Job};
@@ -59,16 +59,18 @@ impl Quota {
         let whole = if endless { u64::MAX } else { wanted.unwrap_or(pass).saturating_mul(loops) };
         // An `io_size` above `size` is as long as the pass may be: a region that is larger is gone through to its end.
         let pass = if endless { u64::MAX } else { pass.max(wanted.unwrap_or(0)) };
-        let again = job.pattern.random && once(job) == Once::No;
+        let again = job.pattern.random && once(job) == Once::No || amounts.service.choice.is_uneven();
         let files = targets.iter().all(|target| target.kind == TargetKind::File);
         let sizes = Direction::ALL.map(|direction| job.blocks.sizes[direction].largest());
         let ios = amounts.number_ios.map_or(u64::MAX, |ios| ios.saturating_mul(loops.saturating_mul(times)));
+        let once = amounts.append && files && !endless && job.pattern.modifier.is_none() && !again;
+        let pass = if once { whole } else { pass };
         Self {
             pass,
             whole,
             wanted,
             loops,
-            once: amounts.append && files && !endless && job.pattern.modifier.is_none() && !again,
+            once,
             timed,
             longest: sizes.into_iter().max().map_or(1, u64::from),
             passes: 0,
@@ -156,6 +158,18 @@ mod tests {
             job.targets.append = true;
         };
         assert_eq!(done(append, 64 * KIB), (16, 1), "nothing lies behind what was appended");
+        let append = |loops: u64| {
+            move |job: &mut Job| {
+                (job.targets.size, job.course.loops, job.targets.append) = (size(24), loops, true);
+            }
+        };
+        assert_eq!(done(append(2), 64 * KIB), (12, 1), "one pass as long as two");
+        assert_eq!(done(append(3), 64 * KIB), (16, 1), "or to the region's end");
+        let again = |job: &mut Job| {
+            append(3)(job);
+            job.targets.service.choice = crate::job::FileChoice::Zipf(1.1);
+        };
+        assert_eq!(done(again, 64 * KIB), (18, 3), "files that come again");
         let ios = |ios: u64, loops: u64| {
             move |job: &mut Job| (job.targets.number_ios, job.course.loops) = (Some(ios), loops)
         };

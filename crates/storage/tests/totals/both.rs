@@ -185,7 +185,11 @@ impl Both {
             "--eta=never",
             "--output",
         ]);
-        fio.arg(&output).arg(&file).output().ok()?;
+        let ended = fio.arg(&output).arg(&file).output().ok()?;
+        // What was stopped has figures, too: none for those behind the one that did not end.
+        if matches!(ended.status.code(), Some(124 | 137) | None) {
+            return None;
+        }
         let text = fs::read_to_string(&output).ok()?;
         // Notes stand before and behind the object.
         let json = &text[text.find("\n{").map_or(0, |at| at + 1)..];

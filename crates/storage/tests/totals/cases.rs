@@ -122,8 +122,8 @@ impl Case {
         }
         if let Some(step) = self.zone_step() {
             let cut = region.is_some_and(|region| !region.is_multiple_of(step));
-            if several || mixed || rw.contains(':') || self.is_moved() || self.is_larger() || !one_size || cut
-            {
+            let elsewhere = several || self.is_moved() || self.is_larger() || self.has("file_append");
+            if elsewhere || mixed || rw.contains(':') || !one_size || cut {
                 return Some("zones of a part of a file");
             }
             if random {
@@ -136,8 +136,7 @@ impl Case {
         if self.is_lfsr() && (several || self.more("numjobs") || self.get("randrepeat") == Some("0")) {
             return Some("lfsr from a seed without any draw");
         }
-        let last = (self.number("numjobs").unwrap_or(1) - 1) * self.number("offset_increment").unwrap_or(0)
-            + self.number("offset").unwrap_or(0);
+        let last = self.last_begin();
         let whole = self.number("filesize").or(self.there.filter(|_| !self.has("size")));
         if self.has("numjobs") && whole.is_some_and(|whole| last >= whole) {
             return Some("clones behind the end");
@@ -152,7 +151,8 @@ impl Case {
         if self.get("offset").is_some_and(|offset| offset.contains('%')) && grows && others {
             return Some("an offset in percent of what grows");
         }
-        if self.is_larger() && !region.is_some_and(|region| self.fills(region)) {
+        let cut = !region.is_some_and(|region| self.fills(region));
+        if cut && (self.is_larger() || self.is_lengthened(random)) {
             return Some("an I/O behind the region");
         }
         if self.has("fill_device") && (self.has("zonesize") || !self.has("size") && !self.has("filesize")) {
@@ -160,7 +160,9 @@ impl Case {
         }
         let least = self.least_block();
         let percent = self.get("io_size").and_then(|size| size.strip_suffix('%')?.parse::<u64>().ok());
-        if percent.is_some_and(|percent| region.is_none_or(|region| region * percent < 100 * least)) {
+        let before = self.number("filesize").map_or(0, |_| last);
+        let room = region.map(|region| region.saturating_sub(before));
+        if percent.is_some_and(|percent| room.is_none_or(|room| room * percent < 100 * least)) {
             return Some("less than an I/O");
         }
         let blocks = region.unwrap_or(0) / self.number("nrfiles").unwrap_or(1) / least;
@@ -171,12 +173,42 @@ impl Case {
         if ring && self.has("fsync") && self.has("number_ios") {
             return Some("number_ios counts syncs");
         }
-        let asynchronous = matches!(self.get("ioengine"), Some("io_uring" | "libaio"));
-        let moved = [self.size(), region].into_iter().flatten().min();
-        if asynchronous && random && self.more("loops") && self.number("io_size") > moved {
-            return Some("io_size of several loops with several under way");
+        if self.passes_end_with_size(random) {
+            return Some("a pass with several under way");
+        }
+        let longer = self.has("filesize") || self.is_larger();
+        let is_between = self.size().is_some_and(|size| size < self.largest_block());
+        if two_lengths && rw.starts_with("write") && longer && is_between {
+            return Some("a size between two lengths");
         }
         self.ends_at_a_draw(random, mixed).or_else(|| self.excluded_verifying(rw))
+    }
+
+    /// A clone may find the file longer than its region, since another clone's ends behind it.
+    fn is_lengthened(&self, random: bool) -> bool {
+        let clones = self.more("numjobs") && self.number("offset_increment").is_some_and(|bytes| bytes > 0);
+        let one_file = self.has("filename") && !self.has("filesize");
+        let reaches_behind = !random || self.is_partly_random() || self.has("random_distribution");
+        clones && one_file && reaches_behind && !self.draws_lengths()
+    }
+
+    /// io_uring and libaio end a pass with `size` where the other engines go on, and what is missing then is less than an
+    /// I/O, or is not begun another pass for, or lies behind what was appended.
+    fn passes_end_with_size(&self, random: bool) -> bool {
+        let asynchronous = matches!(self.get("ioengine"), Some("io_uring" | "libaio"));
+        let again = self.comes_again(random);
+        let holes = !random && self.get("rw").is_some_and(|rw| rw.contains(':'));
+        let goes_on = again || self.is_part() || self.is_uneven() || holes;
+        let (Some(moved), true) = (self.moved(), asynchronous && goes_on) else { return false };
+        let (append, loops) = (self.has("file_append"), self.more("loops"));
+        let Some(io_size) = self.number("io_size").filter(|io_size| *io_size > moved) else {
+            return append && loops;
+        };
+        let writes = self.get("rw").is_some_and(|rw| !rw.contains("read"));
+        let missing = io_size % moved.next_multiple_of(self.least_block());
+        let is_shorter = self.has("filesize") && self.is_moved();
+        let is_less = is_shorter || missing > 0 && missing < self.largest_block();
+        loops || !(again && writes) && (append || is_less)
     }
 
     /// Where fio ends is drawn: it ends where a sequence, or a place that was drawn, has no room for the next I/O.
@@ -184,10 +216,9 @@ impl Case {
         let rest = !self.has_no_rest();
         let holes = self.get("rw").is_some_and(|rw| rw.contains(':'));
         let larger = self.is_larger() || self.is_moved() || self.is_part();
-        let moved = [self.size(), self.region()].into_iter().flatten().min();
-        let more = self.number("io_size") > moved;
+        let more = self.number("io_size") > self.moved();
         let drawn = if random {
-            self.is_partly_random() && (rest || larger)
+            self.is_partly_random() && (rest || larger || more && !self.comes_again(random))
                 || (holes || self.has("random_distribution")) && rest
                 || holes && more
         } else {
@@ -204,8 +235,14 @@ impl Case {
         if self.has("io_size") || self.has("number_ios") {
             return Some("bounds count verifying reads");
         }
-        if rw.contains(':') || self.is_partly_random() {
+        let random = rw.starts_with("rand");
+        let marked_again = random && self.is_uneven() && !self.comes_again(random);
+        if rw.contains(':') || self.is_partly_random() || marked_again {
             return Some("fio finds errors in what it wrote");
+        }
+        let closes = self.number("openfiles").is_some_and(|open| Some(open) < self.number("nrfiles"));
+        if self.has("verify_backlog") && closes {
+            return Some("verify_backlog of files that are closed");
         }
         if self.more("numjobs") && self.has("filename") {
             return Some("clones verify one file");
@@ -213,7 +250,8 @@ impl Case {
         if self.has("experimental_verify") && self.has("fsync") {
             return Some("experimental_verify with syncs");
         }
-        let again = self.more("loops") || self.has("norandommap") || self.get("randrepeat") == Some("0");
+        let again = self.more("loops") || self.comes_again(random) || self.get("randrepeat") == Some("0");
+        let again = again || self.is_lfsr();
         let redrawn = again || self.is_part() || self.is_moved() || self.more("nrfiles");
         (self.has("experimental_verify") && redrawn).then_some("experimental_verify of what comes again")
     }
@@ -237,6 +275,24 @@ impl Case {
         self.number(option).unwrap_or(1) > 1
     }
 
+    /// What a pass moves, as far as it is said, where nothing lies before the regions.
+    fn moved(&self) -> Option<u64> {
+        let files = self.number("nrfiles").unwrap_or(1);
+        let whole = self.number("filesize").map_or(self.size(), |each| Some(each * files));
+        [self.size(), whole].into_iter().flatten().min()
+    }
+
+    /// Where the last clone begins.
+    fn last_begin(&self) -> u64 {
+        let clones = (self.number("numjobs").unwrap_or(1) - 1) * self.number("offset_increment").unwrap_or(0);
+        let percent = self.get("offset").and_then(|offset| offset.strip_suffix('%')?.parse::<u64>().ok());
+        let offset = match percent {
+            Some(percent) => self.there.or(self.region()).unwrap_or(0) * percent / 100,
+            None => self.number("offset").unwrap_or(0),
+        };
+        clones + offset
+    }
+
     /// How long a file is, as far as it is said.
     fn region(&self) -> Option<u64> {
         self.number("filesize").or(self.size())
@@ -257,6 +313,16 @@ impl Case {
 
     fn is_partly_random(&self) -> bool {
         self.get("percentage_random").is_some_and(|percent| percent != "100")
+    }
+
+    /// Blocks are drawn that were drawn before.
+    fn comes_again(&self, random: bool) -> bool {
+        random && (self.has("norandommap") || self.has("random_distribution"))
+    }
+
+    /// A file that was gone through begins again.
+    fn is_uneven(&self) -> bool {
+        self.get("file_service_type").is_some_and(|how| how.starts_with("zipf"))
     }
 
     /// From one zone to the next.

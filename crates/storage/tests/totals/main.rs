@@ -109,7 +109,7 @@ impl Case {
         largest * times
     }
 
-    fn largest_block(&self) -> u64 {
+    pub(crate) fn largest_block(&self) -> u64 {
         let text = ["bs", "bsrange", "bssplit"].iter().find_map(|option| self.get(option)).unwrap_or("4k");
         let numbers = text.split([',', '-', ':', '/']).filter_map(|number| number.strip_suffix('k'));
         numbers.filter_map(|number| number.parse::<u64>().ok()).max().unwrap_or(4) * 1024

@@ -210,12 +210,45 @@ fn an_io_size_above_size_is_what_a_pass_moves() {
 }
 
 #[test]
+fn an_io_size_above_size_is_what_a_pass_moves_of_several_files() {
+    let job = "[a]\ndirectory=DIR\nbs=4k\nnrfiles=6\n";
+    // Each file gets its share over and over.
+    for line in
+        ["openfiles=1", "openfiles=4", "file_service_type=sequential", "openfiles=2\npercentage_random=0"]
+    {
+        let text = format!("{job}rw=randwrite\nsize=96k\nloops=2\nio_size=772k\nnorandommap=1\n{line}\n");
+        assert_eq!(written(&text), [386], "{line}");
+    }
+    let drawn = format!(
+        "{job}rw=randwrite\nbsrange=4k-8k\nsize=96k\nloops=2\nio_size=772k\nnorandommap=1\nopenfiles=1\n"
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let outcome = outcome(directory.path(), &drawn).unwrap();
+    let bytes: u64 =
+        outcome.workers[0].targets.iter().map(|target| target.directions[Direction::Write].bytes).sum();
+    assert!((1_581_056..1_581_056 + 8192).contains(&bytes), "{bytes}");
+    // Files that were gone through begin again.
+    let uneven = format!("{job}file_service_type=zipf\nsize=292k\n");
+    assert_eq!(written(&format!("{uneven}rw=randwrite\nio_size=324k\nloops=3\n")), [243]);
+    assert_eq!(written(&format!("{uneven}rw=randwrite\nio_size=294k\n")), [74]);
+    assert_eq!(written(&format!("{uneven}rw=write\nio_size=324k\nloops=3\n")), [243]);
+}
+
+#[test]
 fn what_is_appended_is_one_pass_where_blocks_come_once() {
     let job = "[a]\nfilename=DIR/f\nbs=4k\nsize=40k\nfile_append=1\nloops=2\n";
     assert_eq!(written(&format!("{job}rw=write\n")), [10]);
     assert_eq!(written(&format!("{job}rw=write\nio_size=100k\n")), [10]);
     assert_eq!(written(&format!("{job}rw=randwrite\n")), [10]);
     assert_eq!(written(&format!("{job}rw=randwrite\nnorandommap=1\n")), [20]);
+    assert_eq!(
+        written(&format!("{job}rw=write\nfilesize=64k\n")),
+        [16],
+        "to the end of what two passes ask for"
+    );
+    let files = "[a]\ndirectory=DIR\nnrfiles=6\nfile_service_type=zipf\nsize=24k\nfile_append=1\nloops=2\n";
+    assert_eq!(written(&format!("{files}rw=write\n")), [12], "files that come again");
+    assert_eq!(written(&format!("{files}rw=randwrite\n")), [12]);
 }
 
 #[test]

@@ -237,7 +237,9 @@ impl Case {
         }
         let random = rw.starts_with("rand");
         let marked_again = random && self.is_uneven() && !self.comes_again(random);
-        if rw.contains(':') || self.is_partly_random() || marked_again {
+        let ring = self.get("ioengine") == Some("io_uring") && self.more("iodepth");
+        let overtaken = ring && self.has("verify_backlog") && (self.comes_again(random) || self.is_uneven());
+        if rw.contains(':') || self.is_partly_random() || marked_again || overtaken {
             return Some("fio finds errors in what it wrote");
         }
         let closes = self.number("openfiles").is_some_and(|open| Some(open) < self.number("nrfiles"));

@@ -53,6 +53,14 @@ impl Suite {
         })
     }
 
+    /// As cargo would run it: xtask's own directory and name are in the environment.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.executable);
+        command.current_dir(&self.directory);
+        command.env("CARGO_MANIFEST_DIR", &self.directory).env("CARGO_PKG_NAME", &self.package);
+        command
+    }
+
     fn is_alone(&self) -> bool {
         ALONE.contains(&(self.package.as_str(), self.name.as_str()))
     }
@@ -78,6 +86,11 @@ struct Run {
 pub(crate) struct Suites(Vec<Suite>);
 
 impl Suites {
+    /// What runs each of them.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = Command> {
+        self.0.iter().map(Suite::command)
+    }
+
     /// Runs them; whether all passed. `before_alone` returns when the machine is free for those that judge it.
     pub(crate) fn run(self, top: &Path, before_alone: impl FnOnce()) -> Result<bool> {
         let (alone, mut others): (Vec<_>, Vec<_>) = self.0.into_iter().partition(Suite::is_alone);
@@ -114,10 +127,12 @@ fn cargo(top: &Path) -> Command {
     command
 }
 
-/// Builds every test of the workspace at `top`; none when cargo says why that fails.
-pub(crate) fn build(top: &Path) -> Result<Option<Suites>> {
+/// Builds the tests of the workspace at `top`, or those that `which` names in cargo's words; none when cargo says why that
+/// fails.
+pub(crate) fn build(top: &Path, which: &[&str]) -> Result<Option<Suites>> {
     let output = cargo(top)
         .args(["test", "--workspace", "-j2", "--no-run", "--message-format=json-render-diagnostics"])
+        .args(which)
         .stderr(Stdio::inherit())
         .output()
         .context("failed to run cargo test --no-run")?;
@@ -162,11 +177,8 @@ fn run_one(suite: Suite) -> Result<Run> {
     // Said at once, too: of one that hangs nothing else would be seen.
     println!("starting {} {}", suite.package, suite.name);
     let began = Instant::now();
-    let Output { status, stdout, stderr } = Command::new(&suite.executable)
-        .current_dir(&suite.directory)
-        // As cargo would: xtask's own are in the environment.
-        .env("CARGO_MANIFEST_DIR", &suite.directory)
-        .env("CARGO_PKG_NAME", &suite.package)
+    let Output { status, stdout, stderr } = suite
+        .command()
         // A test that skips itself for want of a server would look like one that passed.
         .env("KELVIN_REQUIRE_SERVERS", "1")
         .stdin(Stdio::null())

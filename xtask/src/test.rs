@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     println!("\n== tests");
     let began = Instant::now();
     let top = top()?;
-    match suite::build(&top)? {
+    match suite::build(&top, &[])? {
         None => {
             outcomes.push(("tests", Outcome::Failed, began.elapsed()));
             outcomes.push(measure(&LINTS)?);

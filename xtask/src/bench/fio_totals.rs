@@ -1,9 +1,10 @@
 //! Whether jobs do as much as the installed fio: random jobs, their I/Os and bytes. The cases, and what is compared, are
 //! those of the test `totals` of kelvin-storage, which compares only when it is asked to.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, bail};
+
+use crate::suite;
+use crate::test::top;
 
 /// Runs so many cases from each of so many seeds. The seeds run beside each other, since fio sleeps for most of its time.
 pub(crate) fn fio_totals(words: &[&str]) -> Result<()> {
@@ -19,21 +20,15 @@ pub(crate) fn fio_totals(words: &[&str]) -> Result<()> {
             _ => bail!("there is no option {word}; there are --cases, --seed and --seeds"),
         }
     }
-    // The features of the whole workspace: with others, everything is built once more.
-    let test = || {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut test = Command::new(cargo);
-        test.args(["test", "--workspace", "--test", "totals"]);
-        test
+    let Some(suites) = suite::build(&top()?, &["--test", "totals"])? else {
+        bail!("the test does not build")
     };
-    if !test().arg("--no-run").status().context("cannot run cargo")?.success() {
-        bail!("the test does not build");
-    }
     let mut running = Vec::new();
     for seed in seed..seed.saturating_add(seeds) {
-        let mut test = test();
-        test.args(["--", "--exact", "totals_are_those_of_fio", "--nocapture"]);
-        running.push((seed, test.env("KELVIN_TOTALS", format!("{cases},{seed}")).spawn()?));
+        for mut test in suites.commands() {
+            test.args(["--exact", "totals_are_those_of_fio", "--nocapture"]);
+            running.push((seed, test.env("KELVIN_TOTALS", format!("{cases},{seed}")).spawn()?));
+        }
     }
     let mut different = Vec::new();
     for (seed, mut test) in running {

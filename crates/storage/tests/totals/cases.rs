@@ -173,6 +173,9 @@ impl Case {
         if ring && self.has("fsync") && self.has("number_ios") {
             return Some("number_ios counts syncs");
         }
+        if self.is_asynchronous() && self.more("iodepth") && self.is_uneven() && !self.comes_again(random) {
+            return Some("zipf of files with several under way");
+        }
         if self.passes_end_with_size(random) {
             return Some("a pass with several under way");
         }
@@ -195,11 +198,10 @@ impl Case {
     /// io_uring and libaio end a pass with `size` where the other engines go on, and what is missing then is less than an
     /// I/O, or is not begun another pass for, or lies behind what was appended.
     fn passes_end_with_size(&self, random: bool) -> bool {
-        let asynchronous = matches!(self.get("ioengine"), Some("io_uring" | "libaio"));
         let again = self.comes_again(random);
         let holes = !random && self.get("rw").is_some_and(|rw| rw.contains(':'));
         let goes_on = again || self.is_part() || self.is_uneven() || holes;
-        let (Some(moved), true) = (self.moved(), asynchronous && goes_on) else { return false };
+        let (Some(moved), true) = (self.moved(), self.is_asynchronous() && goes_on) else { return false };
         let (append, loops) = (self.has("file_append"), self.more("loops"));
         let Some(io_size) = self.number("io_size").filter(|io_size| *io_size > moved) else {
             return append && loops;
@@ -320,6 +322,10 @@ impl Case {
     /// Blocks are drawn that were drawn before.
     fn comes_again(&self, random: bool) -> bool {
         random && (self.has("norandommap") || self.has("random_distribution"))
+    }
+
+    fn is_asynchronous(&self) -> bool {
+        matches!(self.get("ioengine"), Some("io_uring" | "libaio"))
     }
 
     /// A file that was gone through begins again.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod axe;
 mod bench;
 mod dist;
 mod machine;
@@ -19,6 +20,7 @@ Usage: cargo xtask CHORE
 Chores:
   test    install what the tests need, then check the format, the lints, the tests and the dependencies
   machine run the tests that judge the machine, too: on a quiet one, as root
+  axe     fetch axe-core, with which the tests look for faults of accessibility in the pages
   bench   make the published figures: `bench driver`, `bench load`, `bench users`; `bench help` says more
   dist    make a release in target/dist: static executable, .deb, .rpm, container image, SBOM; `dist check` installs the
           .deb in a clean root and runs the main job there, as root
@@ -30,6 +32,10 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test"] => test::run(),
+        ["axe"] => test::top().and_then(|top| {
+            println!("{}", axe::fetch(&top)?.display());
+            Ok(ExitCode::SUCCESS)
+        }),
         ["machine"] => machine::run(),
         ["bench", rest @ ..] => bench::run(rest).map(|()| ExitCode::SUCCESS),
         ["dist", rest @ ..] => dist::run(rest),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{packages, suite};
+use crate::{axe, packages, suite};
 
 /// One check: its name and cargo's arguments.
 struct Step {
@@ -30,6 +30,10 @@ enum Outcome {
 /// Runs every step, also after one has failed, and prints a table of them.
 pub(crate) fn run() -> Result<ExitCode> {
     packages::ensure()?;
+    if let Err(error) = axe::fetch(&top()?) {
+        // The test that needs it fails, and says so, too.
+        eprintln!("{error:#}");
+    }
     let mut outcomes = vec![measure(&FORMAT)?];
     // All of them, whatever fails: one run reports everything.
     println!("\n== tests");

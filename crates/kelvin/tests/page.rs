@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/axe.rs"]
+mod axe;
 #[path = "support/browser.rs"]
 mod browser;
 mod support;
@@ -54,6 +56,18 @@ impl Drop for Served {
     }
 }
 
+/// An A/B comparison of two blocks of half-second runs.
+fn a_group(place: &Place) {
+    place.write("own.sql", "with recursive c(x) as (select 1 union all select x + 1 from c where x < 1000) select count(*) from c;\n");
+    let run = ["run", "script", "own.sql", "--target", "sqlite:own.db", "--users", "1", "--ramp-up", "0s"];
+    for (file, seconds) in [("a.toml", "1s"), ("b.toml", "2s")] {
+        let spec = place.expect(0, &[&run[..], &["--duration", seconds, "--print-spec"]].concat());
+        place.write(file, spec);
+    }
+    let ran = place.run(&["ab", "a.toml", "b.toml", "--blocks", "2", "--no-control", "--name", "longer"]);
+    assert!(ran.status.code().is_some_and(|code| code < 2), "{}", support::text(&ran.stderr));
+}
+
 /// Two runs of a second on the same data.
 fn two_runs(place: &Place) {
     let short = ["--target", "sqlite:w.db", "--users", "2", "--ramp-up", "0s", "--duration", "2s"];
@@ -62,9 +76,11 @@ fn two_runs(place: &Place) {
     }
 }
 
-/// What holds on every page: one heading, a name for everything that can be used, nothing wider than the window.
+/// What holds on every page: one heading, a name for everything that can be used, nothing wider than the window, and no
+/// fault of accessibility.
 #[track_caller]
-fn is_usable(browser: &mut Browser, name: &str) {
+fn is_usable(browser: &mut Browser, axe: &str, name: &str) {
+    axe::is_accessible(browser, axe, name);
     let nameless = "[...document.querySelectorAll('input:not([type=hidden]), select, textarea, button, a')].filter((e) => \
         !(e.labels?.length || e.ariaLabel || e.textContent.trim())).map((e) => e.outerHTML)";
     assert_eq!(browser.value(nameless), serde_json::json!([]), "{name}");
@@ -88,12 +104,13 @@ fn a_run_is_found_opened_compared_started_and_watched() {
     two_runs(&place);
     let served = Served::start(&place, &["--allow-start"]);
     let profile = tempfile::tempdir().unwrap();
+    let axe = axe::script();
     let mut browser = Browser::start(profile.path());
     let home = format!("{}/", served.address);
 
     browser.open(&home);
     assert_eq!(browser.value("document.querySelectorAll('#runs tbody tr').length"), 2);
-    is_usable(&mut browser, "runs");
+    is_usable(&mut browser, &axe, "runs");
     browser.value(
         "document.querySelector('[name=q]').value = 'chang'; filter.dispatchEvent(new Event('input'))",
     );
@@ -109,14 +126,14 @@ fn a_run_is_found_opened_compared_started_and_watched() {
         "[...document.querySelectorAll('.chart')].filter((chart) => chart.querySelector('canvas')).length";
     assert!(browser.value(drawn).as_u64().unwrap() >= 3, "no charts");
     assert_eq!(browser.value("document.body.innerText.includes('`')"), false);
-    is_usable(&mut browser, "run");
+    is_usable(&mut browser, &axe, "run");
 
     browser.open(&home);
     browser.value("for (const box of document.querySelectorAll('#runs [name=run]')) box.click()");
     browser.value("document.getElementById('compare').click()");
     browser.wait("document.querySelector('.limit .sentence')");
     assert_eq!(browser.value("document.querySelector('h1').textContent"), "NOPM: B against A");
-    is_usable(&mut browser, "compare");
+    is_usable(&mut browser, &axe, "compare");
     for (path, heading) in [
         ("compare", "Compare"),
         ("groups", "Groups"),
@@ -126,11 +143,26 @@ fn a_run_is_found_opened_compared_started_and_watched() {
     ] {
         browser.open(&format!("{home}{path}"));
         assert_eq!(browser.value("document.querySelector('h1').textContent"), heading);
-        is_usable(&mut browser, &path.replace('/', "-"));
+        is_usable(&mut browser, &axe, &path.replace('/', "-"));
     }
 
+    a_group(&place);
+    browser.open(&format!("{home}groups"));
+    browser.value("document.querySelector('tbody a').click()");
+    browser
+        .wait("document.querySelector('.limit .sentence') && document.querySelector('.figure svg circle')");
+    assert_eq!(browser.value("document.querySelector('h1').textContent"), "longer");
+    is_usable(&mut browser, &axe, "group");
+    let exported = place.path("group.html");
+    place.expect(0, &["groups", "1", "--html", exported.to_str().unwrap()]);
+    browser.open(&format!("file://{}", exported.display()));
+    browser
+        .wait("document.querySelector('.limit .sentence') && document.querySelector('.figure svg circle')");
+    assert_eq!(browser.value("document.querySelectorAll('a, script').length"), 0);
+    is_usable(&mut browser, &axe, "group-file");
+
     browser.open(&format!("{home}start?store=0&run=1"));
-    is_usable(&mut browser, "start");
+    is_usable(&mut browser, &axe, "start");
     let fill = |token: &str| {
         format!(
             "form = document.getElementById('start'); form.elements.specification.value = form.elements.specification.value\
@@ -144,6 +176,7 @@ fn a_run_is_found_opened_compared_started_and_watched() {
     browser.value("document.querySelector('#jobs a').click()");
     // It is watched from its first seconds to its end, and then is a report like any other.
     browser.wait("/second [3-9] of 8/.test(document.getElementById('live')?.textContent) && kelvin.data.points[0].t.length > 2");
+    axe::is_accessible(&mut browser, &axe, "live");
     browser.picture("live", false);
     browser.wait("!document.getElementById('live') && document.querySelector('.tile.big') && document.readyState === 'complete'");
     let seconds = browser.value("kelvin.data.points[0].t.filter((t) => t >= 0).length").as_u64().unwrap();
@@ -154,7 +187,8 @@ fn a_run_is_found_opened_compared_started_and_watched() {
         .requests
         .iter()
         .filter(|address| {
-            !address.starts_with(&home) && !address.starts_with("data:") && *address != "about:blank"
+            ![&home[..], "file:", "data:"].iter().any(|own| address.starts_with(own))
+                && *address != "about:blank"
         })
         .collect();
     assert!(outside.is_empty() && browser.requests.len() > 20, "{outside:?}");

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod csv;
 pub mod figure;
 pub mod gate;
+pub mod group;
 pub mod history;
 pub mod html;
 pub mod json;

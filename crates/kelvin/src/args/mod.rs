@@ -190,11 +190,15 @@ fn set<T: Clone>(place: &mut T, flag: Option<&T>) {
     group:3/B for one of their treatments.\n\n\
     Examples:\n  kelvin groups                 all of them, with the answer in a few words\n  \
     kelvin groups 3               what was printed when group 3 ended\n  \
+    kelvin groups 3 --html ab.html\n  \
     kelvin compare group:3 group:5"
 )]
 pub(crate) struct GroupsArgs {
     /// The group to show: its number
     pub(crate) group: Option<i64>,
+    /// Write the group's page to this file, too: one file that needs no network
+    #[arg(long, value_name = "FILE", requires = "group")]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
 }

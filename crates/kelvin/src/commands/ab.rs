@@ -181,6 +181,41 @@ pub(super) fn in_short(summary: &Summary) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
+/// The answers as a page has them, and the ratios by block.
+pub(super) fn for_page(
+    summary: &Summary,
+) -> (Vec<kelvin_report::group::Answer>, Vec<kelvin_report::group::Ratios>) {
+    if summary.comparisons.is_empty() {
+        let sentence = "Not testable: fewer than two blocks are complete.".into();
+        let none = kelvin_report::group::Answer { class: "not-testable", sentence, figures: Vec::new() };
+        return (vec![none], Vec::new());
+    }
+    let answers = summary.comparisons.iter().map(|one| {
+        let interval = ends(one.low, one.high, |ratio| format!("{ratio:.4}"));
+        let control = summary.control.as_ref();
+        let floor = control.map(|control| ("not resolvable below".to_owned(), percent(control.floor)));
+        let figures = [
+            (format!("{}/A", one.side), format!("{:.4}", one.ratio)),
+            (format!("{} interval", plain(one.confidence)), interval),
+            ("p (exact)".into(), probability(Some(one.p))),
+            ("complete blocks".into(), summary.complete.to_string()),
+        ];
+        kelvin_report::group::Answer {
+            class: ab::word(one.verdict),
+            sentence: format!("{}: {}.", first_upper(one.verdict.words()), verdict(one, &summary.figure)),
+            figures: figures.into_iter().chain(floor).collect(),
+        }
+    });
+    let ratios = summary.comparisons.iter().enumerate();
+    let ratios = ratios.map(|(at, one)| super::group_page::ratios(summary, one, at, plain(one.confidence)));
+    (answers.collect(), ratios.collect())
+}
+
+fn first_upper(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// What differs between the runs of a side and A's.
 #[derive(Debug, serde::Serialize)]
 struct Difference {

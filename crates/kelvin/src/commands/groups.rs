@@ -21,6 +21,10 @@ pub(crate) fn groups(args: &GroupsArgs, global: &Global) -> Result<Code> {
     let path = place::store(global.store.as_deref())?;
     if let Some(group) = args.group {
         let store = Store::open_read_only(&path)?;
+        if let Some(file) = &args.html {
+            let page = for_page(&store, &find(&store, &group.to_string())?)?;
+            out::file(file, &kelvin_report::group::render(&page)?, global.quiet)?;
+        }
         return show(&store, &group.to_string(), args.format.format());
     }
     let listed = if path.exists() { list(&Store::open_read_only(&path)?)? } else { Vec::new() };
@@ -310,11 +314,20 @@ impl kelvin_serve::DescribeGroups for ForPage {
             .map_err(|error| crate::exit::describe(&error))
     }
 
-    fn text(&self, store: &Store, group: i64) -> Result<String, String> {
-        let text = || Group { store, group: &find(store, &group.to_string())? }.text();
-        // The server may have been started on a terminal, for which the text has colours.
-        text().map(|text| without_colours(&text)).map_err(|error| crate::exit::describe(&error))
+    fn page(&self, store: &Store, group: i64) -> Result<kelvin_report::group::GroupPage, String> {
+        let page = || for_page(store, &find(store, &group.to_string())?);
+        page().map_err(|error| crate::exit::describe(&error))
     }
+}
+
+/// A group with everything that its page has.
+fn for_page(store: &Store, group: &StoredGroup) -> Result<kelvin_report::group::GroupPage> {
+    let text = match group.info.kind {
+        GroupKind::Study => String::new(),
+        // This may be a terminal, for which the text has colours.
+        _ => without_colours(&Group { store, group }.text()?),
+    };
+    super::group_page::describe(store, group, text.trim().to_owned())
 }
 
 /// Text without the sequences that colour it on a terminal.

@@ -9,6 +9,7 @@ mod doctor;
 mod drop;
 mod explain;
 mod gate;
+mod group_page;
 mod groups;
 mod history;
 pub(crate) mod io;

@@ -212,6 +212,15 @@ pub(super) fn in_short(summary: &Summary) -> String {
     }
 }
 
+/// The answer as a page has it.
+pub(super) fn for_page(plan: &Plan, summary: &Summary) -> kelvin_report::group::Answer {
+    kelvin_report::group::Answer {
+        class: "",
+        sentence: format!("Statistically correct: {}.", answer(plan, summary).trim_end_matches('.')),
+        figures: summary.spread.as_ref().map_or_else(Vec::new, super::group_page::mean),
+    }
+}
+
 fn page(plan: &Plan, summary: &Summary, reset: &str) -> String {
     let mut text = String::new();
     table(&mut text, summary);

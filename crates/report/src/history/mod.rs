@@ -16,6 +16,7 @@ use serde::Serialize;
 
 pub use entries::{Asked, load};
 pub use page::{page, render as html};
+pub(crate) use plot::ticks;
 pub use table::table;
 pub use text::render as text;
 

@@ -117,7 +117,7 @@ fn changes(out: &mut String, history: &History, x: &impl Fn(f64) -> f64) {
 }
 
 /// Four to eight round numbers within the range.
-fn ticks(low: f64, high: f64) -> Vec<f64> {
+pub(crate) fn ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 6.0;
     if !(rough.is_finite() && rough > 0.0) {
         return Vec::new();

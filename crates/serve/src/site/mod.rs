@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use kelvin_report::group::GroupPage;
 use kelvin_store::Store;
 use minijinja::Environment;
 use serde::{Deserialize, Serialize};
@@ -45,11 +46,11 @@ pub trait DescribeGroups: Send + Sync {
     /// Says what cannot be read.
     fn list(&self, store: &Store) -> std::result::Result<Vec<GroupLine>, String>;
 
-    /// What is printed when a group ends.
+    /// A group with its answer and its runs.
     ///
     /// # Errors
     /// Says what cannot be read.
-    fn text(&self, store: &Store, group: i64) -> std::result::Result<String, String>;
+    fn page(&self, store: &Store, group: i64) -> std::result::Result<GroupPage, String>;
 }
 
 /// One line of the list of groups.
@@ -218,6 +219,7 @@ impl Shared {
             ["compare"] => self.compare(query),
             ["groups"] => self.groups(),
             ["group", store, group] => self.group(store, group),
+            ["group", store, group, "file"] => self.group_file(store, group),
             ["history"] => self.history(query),
             ["findings"] => self.findings(None),
             ["findings", id] => self.findings(Some(id)),

@@ -2,21 +2,21 @@
 
 use kelvin_report::compare::{self, NOISE, Run, Side};
 use kelvin_report::html::{self, Frame, Link, STYLE};
-use kelvin_report::{Report, history};
-use kelvin_store::{GroupId, GroupKind, Liveness, Store};
+use kelvin_report::{Report, group, history};
+use kelvin_store::{GroupId, Liveness, Store};
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::Shared;
 use super::answer::{Answer, Failure, Result};
 use super::documents;
 use super::query::Query;
 
-const TEMPLATES: [(&str, &str); 8] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("base.html", include_str!("assets/base.html")),
     ("runs.html", include_str!("assets/runs.html")),
     ("groups.html", include_str!("assets/groups.html")),
-    ("group.html", include_str!("assets/group.html")),
     ("compare.html", include_str!("assets/compare.html")),
     ("history.html", include_str!("assets/history.html")),
     ("findings.html", include_str!("assets/findings.html")),
@@ -181,34 +181,32 @@ impl Shared {
 
     /// One group: its answer, its runs, and what to set against each other.
     pub(super) fn group(&self, place: &str, group: &str) -> Result<Answer> {
+        let (place, described) = self.described(place, group)?;
+        let mut frame = frame(self, "/groups");
+        let address = format!("/group/{place}/{}/file", described.group);
+        frame.links.push(Link { address, text: "Save as a file".into(), current: false });
+        let link = |run| Some(format!("/run/{place}/{run}"));
+        let number = described.group;
+        let side = |treatment: &str| {
+            format!("{place}:group:{number}/{}", utf8_percent_encode(treatment, NON_ALPHANUMERIC))
+        };
+        let compare = |a: &str, b: &str| Some(format!("/compare?a={}&b={}", side(a), side(b)));
+        Ok(Answer::html(group::page(&described, &link, &compare, Some(&frame))?))
+    }
+
+    /// The page of a group as one file.
+    pub(super) fn group_file(&self, place: &str, group: &str) -> Result<Answer> {
+        let (_, described) = self.described(place, group)?;
+        let name = format!("kelvin-group-{}.html", described.group);
+        Ok(Answer::html(group::render(&described)?).saved_as(&name))
+    }
+
+    fn described(&self, place: &str, group: &str) -> Result<(usize, group::GroupPage)> {
         let (place, store) = self.store(place)?;
         let id = GroupId(group.parse().map_err(|_| Failure::NotFound)?);
-        let stored = store.group(id)?.ok_or(Failure::NotFound)?;
-        let members = store.members(id)?;
-        let rows: Vec<_> = members
-            .iter()
-            .map(|member| (member.run.0, member.slot.block + 1, &member.slot.treatment, &member.void))
-            .collect();
-        let mut treatments: Vec<String> =
-            members.iter().map(|member| member.slot.treatment.clone()).collect();
-        treatments.sort_unstable();
-        treatments.dedup();
-        let text = match stored.info.kind {
-            GroupKind::Study => {
-                "A study's answer is in its folder: kelvin study show, kelvin study analyze.".into()
-            }
-            _ => self.describe.text(&store, id.0).map_err(Failure::Failed)?,
-        };
-        let line =
-            self.describe.list(&store).map_err(Failure::Failed)?.into_iter().find(|line| line.group == id.0);
-        let values = context! {
-            place => place,
-            line => Value::from(Serde(line)),
-            rows => Value::from(Serde(rows)),
-            treatments => treatments,
-            text => text.trim(),
-        };
-        self.render("group.html", &frame(self, "/groups"), values)
+        store.group(id)?.ok_or(Failure::NotFound)?;
+        let described = self.describe.page(&store, id.0).map_err(Failure::Failed)?;
+        Ok((place, described))
     }
 
     /// A branch over time.

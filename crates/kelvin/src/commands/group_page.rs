@@ -1,0 +1,99 @@
+//! A group of runs as a page: its answer in words, and what it rests on.
+
+use anyhow::Result;
+use kelvin_lab::repeat::Row;
+use kelvin_lab::{ab, repeat};
+use kelvin_report::figure::significant;
+use kelvin_report::group::{Answer, GroupPage, GroupRun, Ratios};
+use kelvin_report::text::cut;
+use kelvin_store::{GroupKind, Store, StoredGroup};
+
+use super::groups::{of_what, plan};
+
+/// What the runs of a group say; `text` is what is printed when it ends.
+pub(super) fn describe(store: &Store, group: &StoredGroup, text: String) -> Result<GroupPage> {
+    let rows = repeat::rows(store, group.id)?;
+    let mut page = GroupPage {
+        group: group.id.0,
+        kind: match group.info.kind {
+            GroupKind::Repeat => "repeated runs",
+            GroupKind::Ab => "A/B comparison",
+            GroupKind::Study => "study",
+            GroupKind::Sweep => "sweep",
+        },
+        name: group.info.name.as_ref().map(|name| cut(name, 200)),
+        what: of_what(store, group)?,
+        began: group.info.created.strftime("%Y-%m-%d %H:%M").to_string(),
+        answers: Vec::new(),
+        figure: None,
+        ratios: Vec::new(),
+        runs: Vec::new(),
+        text,
+    };
+    // The figure that was judged; else the headline.
+    let mut judged: Option<String> = None;
+    match group.info.kind {
+        GroupKind::Repeat => {
+            let plan: repeat::Plan = plan(group)?;
+            let summary = repeat::Summary::of(&plan, &rows);
+            judged = Some(summary.figure.id.clone());
+            page.answers.push(super::repeat::for_page(&plan, &summary));
+        }
+        GroupKind::Ab => {
+            let plan: ab::Plan = plan(group)?;
+            let summary = ab::Summary::of(&plan, &rows);
+            judged = Some(summary.figure.id.clone());
+            (page.answers, page.ratios) = super::ab::for_page(&summary);
+        }
+        GroupKind::Sweep => page.answers.push(said(super::io::sweep_in_short(&rows))),
+        GroupKind::Study => page.answers.push(said(
+            "A study's answer is in its folder: kelvin study show, kelvin study analyze and kelvin study report".into(),
+        )),
+    }
+    let figure = rows.iter().find_map(|row| row.figure(judged.as_deref()));
+    page.figure = figure.map(|figure| (figure.name.clone(), figure.unit.clone()));
+    page.runs = rows.iter().map(|row| run(row, judged.as_deref())).collect();
+    Ok(page)
+}
+
+/// An answer that is no comparison.
+fn said(sentence: String) -> Answer {
+    Answer { class: "", sentence: format!("{sentence}."), figures: Vec::new() }
+}
+
+fn run(row: &Row, judged: Option<&str>) -> GroupRun {
+    let value = row.bounded(judged);
+    GroupRun {
+        run: row.run.0,
+        block: row.slot.block + 1,
+        treatment: row.slot.treatment.clone(),
+        value: value.map(|value| value.value),
+        at_least: value.is_some_and(|value| value.at_least),
+        void: row.void.clone(),
+    }
+}
+
+/// "Mean of the runs that count: 1,027 (95 % interval …)" as names and values.
+pub(super) fn mean(spread: &repeat::Spread) -> Vec<(String, String)> {
+    let mut figures = vec![("mean".to_owned(), significant(spread.mean))];
+    if let Some((low, high)) = spread.interval {
+        let name = format!("{} interval", super::repeat::percent(spread.confidence));
+        figures.push((name, format!("{} to {}", significant(low), significant(high))));
+    }
+    figures.push(("median".into(), significant(spread.median)));
+    figures.push(("runs that count".into(), spread.n.to_string()));
+    figures
+}
+
+/// A side against A, by block.
+pub(super) fn ratios(summary: &ab::Summary, one: &ab::Compared, index: usize, confidence: String) -> Ratios {
+    let ratio = |block: &ab::BlockLine| (block.block, block.ratios.get(index).copied().flatten());
+    Ratios {
+        side: one.side.clone(),
+        blocks: summary.blocks.iter().map(ratio).collect(),
+        ratio: one.ratio,
+        low: one.low,
+        high: one.high,
+        confidence,
+    }
+}

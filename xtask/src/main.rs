@@ -8,6 +8,7 @@ mod dist;
 mod machine;
 mod packages;
 mod suite;
+mod terminal;
 mod test;
 
 use std::process::ExitCode;
@@ -24,6 +25,8 @@ Chores:
   bench   make the published figures: `bench driver`, `bench load`, `bench users`; `bench help` says more
   dist    make a release in target/dist: static executable, .deb, .rpm, container image, SBOM; `dist check` installs the
           .deb in a clean root and runs the main job there, as root
+  terminal FILE COMMAND…
+          record a command on a terminal of 80 × 24 as an animated SVG: the README's is docs/terminal.svg
   help    print this
 ";
 
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         }),
         ["machine"] => machine::run(),
         ["bench", rest @ ..] => bench::run(rest).map(|()| ExitCode::SUCCESS),
+        ["terminal", rest @ ..] => terminal::run(rest).map(|()| ExitCode::SUCCESS),
         ["dist", rest @ ..] => dist::run(rest),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -144,6 +144,18 @@ impl Screen {
         self.column += 1;
     }
 
+    /// One number of SGR.
+    fn set(&mut self, number: u8) {
+        match number {
+            0 => self.style = Style::default(),
+            1 => self.style.bold = true,
+            22 => self.style.bold = false,
+            39 => self.style.colour = 0,
+            30..=37 | 90..=97 => self.style.colour = number,
+            _ => {}
+        }
+    }
+
     fn sequence(&mut self, chars: &mut std::str::Chars<'_>) {
         if chars.next() != Some('[') {
             return;
@@ -157,14 +169,11 @@ impl Screen {
             is_end
         });
         match end {
-            Some('m') => parameters.split(';').for_each(|one| match one.parse::<u8>().unwrap_or(0) {
-                0 => self.style = Style::default(),
-                1 => self.style.bold = true,
-                22 => self.style.bold = false,
-                39 => self.style.colour = 0,
-                colour @ (30..=37 | 90..=97) => self.style.colour = colour,
-                _ => {}
-            }),
+            Some('m') => {
+                for one in parameters.split(';') {
+                    self.set(one.parse().unwrap_or(0));
+                }
+            }
             Some('K') => {
                 let from = if parameters == "2" { 0 } else { self.column };
                 if let Some(row) = self.rows.get_mut(self.row) {

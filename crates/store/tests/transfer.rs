@@ -242,7 +242,6 @@ fn a_file_that_says_otherwise_than_the_store_is_refused() {
         "in group 1",
     );
     refused("CREATE TABLE other (x); ", "DROP TABLE other", "its tables are not those");
-    drop(refused);
     let error = Incoming::open(&place.path("none.db")).unwrap_err().to_string();
     assert!(error.contains("there is no such file"), "{error}");
     assert!(Incoming::open(place.store("empty.db").path()).unwrap_err().to_string().contains("no run in it"));
@@ -312,7 +311,9 @@ fn a_damaged_file_is_refused_or_imported_as_it_was_and_never_in_part() {
     // Whole pages of something else.
     for page in (0..whole.len() / 4096).step_by(13) {
         let mut bytes = whole.clone();
-        bytes[page * 4096..(page + 1) * 4096].iter_mut().for_each(|byte| *byte = noise.next(256) as u8);
+        for byte in &mut bytes[page * 4096..(page + 1) * 4096] {
+            *byte = noise.next(256) as u8;
+        }
         assert!(tried(&place, &bytes, &untouched, &exported).is_some(), "page {page}");
     }
 }

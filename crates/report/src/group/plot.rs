@@ -199,7 +199,7 @@ pub(super) fn values(group: &GroupPage) -> Option<String> {
     let hollow =
         if group.runs.iter().any(|run| run.void.is_some()) { "; hollow: does not count" } else { "" };
     let below = format!("run, in order of time{hollow}");
-    let mut out = chart.begin(title, &name, &below, &|tick| significant(tick));
+    let mut out = chart.begin(title, &name, &below, &significant);
     let names = treatments(group);
     let unit = group.figure.as_ref().map_or("", |(_, unit)| unit.as_str());
     for (column, run) in group.runs.iter().enumerate() {

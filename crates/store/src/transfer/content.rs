@@ -1,5 +1,6 @@
 //! What a store holds, row by row: copied from one to another, and as a digest.
 
+use std::fmt::Write;
 use std::path::Path;
 
 use rusqlite::types::{Value, ValueRef};
@@ -63,7 +64,11 @@ pub(super) fn digest_of_run(conn: &Connection, path: &Path, run: RunId) -> Resul
 }
 
 fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::new();
+    for byte in hash.finalize() {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 fn feed(

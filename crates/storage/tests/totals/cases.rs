@@ -138,7 +138,9 @@ impl Case {
         }
         let last = self.last_begin();
         let whole = self.number("filesize").or(self.there.filter(|_| !self.has("size")));
-        if self.has("numjobs") && whole.is_some_and(|whole| last >= whole) {
+        let appended = self.has("file_append") && self.has("filesize") && self.has("filename");
+        if self.has("numjobs") && whole.is_some_and(|whole| last >= whole) || self.more("numjobs") && appended
+        {
             return Some("clones behind the end");
         }
         let drawn_size = self.get("filesize").is_some_and(|size| size.contains('-'));
@@ -146,7 +148,8 @@ impl Case {
             return Some("an offset in a file of drawn size");
         }
         // Other passes and clones find the file longer than the first did.
-        let others = self.more("loops") || self.more("numjobs") || self.has("io_size");
+        let others =
+            self.more("loops") || self.more("numjobs") || self.has("io_size") || self.draws_lengths();
         let grows = self.there.is_none_or(|there| region.is_some_and(|region| there <= region));
         if self.get("offset").is_some_and(|offset| offset.contains('%')) && grows && others {
             return Some("an offset in percent of what grows");

@@ -2,7 +2,7 @@
 //!
 //! An [`Engine`] is a database that can be connected to; a [`Session`] is one connection, owned by the
 //! thread that uses it. Nothing here knows a workload. Adding an engine means adding a folder beside
-//! `sqlite/` and `postgres/`.
+//! `sqlite/`, `postgres/` and `mysql/`.
 
 mod calendar;
 mod client;

@@ -5,8 +5,9 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
 
-use kelvin_database::managed::{Instance, Manager, installed};
+use kelvin_database::managed::Manager;
 use kelvin_database::postgres::PostgresEngine;
+use kelvin_database::postgres::managed::{Instance, installed};
 use kelvin_database::{Engine, ErrorClass};
 
 /// Durability costs these tests seconds and gains them nothing.

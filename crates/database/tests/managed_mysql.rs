@@ -3,7 +3,8 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use kelvin_database::managed::{Load, Manager, mysql};
+use kelvin_database::managed::{Line, Load, Manager};
+use kelvin_database::mysql::managed as mysql;
 use kelvin_database::mysql::{MysqlEngine, Product};
 use kelvin_database::{Engine, ErrorClass};
 
@@ -78,7 +79,7 @@ fn a_server_is_made_used_again_given_profiles_and_stopped() {
 
     // One that the server does not start with does not stay.
     let mut bad = of("default");
-    bad.lines.push(kelvin_database::postgres::settings::Line::new("no_such_setting", "1", "a mistake"));
+    bad.lines.push(Line::new("no_such_setting", "1", "a mistake"));
     let error = mysql::up(&manager, Product::Mariadb, Some(&bad), &mut |_| ()).unwrap_err();
     assert!(error.help().unwrap().contains("no_such_setting"), "{error}");
     let back = mysql::up(&manager, Product::Mariadb, None, &mut |_| ()).unwrap();

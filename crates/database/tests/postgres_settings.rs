@@ -4,8 +4,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use kelvin_database::managed::{Host, Instance, Load, Manager, Profile};
+use kelvin_database::managed::{Host, Load, Manager, Profile};
 use kelvin_database::postgres::PostgresEngine;
+use kelvin_database::postgres::managed::Instance;
 use kelvin_database::postgres::settings::{Before, before, change, differences, put_back, read};
 use kelvin_database::{Engine, Session};
 

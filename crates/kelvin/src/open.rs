@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use kelvin_database::Engine;
-use kelvin_database::managed::{self, Manager};
+use kelvin_database::managed::Manager;
 use kelvin_database::mysql::{self, MysqlEngine};
 use kelvin_database::postgres::password::{self, Password};
 use kelvin_database::postgres::{Config, Host, PostgresEngine};
@@ -68,7 +68,8 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
             (Arc::new(engine), Place::Mysql, None)
         }
         Target::ManagedMysql { product } => {
-            let instance = managed::mysql::up(&Manager::new(place::servers()?), product, None, tell)?;
+            let instance =
+                kelvin_database::mysql::managed::up(&Manager::new(place::servers()?), product, None, tell)?;
             (Arc::new(MysqlEngine::new(instance.config)), Place::Mysql, None)
         }
         Target::ManagedPostgres { version } => {
@@ -94,7 +95,7 @@ fn managed_by_address(config: &Config) -> Option<(Manager, u32)> {
     if !directory.starts_with(manager.base_dir()) && !directory.starts_with("/tmp") {
         return None;
     }
-    let same = |status: &kelvin_database::managed::Status| {
+    let same = |status: &kelvin_database::postgres::managed::Status| {
         status.pid.is_some() && &status.socket_directory == directory && status.port == config.port
     };
     let major = manager.status().ok()?.into_iter().find(same)?.major;

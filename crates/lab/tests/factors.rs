@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use kelvin_database::Engine;
-use kelvin_database::managed::{Instance, Manager};
+use kelvin_database::managed::Manager;
 use kelvin_database::postgres::PostgresEngine;
+use kelvin_database::postgres::managed::Instance;
 use kelvin_lab::conditions::{Cell, Conditions, Setting};
 use kelvin_lab::factor::{Access, Applier, Consent, Factor, recover};
 use kelvin_run::Spec;

@@ -40,11 +40,6 @@ impl Host {
             statements: false,
         }
     }
-
-    /// With what these binaries bring.
-    pub(crate) fn with_binaries(self, binaries: &Path) -> Self {
-        Self { statements: has_statements(binaries), ..self }
-    }
 }
 
 /// Bytes of the files in a directory, without those below.
@@ -64,17 +59,6 @@ fn free_huge_pages(meminfo: &str) -> u64 {
         line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
     };
     figure("HugePages_Free").saturating_sub(figure("HugePages_Rsvd")) * figure("Hugepagesize") * 1024
-}
-
-/// Whether the binaries in this directory have the module, which is part of PostgreSQL's contrib package. Where the
-/// module is looked for is built into the server; these are the places of Debian's and PostgreSQL's packages, of a build of
-/// one's own, and of the distributions that put the binaries into /usr/bin.
-fn has_statements(binaries: &Path) -> bool {
-    // Whole directories and single programs are linked to; the server finds its files from its real place.
-    let Ok(server) = binaries.join("postgres").canonicalize() else { return false };
-    ["../lib", "../lib/postgresql", "../lib64/pgsql", "../lib/pgsql"].iter().any(|place| {
-        server.parent().is_some_and(|real| real.join(place).join("pg_stat_statements.so").is_file())
-    })
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod examine;
 mod execute;
 mod home;
 mod inbox;
+pub mod managed;
 mod packet;
 pub mod password;
 mod pipeline;

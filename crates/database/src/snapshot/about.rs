@@ -77,7 +77,7 @@ pub fn new_name(contents: &Contents, way: Way) -> String {
 }
 
 /// The first `bytes` bytes of the text's SHA-256 as hexadecimal digits.
-pub(super) fn hex(text: &str, bytes: usize) -> String {
+pub(crate) fn hex(text: &str, bytes: usize) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().take(bytes).fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
 }
@@ -117,7 +117,7 @@ pub struct About {
 }
 
 impl About {
-    pub(super) fn new(name: &str, way: Way, target: String, bytes: u64, contents: &Contents) -> Self {
+    pub(crate) fn new(name: &str, way: Way, target: String, bytes: u64, contents: &Contents) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             format: FORMAT,
@@ -131,18 +131,18 @@ impl About {
         }
     }
 
-    pub(super) fn to_text(&self) -> Result<String> {
+    pub(crate) fn to_text(&self) -> Result<String> {
         toml::to_string(self).map_err(|error| Error::usage(error.to_string()))
     }
 
     /// None for text that is no description, or one of another format.
-    pub(super) fn from_text(text: &str) -> Option<Self> {
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
         let about: Self = toml::from_str(text).ok()?;
         (about.format == FORMAT && super::check_name(&about.name).is_ok()).then_some(about)
     }
 
     /// Refuses files that are not as they were saved.
-    pub(super) fn must_be_sealed(&self, found: Seal) -> Result<()> {
+    pub(crate) fn must_be_sealed(&self, found: Seal) -> Result<()> {
         match self.seal {
             Some(seal) if seal == found => Ok(()),
             _ => Err(Error::usage(format!(
@@ -155,7 +155,7 @@ impl About {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn contents() -> Contents {

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::{Seal, stopped};
+use super::{About, Seal, stopped};
 use crate::{Error, ErrorClass, Result};
 
 /// Bytes between two looks at the wish to stop.
 const CHUNK: usize = 16 << 20;
 
 /// The path with this ending behind its whole name.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
@@ -48,13 +48,13 @@ fn new_file(path: &Path, mode: u32) -> io::Result<File> {
 
 /// What a copy was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Copied {
+pub(crate) enum Copied {
     Cloned,
     Copied,
 }
 
 impl Copied {
-    pub(super) fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Cloned => "clone of the file (reflink)",
             Self::Copied => "copy of the file",
@@ -64,7 +64,7 @@ impl Copied {
 
 /// Copies one file to a name that is free, with its mode, and brings it to the disk. What was begun is removed
 /// when it fails.
-pub(super) fn copy(
+pub(crate) fn copy(
     from: &Path,
     to: &Path,
     each: &mut dyn FnMut(u64, u64),
@@ -145,21 +145,21 @@ fn copy_to(
 }
 
 /// Brings the names in a directory to the disk.
-pub(super) fn sync_directory(directory: &Path) -> Result<()> {
+pub(crate) fn sync_directory(directory: &Path) -> Result<()> {
     File::open(directory)
         .and_then(|file| file.sync_all())
         .map_err(|error| io_error("bring to the disk", directory, &error))
 }
 
 /// Brings a file to the disk.
-pub(super) fn sync_file(path: &Path) -> Result<()> {
+pub(crate) fn sync_file(path: &Path) -> Result<()> {
     let opened = OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path);
     opened.and_then(|file| file.sync_all()).map_err(|error| io_error("bring to the disk", path, &error))
 }
 
 /// Brings every file below a directory to the disk, and no other: a call for the whole file system would wait for what
 /// everybody else on the machine has written.
-pub(super) fn sync_tree(directory: &Path) -> Result<()> {
+pub(crate) fn sync_tree(directory: &Path) -> Result<()> {
     let failed = |error: io::Error| io_error("bring to the disk", directory, &error);
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -174,7 +174,7 @@ pub(super) fn sync_tree(directory: &Path) -> Result<()> {
 }
 
 /// Writes a small file completely or not at all.
-pub(super) fn write_whole(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".new");
     let unfinished = Path::new(&unfinished);
@@ -187,7 +187,7 @@ pub(super) fn write_whole(path: &Path, text: &str) -> Result<()> {
 }
 
 /// The state of a file, or of all files below a directory; links are not followed.
-pub(super) fn seal(path: &Path) -> Result<Seal> {
+pub(crate) fn seal(path: &Path) -> Result<Seal> {
     let mut seal = Seal { files: 0, bytes: 0, newest: 0 };
     add_to_seal(path, &mut seal).map_err(|error| io_error("read", path, &error))?;
     Ok(seal)
@@ -208,7 +208,7 @@ fn add_to_seal(path: &Path, seal: &mut Seal) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn io_error(doing: &str, path: &Path, error: &io::Error) -> Error {
+pub(crate) fn io_error(doing: &str, path: &Path, error: &io::Error) -> Error {
     let class = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorClass::DiskFull,
         _ => ErrorClass::Usage,
@@ -217,7 +217,7 @@ pub(super) fn io_error(doing: &str, path: &Path, error: &io::Error) -> Error {
 }
 
 /// Processes other than this one that have the file open, such as "4711 (sqlite3)".
-pub(super) fn users_of(path: &Path) -> Vec<String> {
+pub(crate) fn users_of(path: &Path) -> Vec<String> {
     let Ok(file) = std::fs::metadata(path) else { return Vec::new() };
     let own = std::process::id();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -240,6 +240,35 @@ pub(super) fn users_of(path: &Path) -> Vec<String> {
         }
     }
     found
+}
+
+/// Removes the description first: what is left of a removal that was cut off is no snapshot.
+pub(crate) fn remove_both(description: &Path, data: &Path) -> Result<()> {
+    std::fs::remove_file(description).map_err(|error| io_error("remove", description, &error))?;
+    match std::fs::remove_file(data) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io_error("remove", data, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// The descriptions in files of this directory whose names begin and end so, by name.
+pub(crate) fn list(directory: &Path, prefix: &str, suffix: &str) -> Result<Vec<About>> {
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io_error("read", directory, &error)),
+    };
+    let mut found: Vec<About> = entries
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with(prefix) && name.ends_with(suffix)
+        })
+        .filter_map(|entry| About::from_text(&std::fs::read_to_string(entry.path()).ok()?))
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
 }
 
 #[cfg(test)]

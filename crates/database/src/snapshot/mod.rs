@@ -1,29 +1,16 @@
 //! Snapshots: the content of a database, kept so that it can be brought back before each run.
 //!
-//! There are four ways to keep one, each a [`Keeper`]: the file of SQLite ([`SqliteFiles`]), a database beside the
-//! one it is of ([`Templates`]), the data directory of a managed server ([`DataDirectories`]), and a dump
-//! ([`Dumps`]). All hold to the same rules: what is being saved carries another name until it is complete, so that
+//! There are four ways to keep one, each a [`Keeper`] of its engine: the file ([`crate::sqlite::snapshot`]), and a database
+//! beside the one it is of, the data directory of a managed server, and a dump ([`crate::postgres::snapshot`]). All hold to the same rules: what is being saved carries another name until it is complete, so that
 //! nothing unfinished can be taken for a snapshot; what is being restored takes the old content's place in one
 //! step where the way allows it; and nobody else's session is ended.
 
-mod about;
-mod data_directory;
-mod dump;
-mod facts;
-mod files;
-mod program;
-mod sessions;
-mod sqlite;
-mod template;
-mod watched;
+pub(crate) mod about;
+pub(crate) mod files;
+pub(crate) mod watched;
 
 pub use about::{About, Contents, Seal, Way, new_name};
-pub use data_directory::DataDirectories;
-pub use dump::{Dumps, programs};
-pub use facts::Facts;
 pub use files::{clones, free_bytes};
-pub use sqlite::SqliteFiles;
-pub use template::Templates;
 
 use crate::{Error, ErrorClass, Result};
 
@@ -39,7 +26,7 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn go_on(&self, state: &str) -> Result<()> {
+    pub(crate) fn go_on(&self, state: &str) -> Result<()> {
         if (self.stop)() { Err(stopped(state)) } else { Ok(()) }
     }
 }
@@ -95,17 +82,17 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn exists_already(name: &str) -> Error {
+pub(crate) fn exists_already(name: &str) -> Error {
     Error::usage(format!("there is a snapshot {name:?} already"))
         .with_help(format!("give another name, or remove it first: kelvin snapshot drop {name}"))
 }
 
-fn stopped(state: &str) -> Error {
+pub(crate) fn stopped(state: &str) -> Error {
     Error::new(ErrorClass::Timeout, format!("interrupted; {state}"))
 }
 
 /// Refuses a copy that would not fit, before it is begun.
-fn must_fit(needed: u64, free: Option<u64>, place: &str) -> Result<()> {
+pub(crate) fn must_fit(needed: u64, free: Option<u64>, place: &str) -> Result<()> {
     match free {
         Some(free) if free < needed.saturating_add(MARGIN) => Err(Error::new(
             ErrorClass::DiskFull,
@@ -121,7 +108,7 @@ fn must_fit(needed: u64, free: Option<u64>, place: &str) -> Result<()> {
 }
 
 /// Text as SQL.
-fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
 }

@@ -8,7 +8,7 @@ use crate::{Error, ErrorClass, Result};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Does `work` on a thread of its own and calls `each` ten times a second until it has ended.
-pub(super) fn watched<T: Send>(work: impl FnOnce() -> Result<T> + Send, each: &mut dyn FnMut()) -> Result<T> {
+pub(crate) fn watched<T: Send>(work: impl FnOnce() -> Result<T> + Send, each: &mut dyn FnMut()) -> Result<T> {
     let (ended, wait) = channel::<()>();
     std::thread::scope(|scope| {
         let work = scope.spawn(move || {

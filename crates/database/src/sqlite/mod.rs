@@ -11,6 +11,7 @@ mod error;
 mod home;
 mod parameters;
 mod session;
+pub mod snapshot;
 mod turns;
 
 pub use engine::{BUSY_LIMIT, SqliteEngine};

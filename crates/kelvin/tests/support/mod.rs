@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use kelvin_database::managed::{Instance, Manager};
+use kelvin_database::managed::Manager;
+use kelvin_database::postgres::managed::Instance;
 use kelvin_measure::invariant::{GENERATOR_RAN, LOAD_GENERATOR};
 
 /// A directory with a results file, and the command run in it.

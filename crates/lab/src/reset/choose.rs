@@ -1,6 +1,7 @@
 //! Which way is the fastest that is possible here, and why.
 
-use kelvin_database::snapshot::{Facts, Way};
+use kelvin_database::postgres::snapshot::Facts;
+use kelvin_database::snapshot::Way;
 
 use kelvin_run::spec::ResetHow;
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use kelvin_database::managed::Manager;
 use kelvin_database::postgres::Config;
-use kelvin_database::snapshot::{
-    About, DataDirectories, Dumps, Facts, Keeper, SqliteFiles, Templates, Way, clones, programs,
-};
+use kelvin_database::postgres::snapshot::{DataDirectories, Dumps, Facts, Templates, programs};
+use kelvin_database::snapshot::{About, Keeper, Way, clones};
+use kelvin_database::sqlite::snapshot::SqliteFiles;
 use kelvin_database::{Engine, Error, Home, Result};
 use kelvin_workload::Data;
 

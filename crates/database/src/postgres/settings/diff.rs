@@ -1,7 +1,7 @@
 //! What a server has set otherwise than a list of settings says.
 
-use super::file::Line;
 use super::read::read_known;
+use crate::managed::Line;
 use crate::{Result, Session};
 
 /// A setting that differs.

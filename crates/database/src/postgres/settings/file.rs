@@ -1,25 +1,8 @@
 //! Files of settings, in the form of `postgresql.conf`: `name = value` and comments.
 
 use super::name::check_name;
+use crate::managed::Line;
 use crate::{Error, Result};
-
-/// One setting and why it is so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// The setting's name.
-    pub name: String,
-    /// Its value, without quotes.
-    pub value: String,
-    /// Why; the comment above it or behind it. Empty when there is none.
-    pub reason: String,
-}
-
-impl Line {
-    /// A setting with its reason.
-    pub fn new(name: &str, value: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { name: name.into(), value: value.into(), reason: reason.into() }
-    }
-}
 
 /// A file of settings is a page or two.
 const LONGEST: usize = 1 << 20;

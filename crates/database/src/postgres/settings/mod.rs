@@ -15,7 +15,7 @@ pub use auto::in_auto_conf;
 pub(crate) use change::reload;
 pub use change::{Before, BeforeSetting, before, change, put_back};
 pub use diff::{Difference, differences};
-pub use file::{Line, parse};
+pub use file::parse;
 pub(crate) use file::{quoted, written};
 pub use name::check_name;
 pub use read::{Present, read};

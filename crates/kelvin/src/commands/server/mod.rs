@@ -7,7 +7,7 @@ mod shown;
 
 use anyhow::Result;
 use kelvin_database::Engine;
-use kelvin_database::managed::{self, Manager, Profile};
+use kelvin_database::managed::{Manager, Profile};
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::postgres::settings::differences;
 
@@ -35,9 +35,9 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
                 Some(_) => Vec::new(),
             };
             let others = match engine {
-                None if version.is_none() => managed::mysql::down(&manager, None)?,
+                None if version.is_none() => kelvin_database::mysql::managed::down(&manager, None)?,
                 None | Some(ServerEngine::Postgres) => Vec::new(),
-                Some(engine) => managed::mysql::down(&manager, mysql::product(*engine))?,
+                Some(engine) => kelvin_database::mysql::managed::down(&manager, mysql::product(*engine))?,
             };
             for name in &others {
                 out::line(&format!("stopped {name}"))?;
@@ -51,7 +51,7 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
         }
         ServerCommand::Status => {
             let all = manager.status()?;
-            let others = managed::mysql::status(&manager);
+            let others = kelvin_database::mysql::managed::status(&manager);
             if all.is_empty() && others.is_empty() {
                 out::line("no server was made yet; `kelvin server up` makes one")?;
             }

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 use kelvin_database::managed::Manager;
-use kelvin_database::managed::mysql::{self, Status};
 use kelvin_database::mysql::Product;
+use kelvin_database::mysql::managed::{self as mysql, Status};
 
 use super::profile;
 use crate::args::{Global, ProfileArgs, ServerEngine};

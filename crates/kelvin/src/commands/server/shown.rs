@@ -1,6 +1,6 @@
 //! What a person reads of servers and their settings.
 
-use kelvin_database::managed::Status;
+use kelvin_database::postgres::managed::Status;
 use kelvin_database::postgres::settings::Difference;
 
 use crate::out;

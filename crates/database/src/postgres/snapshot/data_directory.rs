@@ -9,12 +9,16 @@ use std::process::Command;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::about::{About, Contents, Seal, Way};
-use super::sqlite::list;
-use super::{Job, Keeper, Restored, files, program, sessions};
+use super::{program, sessions};
+use crate::managed::Manager;
 use crate::managed::account::Account;
-use crate::managed::{Manager, directory_size, running};
+use crate::managed::program::size as directory_size;
 use crate::postgres::PostgresEngine;
+use crate::postgres::managed::running;
+use crate::snapshot::files::list;
+use crate::snapshot::{
+    About, Contents, Job, Keeper, Restored, Seal, Way, check_name, exists_already, files, must_fit, stopped,
+};
 use crate::{Engine, Error, ErrorClass, Result};
 
 /// What a snapshot does not hold: what tells of a running server, and settings, which are not data. A study that
@@ -152,7 +156,7 @@ impl DataDirectories {
             return Ok(());
         }
         let base = self.base();
-        super::must_fit(bytes, files::free_bytes(&base), &format!("in {}", base.display()))
+        must_fit(bytes, files::free_bytes(&base), &format!("in {}", base.display()))
     }
 
     /// Copies the data directory `from` to the directory `to`, which is made, but for what is no data.
@@ -240,9 +244,9 @@ impl Keeper for DataDirectories {
     }
 
     fn save(&self, name: &str, contents: &Contents, job: &mut Job<'_>) -> Result<About> {
-        super::check_name(name)?;
+        check_name(name)?;
         if self.description(name).exists() {
-            return Err(super::exists_already(name));
+            return Err(exists_already(name));
         }
         job.go_on("nothing was saved")?;
         self.must_fit(Self::bytes(&self.data()))?;
@@ -263,7 +267,7 @@ impl Keeper for DataDirectories {
     }
 
     fn restore(&self, about: &About, job: &mut Job<'_>) -> Result<Restored> {
-        super::check_name(&about.name)?;
+        check_name(&about.name)?;
         about.must_be_sealed(self.seal(&about.name)?)?;
         self.must_fit(about.bytes)?;
         job.go_on("the server's data are as they were")?;
@@ -280,7 +284,7 @@ impl Keeper for DataDirectories {
     }
 
     fn remove(&self, about: &About) -> Result<()> {
-        super::check_name(&about.name)?;
+        check_name(&about.name)?;
         let description = self.description(&about.name);
         std::fs::remove_file(&description)
             .map_err(|error| files::io_error("remove", &description, &error))?;
@@ -290,7 +294,7 @@ impl Keeper for DataDirectories {
 
 fn interrupted_as<'a>(state: &'a str, job: &Job<'_>) -> impl Fn(Error) -> Error + 'a {
     let asked = (job.stop)();
-    move |error| if asked { super::stopped(state) } else { error }
+    move |error| if asked { stopped(state) } else { error }
 }
 
 /// What is started meanwhile runs on these CPUs.

@@ -17,11 +17,12 @@ use rustix::process::{Pid, Signal};
 pub use binaries::Installation;
 pub use profile::named as profile;
 
-use super::account::Account;
-use super::instance::{can_work_in, io_error, log_tail, run, size, socket_directory, write_as};
-use super::postmaster::is_ours;
-use super::{Host, Load, Manager, Profile};
-use crate::mysql::{Config, MysqlEngine, Product};
+use super::{Config, MysqlEngine, Product};
+use crate::managed::account::Account;
+use crate::managed::program::{
+    can_work_in, io_error, is_ours, log_tail, run, size, socket_directory, write_as,
+};
+use crate::managed::{Host, Load, Manager, Profile};
 use crate::{Engine, Error, ErrorClass, Result};
 
 /// User and database that every instance has.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::Job;
-use crate::managed::installed;
+use crate::postgres::managed::installed;
+use crate::snapshot::Job;
 use crate::{Error, ErrorClass, Result};
 
 /// How often a program that was asked to end is looked at before it is ended: for ten seconds.
@@ -12,7 +12,7 @@ const LOOKS_BEFORE_KILL: u32 = 1000;
 
 /// The directory of these programs, of the nearest PostgreSQL from version `oldest` to `newest`. They may be installed
 /// without a server, and a directory of links to a server's programs need not hold all of them.
-pub(super) fn directory(oldest: u32, newest: u32, names: &[&str]) -> Option<PathBuf> {
+pub(crate) fn directory(oldest: u32, newest: u32, names: &[&str]) -> Option<PathBuf> {
     let complete = |directory: &PathBuf| names.iter().all(|name| directory.join(name).is_file());
     let servers = installed().into_iter().flat_map(|one| {
         let real = one.directory.join("postgres").canonicalize().ok();
@@ -30,7 +30,7 @@ pub(super) fn directory(oldest: u32, newest: u32, names: &[&str]) -> Option<Path
 
 /// Runs to the end, or until somebody asks to stop; calls `each` five times a second. A failure has the program's first
 /// words.
-pub(super) fn run(
+pub(crate) fn run(
     mut command: Command,
     name: &str,
     job: &mut Job<'_>,

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::about::{About, Contents, Way};
-use super::watched::watched;
-use super::{Job, Keeper, Restored, files};
+use crate::snapshot::files::{self, list, remove_both};
+use crate::snapshot::watched::watched;
+use crate::snapshot::{About, Contents, Job, Keeper, Restored, Way, check_name, exists_already, must_fit};
 use crate::{Error, ErrorClass, Result};
 
 /// How long another connection may take to go away.
@@ -56,7 +56,7 @@ impl SqliteFiles {
             Ok(connection)
         })();
         taken.map_err(|error| {
-            let error = crate::sqlite::translate(error);
+            let error = super::translate(error);
             if error.class() != ErrorClass::LockNotAvailable {
                 return error.context(&format!("cannot take {} for a copy", self.file.display()));
             }
@@ -100,9 +100,9 @@ impl Keeper for SqliteFiles {
     }
 
     fn save(&self, name: &str, contents: &Contents, job: &mut Job<'_>) -> Result<About> {
-        super::check_name(name)?;
+        check_name(name)?;
         if self.description(name).exists() {
-            return Err(super::exists_already(name));
+            return Err(exists_already(name));
         }
         job.go_on("nothing was saved")?;
         std::fs::create_dir_all(&self.directory)
@@ -111,7 +111,7 @@ impl Keeper for SqliteFiles {
         let bytes = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
         if !files::clones(&self.directory) {
             let place = format!("in {}", self.directory.display());
-            super::must_fit(bytes, files::free_bytes(&self.directory), &place)?;
+            must_fit(bytes, files::free_bytes(&self.directory), &place)?;
         }
         let unfinished = files::beside(&self.data(name), ".saving");
         // What an earlier attempt left when it was killed.
@@ -128,14 +128,14 @@ impl Keeper for SqliteFiles {
     }
 
     fn restore(&self, about: &About, job: &mut Job<'_>) -> Result<Restored> {
-        super::check_name(&about.name)?;
+        check_name(&about.name)?;
         let data = self.data(&about.name);
         about.must_be_sealed(files::seal(&data)?)?;
         job.go_on("nothing was changed")?;
         let connection = if self.file.exists() { Some(self.alone()?) } else { None };
         if !files::clones(&self.directory) {
             let place = format!("in {}", self.directory.display());
-            super::must_fit(about.bytes, files::free_bytes(&self.directory), &place)?;
+            must_fit(about.bytes, files::free_bytes(&self.directory), &place)?;
         }
         let new = files::beside(&self.file, ".restoring");
         let _ = std::fs::remove_file(&new);
@@ -162,38 +162,7 @@ impl Keeper for SqliteFiles {
     }
 
     fn remove(&self, about: &About) -> Result<()> {
-        super::check_name(&about.name)?;
+        check_name(&about.name)?;
         remove_both(&self.description(&about.name), &self.data(&about.name))
     }
-}
-
-/// Removes the description first: what is left of a removal that was cut off is no snapshot.
-pub(super) fn remove_both(description: &Path, data: &Path) -> Result<()> {
-    std::fs::remove_file(description).map_err(|error| files::io_error("remove", description, &error))?;
-    match std::fs::remove_file(data) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(files::io_error("remove", data, &error))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The descriptions in files of this directory whose names begin and end so, by name.
-pub(super) fn list(directory: &Path, prefix: &str, suffix: &str) -> Result<Vec<About>> {
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(files::io_error("read", directory, &error)),
-    };
-    let mut found: Vec<About> = entries
-        .flatten()
-        .filter(|entry| {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            name.starts_with(prefix) && name.ends_with(suffix)
-        })
-        .filter_map(|entry| About::from_text(&std::fs::read_to_string(entry.path()).ok()?))
-        .collect();
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(found)
 }

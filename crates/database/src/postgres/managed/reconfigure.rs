@@ -1,7 +1,8 @@
 //! Other settings for an instance that exists.
 
-use super::account::Account;
 use super::instance::{self, Instance, Places};
+use crate::managed::account::Account;
+use crate::managed::program::{io_error, write_as};
 use crate::postgres::PostgresEngine;
 use crate::postgres::settings::{Before, in_auto_conf, reload};
 use crate::{Engine, Error, Result, Session};
@@ -98,7 +99,7 @@ pub(super) fn put_back_stopped(places: &Places, account: &Account, before: &Befo
         return Err(Error::usage("the managed server runs; its settings are put back by itself"));
     }
     let file = places.data.join("postgresql.auto.conf");
-    let text = std::fs::read_to_string(&file).map_err(|error| instance::io_error(&file, &error))?;
+    let text = std::fs::read_to_string(&file).map_err(|error| io_error(&file, &error))?;
     let wanted = in_auto_conf(&text, before)?;
-    if wanted == text { Ok(()) } else { instance::write_as(account, &file, &wanted, places.directory()) }
+    if wanted == text { Ok(()) } else { write_as(account, &file, &wanted, places.directory()) }
 }

@@ -1,9 +1,7 @@
 //! Profiles of MySQL and MariaDB: what PostgreSQL's `default`, `durable` and `steady` mean there.
 
-use super::super::host::Host;
-use super::super::profile::{Load, Profile};
+use crate::managed::{Host, Line, Load, Profile};
 use crate::mysql::Product;
-use crate::postgres::settings::Line;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

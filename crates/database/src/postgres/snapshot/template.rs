@@ -6,12 +6,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::about::{About, Contents, Way, hex};
-use super::watched::watched;
-use super::{Job, Keeper, Restored, files, literal, sessions};
-use crate::managed::directory_size;
+use super::sessions;
+use crate::managed::program::size as directory_size;
 use crate::postgres::{Config, PostgresEngine};
 use crate::session::quote;
+use crate::snapshot::about::hex;
+use crate::snapshot::watched::watched;
+use crate::snapshot::{
+    About, Contents, Job, Keeper, Restored, Way, check_name, exists_already, files, literal, must_fit,
+    stopped,
+};
 use crate::{Engine, Error, ErrorClass, Result, Session};
 
 /// How the names of the databases begin that hold a snapshot.
@@ -113,7 +117,7 @@ impl Templates {
             progress(what, done.min(bytes) / 1_000_000, bytes / 1_000_000);
         });
         match copied {
-            Err(_) if asked => Err(super::stopped("the database is as it was")),
+            Err(_) if asked => Err(stopped("the database is as it was")),
             other => other.map_err(|error| self.explained(error)),
         }
     }
@@ -193,7 +197,7 @@ impl Templates {
     fn must_fit(&self, session: &mut dyn Session, bytes: u64) -> Result<()> {
         let directory = data_directory(session, &self.config);
         let free = directory.as_deref().and_then(files::free_bytes);
-        super::must_fit(bytes, free, "where the server keeps its data")
+        must_fit(bytes, free, "where the server keeps its data")
     }
 }
 
@@ -222,7 +226,7 @@ impl Keeper for Templates {
     }
 
     fn save(&self, name: &str, contents: &Contents, job: &mut Job<'_>) -> Result<About> {
-        super::check_name(name)?;
+        check_name(name)?;
         let mut session = self.beside()?;
         let session = session.as_mut();
         Self::lock(session)?;
@@ -230,7 +234,7 @@ impl Keeper for Templates {
         let there = session
             .query(&format!("SELECT count(*) FROM pg_database WHERE datname = {}", literal(&database)))?;
         if there.int(0, 0)? > 0 {
-            return Err(super::exists_already(name));
+            return Err(exists_already(name));
         }
         sessions::must_be_alone(session, Some(&self.config.database))?;
         self.clear(session)?;

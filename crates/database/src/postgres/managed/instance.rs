@@ -1,20 +1,19 @@
 //! One instance: its directory, its life.
 
-use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use super::account::Account;
 use super::binaries::{self, Installation};
-use super::host::Host;
 use super::postmaster::{self, Postmaster};
-use super::profile::Profile;
 use super::{reconfigure, settings};
+use crate::managed::account::Account;
+use crate::managed::program::{
+    any_process, can_work_in, io_error, is_ours, last_lines, log_tail, run, size, socket_directory, write_as,
+};
+use crate::managed::{Host, Profile};
 use crate::{Error, ErrorClass, Result, postgres};
 
 /// Role and database that every instance has.
@@ -25,9 +24,6 @@ const PORT: u16 = 5432;
 
 /// Seconds a start or stop may take: after a crash the server first replays its log.
 const PATIENCE: &str = "120";
-
-/// A unix socket's path may have 107 bytes; 16 are for the file's name.
-const LONGEST_SOCKET_DIRECTORY: usize = 90;
 
 /// A running managed server.
 #[derive(Debug, Clone)]
@@ -214,17 +210,6 @@ impl Places {
     }
 }
 
-/// Where an instance in this directory has its socket.
-pub(super) fn socket_directory(directory: &Path, account: &Account) -> PathBuf {
-    let near = directory.join("run");
-    if near.as_os_str().as_bytes().len() <= LONGEST_SOCKET_DIRECTORY {
-        return near;
-    }
-    let digest = Sha256::digest(directory.as_os_str().as_bytes());
-    let short = digest.iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
-    PathBuf::from(format!("/tmp/kelvin-{}-{short:016x}", account.uid))
-}
-
 pub(super) fn exists(base: &Path, major: u32) -> bool {
     Places::new(base, major).data.join("PG_VERSION").exists()
 }
@@ -332,7 +317,7 @@ fn clear_crash(places: &Places, socket: &Path) -> Result<()> {
             continue;
         }
         let mut rest = 100;
-        while let Some(pid) = postmaster::any_process(&places.data) {
+        while let Some(pid) = any_process(&places.data) {
             if rest == 0 {
                 return Err(Error::usage(format!(
                     "process {pid} still works in {}, whose server has crashed",
@@ -348,42 +333,8 @@ fn clear_crash(places: &Places, socket: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Replaces a file in the server's directory as the server's user: root following a link there could be led to
-/// overwrite anything. The file changes completely or not at all, whatever is killed or full meanwhile.
-pub(super) fn write_as(account: &Account, file: &Path, text: &str, directory: &Path) -> Result<()> {
-    // The length tells a text that was cut off from one that has ended.
-    const REPLACE: &str =
-        r#"umask 077 && cat > "$1.new" && [ "$(wc -c < "$1.new")" -eq "$2" ] && mv -f "$1.new" "$1""#;
-    let mut shell = account.command(Path::new("sh"), directory);
-    shell.args(["-c", REPLACE, "sh"]).arg(file).arg(text.len().to_string());
-    run(shell, Some(text), &format!("writing {}", file.display())).map(drop)
-}
-
 fn socket_path(directory: &Path, port: u16) -> PathBuf {
     directory.join(format!(".s.PGSQL.{port}"))
-}
-
-pub(super) fn io_error(path: &Path, error: &std::io::Error) -> Error {
-    Error::usage(format!("{}: {error}", path.display()))
-}
-
-/// Runs a harmless command the way the server will be run: the user may be unable to reach the directory or to
-/// execute the binaries, both of which the server would report in riddles.
-pub(super) fn can_work_in(account: &Account, program: &Path, server: &str, directory: &Path) -> Result<()> {
-    let outcome = account.command(program, directory).arg("--version").output();
-    match outcome {
-        Ok(output) if output.status.success() => Ok(()),
-        _ => Err(Error::usage(format!(
-            "user {} cannot work in {} or execute {}",
-            account.uid,
-            directory.display(),
-            program.display()
-        ))
-        .with_help(format!(
-            "{server} does not run as root: every directory above must let that user through (chmod o+x), or choose \
-             another one"
-        ))),
-    }
 }
 
 /// Makes the data directory under another name first: it is there completely or not at all.
@@ -436,7 +387,7 @@ pub(super) fn stop(places: &Places, account: &Account, major: u32) -> Result<boo
     run(command, None, "stopping PostgreSQL")?;
     // pg_ctl waits for the file to go, and the process lives a moment longer.
     for _ in 0..100 {
-        if !postmaster::is_ours(server.pid, &places.data) {
+        if !is_ours(server.pid, &places.data) {
             break;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -472,48 +423,4 @@ pub(super) fn status(base: &Path, major: u32) -> Status {
             .map(|found| found.name),
         data_directory: places.data,
     }
-}
-
-/// Bytes of the files below `directory`; what cannot be read, or vanishes meanwhile, counts nothing.
-pub(crate) fn size(directory: &Path) -> u64 {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries
-        .map(|entry| match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => size(&entry.path()),
-            Ok(metadata) => metadata.len(),
-            Err(_) => 0,
-        })
-        .sum()
-}
-
-/// Runs a command to its end and returns what it said; a failure becomes an error with that.
-pub(super) fn run(mut command: Command, input: Option<&str>, doing: &str) -> Result<String> {
-    let failed = |error: std::io::Error| Error::new(ErrorClass::Server, format!("{doing}: {error}"));
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    if input.is_some() {
-        command.stdin(Stdio::piped());
-    }
-    let mut child = command.spawn().map_err(failed)?;
-    if let (Some(text), Some(mut stdin)) = (input, child.stdin.take()) {
-        // A command that ended early has more to say about it than the broken pipe.
-        let _ = stdin.write_all(text.as_bytes());
-    }
-    let output = child.wait_with_output().map_err(failed)?;
-    let said =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if output.status.success() {
-        return Ok(said);
-    }
-    Err(Error::new(ErrorClass::Server, format!("{doing} failed ({})", output.status))
-        .with_help(last_lines(&said)))
-}
-
-pub(super) fn log_tail(log: &Path) -> String {
-    let text = std::fs::read_to_string(log).unwrap_or_default();
-    format!("the end of {}:\n{}", log.display(), last_lines(&text))
-}
-
-fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(8)..].join("\n")
 }

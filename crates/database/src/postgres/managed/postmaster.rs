@@ -5,6 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::managed::program::is_ours;
+
 /// A running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Postmaster {
@@ -35,31 +37,6 @@ fn parse(text: &str) -> Option<Postmaster> {
         since: SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(since))?,
         socket: directory.zip(port),
     })
-}
-
-/// Whether the process is a server in that data directory, and not another one that got the same number after
-/// a crash or a reboot. A server works in its data directory.
-pub(crate) fn is_ours(pid: u32, data: &Path) -> bool {
-    let Ok(data) = data.canonicalize() else { return false };
-    match std::fs::read_link(format!("/proc/{pid}/cwd")) {
-        Ok(directory) => directory == data,
-        Err(_) if Path::new("/proc/self").exists() => false,
-        // Without /proc the process number has to do.
-        Err(_) => i32::try_from(pid)
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-            .is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok()),
-    }
-}
-
-/// Any process that works in that data directory: a server's children outlive its crash for a moment.
-pub(crate) fn any_process(data: &Path) -> Option<u32> {
-    std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .find(|pid| is_ours(*pid, data))
 }
 
 /// Whether a server answers at the socket: it is asked for TLS, and says no in one byte before any login.

@@ -3,9 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::host::Host;
-use super::profile::Profile;
-use crate::postgres::settings::{Line, quoted};
+use crate::managed::{Host, Line, Profile};
+use crate::postgres::settings::quoted;
 use crate::{Error, Result};
 
 const BEGIN: &str = "# --- kelvin: begin ---";

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::literal;
+use crate::snapshot::literal;
 use crate::{Error, ErrorClass, Result, Session};
 
 /// How long sessions that are ending may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Refuses while others are in the database, or in any of the server's, after those had a moment that are just leaving.
-pub(super) fn must_be_alone(session: &mut dyn Session, database: Option<&str>) -> Result<()> {
+pub(crate) fn must_be_alone(session: &mut dyn Session, database: Option<&str>) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     loop {
         let others = others(session, database)?;

@@ -6,10 +6,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::about::{About, Contents, Way, hex};
-use super::sqlite::{list, remove_both};
-use super::{Job, Keeper, Restored, files, program, sessions};
+use super::{program, sessions};
 use crate::postgres::{Config, Host, PostgresEngine};
+use crate::snapshot::about::hex;
+use crate::snapshot::files::{list, remove_both};
+use crate::snapshot::{
+    About, Contents, Job, Keeper, Restored, Way, check_name, exists_already, files, must_fit, stopped,
+};
 use crate::{Engine, Error, Result};
 
 /// The snapshots of one database, in files on this host.
@@ -90,9 +93,9 @@ impl Keeper for Dumps {
     }
 
     fn save(&self, name: &str, contents: &Contents, job: &mut Job<'_>) -> Result<About> {
-        super::check_name(name)?;
+        check_name(name)?;
         if self.description(name).exists() {
-            return Err(super::exists_already(name));
+            return Err(exists_already(name));
         }
         job.go_on("nothing was saved")?;
         // A dump has every row that its user may read: nobody else is to read it.
@@ -105,7 +108,7 @@ impl Keeper for Dumps {
         let bytes = engine.size(engine.connect()?.as_mut())?;
         // Without indexes and free space it is smaller; how much is known afterwards.
         let place = format!("in {}", self.directory.display());
-        super::must_fit(bytes, files::free_bytes(&self.directory), &place)?;
+        must_fit(bytes, files::free_bytes(&self.directory), &place)?;
         let unfinished = files::beside(&self.data(name), ".saving");
         let mut dump = self.command("pg_dump")?;
         // Not compressed: processors are scarcer than disk where a database is measured.
@@ -116,7 +119,7 @@ impl Keeper for Dumps {
         });
         if let Err(error) = dumped {
             let _ = std::fs::remove_file(&unfinished);
-            return Err(if (job.stop)() { super::stopped("nothing was saved") } else { error });
+            return Err(if (job.stop)() { stopped("nothing was saved") } else { error });
         }
         let data = self.data(name);
         std::fs::File::open(&unfinished)
@@ -131,7 +134,7 @@ impl Keeper for Dumps {
     }
 
     fn restore(&self, about: &About, job: &mut Job<'_>) -> Result<Restored> {
-        super::check_name(&about.name)?;
+        check_name(&about.name)?;
         let data = self.data(&about.name);
         about.must_be_sealed(files::seal(&data)?)?;
         job.go_on("the database is as it was")?;
@@ -150,13 +153,13 @@ impl Keeper for Dumps {
         });
         restored.map_err(|error| {
             let state = "the database is restored in part; restore it again before it is used";
-            if (job.stop)() { super::stopped(state) } else { error.with_help(state) }
+            if (job.stop)() { stopped(state) } else { error.with_help(state) }
         })?;
         Ok(Restored { how: format!("pg_restore with {jobs} jobs"), bytes: about.bytes })
     }
 
     fn remove(&self, about: &About) -> Result<()> {
-        super::check_name(&about.name)?;
+        check_name(&about.name)?;
         remove_both(&self.description(&about.name), &self.data(&about.name))
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::managed::Host;
 use crate::{Error, Result};
 
 /// One installed server.
@@ -90,6 +91,24 @@ fn major(version: &str) -> Option<u32> {
     let number = version.split("(PostgreSQL) ").nth(1)?;
     let digits = number.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
+}
+
+impl Host {
+    /// With what these binaries bring.
+    pub(crate) fn with_binaries(self, binaries: &Path) -> Self {
+        Self { statements: has_statements(binaries), ..self }
+    }
+}
+
+/// Whether the binaries in this directory have the module, which is part of PostgreSQL's contrib package. Where the
+/// module is looked for is built into the server; these are the places of Debian's and PostgreSQL's packages, of a build of
+/// one's own, and of the distributions that put the binaries into /usr/bin.
+fn has_statements(binaries: &Path) -> bool {
+    // Whole directories and single programs are linked to; the server finds its files from its real place.
+    let Ok(server) = binaries.join("postgres").canonicalize() else { return false };
+    ["../lib", "../lib/postgresql", "../lib64/pgsql", "../lib/pgsql"].iter().any(|place| {
+        server.parent().is_some_and(|real| real.join(place).join("pg_stat_statements.so").is_file())
+    })
 }
 
 #[cfg(test)]

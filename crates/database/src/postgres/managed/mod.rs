@@ -1,0 +1,190 @@
+//! Managed PostgreSQL servers, one a major version.
+
+mod binaries;
+mod instance;
+mod postmaster;
+mod profile;
+mod reconfigure;
+mod settings;
+
+pub use binaries::{Installation, installed};
+pub use instance::{Instance, Status};
+pub(crate) use postmaster::running;
+
+use instance::{Places, Wanted};
+
+use super::settings::Before;
+use crate::managed::account::Account;
+use crate::managed::{Host, Manager, Profile};
+use crate::{Error, Result};
+
+impl Manager {
+    /// Starts the instance of major version `version`, or the newest there is or can be made; makes it when
+    /// there is none, and leaves it alone when it runs. `progress` hears of every step that takes long.
+    pub fn up(&self, version: Option<u32>, progress: &mut dyn FnMut(&str)) -> Result<Instance> {
+        self.up_with_settings(version, &[], progress)
+    }
+
+    /// [`Manager::up`] with settings of the server that override Kelvin's. Refused when the instance already
+    /// runs with others.
+    pub fn up_with_settings(
+        &self,
+        version: Option<u32>,
+        settings: &[(&str, &str)],
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Instance> {
+        self.start(version, Wanted { profile: None, extra: settings }, progress)
+    }
+
+    /// [`Manager::up`] with this profile, which the instance keeps until it is given another. A running one reads it, and
+    /// is restarted where a setting needs that; refused while others work on it. When it does not start with the profile
+    /// it gets back what it had, and the error has the end of its log.
+    pub fn up_with_profile(
+        &self,
+        version: Option<u32>,
+        profile: &Profile,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Instance> {
+        self.start(version, Wanted { profile: Some(profile), extra: &[] }, progress)
+    }
+
+    fn start(
+        &self,
+        version: Option<u32>,
+        wanted: Wanted<'_>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Instance> {
+        let installation = binaries::choose(self.preferred(version))?;
+        self.make_base()?;
+        let _lock = self.lock(installation.major, progress)?;
+        instance::up(&self.base, &installation, wanted, progress)
+    }
+
+    /// The asked version, or the newest instance whose binaries are installed.
+    fn preferred(&self, version: Option<u32>) -> Option<u32> {
+        version.or_else(|| {
+            let found = binaries::installed();
+            self.majors().into_iter().rev().find(|major| found.iter().any(|one| one.major == *major))
+        })
+    }
+
+    /// Stops the instance and starts it again, its files as they are; starts it when it is stopped.
+    pub fn restart(&self, version: u32, progress: &mut dyn FnMut(&str)) -> Result<Instance> {
+        self.must_exist(version)?;
+        let _lock = self.lock(version, progress)?;
+        instance::down(&self.base, version)?;
+        let places = Places::new(&self.base, version);
+        let account = Account::for_data(&places.data)?;
+        instance::start_as_it_is(&places, &account, version, progress)
+    }
+
+    /// [`Manager::restart`] after settings were changed with `ALTER SYSTEM`. When the instance does not start with them
+    /// (more `shared_buffers` than memory), its `postgresql.auto.conf` is put back as it was `before`, it is started with
+    /// that, and the error has the end of its log.
+    pub fn restart_or_put_back(
+        &self,
+        version: u32,
+        before: &Before,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Instance> {
+        let error = match self.restart(version, progress) {
+            Ok(instance) => return Ok(instance),
+            Err(error) => error,
+        };
+        progress("the server does not start with these settings; putting back what they were");
+        self.put_back_stopped(version, before)?;
+        let doing = format!("PostgreSQL {version} does not start with the new settings, which were put back");
+        match self.restart(version, progress) {
+            Ok(_) => Err(error.context(&doing)),
+            Err(second) => Err(second.context(&format!(
+                "PostgreSQL {version} starts neither with the new settings nor with the old"
+            ))),
+        }
+    }
+
+    /// Puts `postgresql.auto.conf` of a stopped instance back as it was `before`; of a running one
+    /// [`crate::postgres::settings::put_back`] does that.
+    pub fn put_back_stopped(&self, version: u32, before: &Before) -> Result<()> {
+        self.must_exist(version)?;
+        let _lock = self.lock(version, &mut |_| ())?;
+        let places = Places::new(&self.base, version);
+        reconfigure::put_back_stopped(&places, &Account::for_data(&places.data)?, before)
+    }
+
+    /// The instance, when it runs and answers; it is left alone.
+    pub fn running(&self, version: u32) -> Result<Instance> {
+        let places = Places::new(&self.base, version);
+        let account = Account::for_data(&places.data)?;
+        places.ready(&account, version, true).ok_or_else(|| {
+            Error::usage(format!("the managed PostgreSQL {version} does not run"))
+                .with_help(format!("start it: kelvin server up --version {version}"))
+        })
+    }
+
+    /// The version that [`Manager::up`] means by `version`.
+    pub fn version(&self, version: Option<u32>) -> Result<u32> {
+        Ok(binaries::choose(self.preferred(version))?.major)
+    }
+
+    /// What the host offers the instance of `version`: what profiles are computed from.
+    pub fn host(&self, version: u32) -> Host {
+        let places = Places::new(&self.base, version);
+        Host::look(&places.data)
+    }
+
+    /// The profile that the instance was given last; none when there is no instance, or one of a version of Kelvin without
+    /// profiles.
+    pub fn profile(&self, version: u32) -> Option<Profile> {
+        settings::profile(&Places::new(&self.base, version).configuration().ok()?)
+    }
+
+    fn must_exist(&self, version: u32) -> Result<()> {
+        if instance::exists(&self.base, version) {
+            return Ok(());
+        }
+        Err(Error::usage(format!("there is no managed PostgreSQL {version}"))
+            .with_help(format!("make it: kelvin server up --version {version}")))
+    }
+
+    /// Stops the instance of `version`, or all of them; running transactions are rolled back. Returns the major
+    /// versions that were running. One that cannot be stopped keeps no other from it; its error is returned.
+    pub fn down(&self, version: Option<u32>) -> Result<Vec<u32>> {
+        let mut stopped = Vec::new();
+        let mut failed = None;
+        for major in self.majors() {
+            if version.is_none_or(|asked| asked == major) {
+                let outcome =
+                    self.lock(major, &mut |_| ()).and_then(|_lock| instance::down(&self.base, major));
+                match outcome {
+                    Ok(true) => stopped.push(major),
+                    Ok(false) => {}
+                    Err(error) => failed = failed.or(Some(error.context(&format!("PostgreSQL {major}")))),
+                }
+            }
+        }
+        failed.map_or(Ok(stopped), Err)
+    }
+
+    /// What instances there are, oldest version first, running or not.
+    pub fn status(&self) -> Result<Vec<Status>> {
+        Ok(self.majors().into_iter().map(|major| instance::status(&self.base, major)).collect())
+    }
+
+    /// Major versions of the instances that were made, ascending.
+    fn majors(&self) -> Vec<u32> {
+        let mut majors: Vec<u32> = std::fs::read_dir(&self.base)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("postgres-")?.parse().ok())
+            .filter(|major| instance::exists(&self.base, *major))
+            .collect();
+        majors.sort_unstable();
+        majors
+    }
+
+    /// Keeps other kelvins from starting or stopping the same instance; released when dropped.
+    pub(crate) fn lock(&self, major: u32, progress: &mut dyn FnMut(&str)) -> Result<std::fs::File> {
+        self.lock_instance(&format!("postgres-{major}"), progress)
+    }
+}

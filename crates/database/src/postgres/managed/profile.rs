@@ -1,0 +1,347 @@
+//! Profiles: lists of server settings for a purpose, their sizes computed from the host and the run, each with its reason.
+
+use std::fmt::Write;
+
+use crate::Result;
+use crate::managed::{Host, Line, Load, Profile};
+use crate::postgres::settings;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Bytes of log a second and CPU that are assumed of a load that was not measured: more than TPC-C-like loads were seen to
+/// write (FIELD.md 2: 95 MB/s on a large machine).
+const ESTIMATED_WAL_RATE_OF_A_CPU: f64 = 25e6;
+
+/// By how much more than expected the log is sized.
+const MARGIN: f64 = 1.25;
+
+/// Share of a checkpoint interval over which its writes are spread.
+const COMPLETION: f64 = 0.9;
+
+impl Profile {
+    /// `default`: moderate and durable, for a host that the server has to itself.
+    pub fn standard(host: Host) -> Self {
+        let mut lines = memory(host);
+        let wal = (host.disk / 10 / MIB).clamp(1024, 4 * 1024);
+        let mut add = |name: &str, value: &str, reason: &str| lines.push(Line::new(name, value, reason));
+        add(
+            "max_wal_size",
+            &format!("{wal}MB"),
+            "checkpoints by time, not every few seconds; 4 GB, or a tenth of the free space",
+        );
+        add("min_wal_size", "512MB", "log files are reused, not made anew in the measured window");
+        add(
+            "checkpoint_timeout",
+            "15min",
+            "fewer full page images; a run longer than this contains checkpoints",
+        );
+        add("checkpoint_completion_target", "0.9", "spreads a checkpoint's writes (the default since 14)");
+        add("random_page_cost", "1.1", "flash, not spinning disks");
+        add("jit", "off", "short queries gain nothing from compilation");
+        add("fsync", "on", "results without it are of no use to anyone");
+        add("synchronous_commit", "on", "a commit is on disk before it is answered");
+        add("full_page_writes", "on", "a torn page after a power loss can be repaired");
+        Self { name: "default".into(), lines, cautions: Vec::new() }
+    }
+
+    /// `durable`: what is committed survives whatever happens to the host, and the server does all that one in production
+    /// does, in the measured window too.
+    pub fn durable(host: Host) -> Self {
+        let mut lines = memory(host);
+        let wal = (host.disk / 10 / MIB).clamp(1024, 16 * 1024);
+        for (name, value, reason) in [
+            ("fsync", "on", "what is written is on disk before it counts as written"),
+            ("synchronous_commit", "on", "a commit is on disk before it is answered"),
+            ("full_page_writes", "on", "a page torn by a power loss is repaired from the log"),
+            ("wal_level", "replica", "a standby could follow, and a backup can be taken"),
+            (
+                "data_sync_retry",
+                "off",
+                "after a failed fsync the server recovers from the log, since the kernel may have lost the pages",
+            ),
+            ("zero_damaged_pages", "off", "a damaged page is an error, not an empty one"),
+            (
+                "checkpoint_timeout",
+                "5min",
+                "a crash costs minutes of recovery: runs contain checkpoints, as in production",
+            ),
+            ("checkpoint_completion_target", "0.9", "spreads a checkpoint's writes over its interval"),
+            (
+                "max_wal_size",
+                &format!("{wal}MB"),
+                "checkpoints come by time; 16 GB, or a tenth of the free space",
+            ),
+            ("min_wal_size", "1GB", "log files are reused"),
+            ("autovacuum", "on", "dead rows are taken away while the load runs"),
+            ("bgwriter_lru_maxpages", "100", "the background writer works (PostgreSQL's default)"),
+            ("log_checkpoints", "on", "the log tells what fell into a run"),
+            ("huge_pages", "try", "huge pages where the kernel has them (PostgreSQL's default)"),
+            ("random_page_cost", "1.1", "flash, not spinning disks"),
+            ("jit", "off", "short queries gain nothing from compilation"),
+        ] {
+            lines.push(Line::new(name, value, reason));
+        }
+        Self { name: "durable".into(), lines, cautions: Vec::new() }
+    }
+
+    /// `steady`: runs that repeat. Nothing but the load works in the run: no checkpoint, no vacuum, no background writes;
+    /// and the processor is the limit, not the disk. After a crash of the host the data is lost.
+    pub fn steady(host: Host, load: &Load) -> Self {
+        let mut cautions = Vec::new();
+        let mb = |bytes: u64| format!("{}MB", (bytes / MIB).max(1));
+        let most_buffers = (host.memory / 5 * 2).max(128 * MIB);
+        let wanted_buffers = load.database.map(|bytes| bytes.saturating_add(bytes / 4).max(GIB));
+        let buffers = wanted_buffers.map_or(most_buffers, |wanted| wanted.min(most_buffers));
+        if let Some(database) = load.database
+            && database > buffers
+        {
+            cautions.push(format!(
+                "the database ({} MB) does not fit into shared_buffers ({} MB, two fifths of the memory): reads from outside \
+                 vary from run to run; use fewer warehouses or a host with more memory",
+                database / MIB,
+                buffers / MIB
+            ));
+        }
+        let rate = load.wal_rate.unwrap_or(host.cpus as f64 * ESTIMATED_WAL_RATE_OF_A_CPU);
+        let volume = rate * load.seconds * MARGIN;
+        // A checkpoint begins when the log since the last one comes to max_wal_size / (1 + checkpoint_completion_target):
+        // CalculateCheckpointSegments in PostgreSQL's xlog.c.
+        let wanted = ((volume * (1.0 + COMPLETION)) as u64).max(GIB);
+        let wal = wanted.min((host.disk / 2).max(GIB));
+        if wal < wanted {
+            let holds = wal as f64 / (1.0 + COMPLETION) / rate.max(1.0);
+            cautions.push(format!(
+                "the log of a run would take {} MB, and half of the free space is {} MB: a checkpoint falls into the run \
+                 after about {holds:.0} s; make runs shorter or space free",
+                wanted / MIB,
+                wal / MIB
+            ));
+        }
+        let kept = (volume as u64).clamp(GIB.min(wal), wal);
+        let basis = match load.wal_rate {
+            Some(rate) => format!("{:.1} MB/s as measured", rate / 1e6),
+            None => format!(
+                "{:.0} MB/s estimated from {} CPUs (a stored run's with --for RUN)",
+                rate / 1e6,
+                host.cpus
+            ),
+        };
+        let huge = host.huge_pages > buffers + buffers / 20;
+        // Over an hour whatever the run; the server takes a day at most.
+        let timeout = (load.seconds * 2.0 / 60.0).ceil().clamp(60.0, 1440.0) as u64;
+        let work_memory = (host.memory / 128).clamp(4 * MIB, 128 * MIB);
+        let maintenance = (host.memory / 16).clamp(64 * MIB, GIB);
+
+        let mut lines = Vec::new();
+        let mut add = |name: &str, value: &str, reason: &str| lines.push(Line::new(name, value, reason));
+        add(
+            "shared_buffers",
+            &mb(buffers),
+            if load.database.is_some() {
+                "the database and a quarter more, two fifths of the memory at most: it fits here and in the page cache"
+            } else {
+                "two fifths of the memory: a database of that size fits here and once more in the page cache"
+            },
+        );
+        add(
+            "effective_cache_size",
+            &mb(host.memory / 4 * 3),
+            "three quarters of the memory: what the planner may expect in caches",
+        );
+        add(
+            "huge_pages",
+            if huge { "on" } else { "off" },
+            if huge {
+                "enough are reserved; 'try' would take them in one run and not in the next"
+            } else {
+                "not enough are reserved; 'try' would take what the kernel happens to have. A factor for a study"
+            },
+        );
+        add(
+            "max_wal_size",
+            &mb(wal),
+            &format!(
+                "no checkpoint in the run: {basis} × {:.0} s × {MARGIN} × {:.1}, since a checkpoint begins at max_wal_size / \
+                 (1 + checkpoint_completion_target); half of the free space at most",
+                load.seconds,
+                1.0 + COMPLETION
+            ),
+        );
+        add(
+            "min_wal_size",
+            &mb(kept),
+            "the log of a whole run: from the second run on its files are reused, not made anew in the window",
+        );
+        add(
+            "checkpoint_timeout",
+            &format!("{timeout}min"),
+            "no checkpoint by time in the run, which begins after one",
+        );
+        add(
+            "checkpoint_completion_target",
+            &COMPLETION.to_string(),
+            "spreads the writes of a checkpoint that comes all the same",
+        );
+        add("log_checkpoints", "on", "the log tells when one came all the same");
+        add("autovacuum", "off", "no vacuum in the run: tables are vacuumed and analyzed before it");
+        add(
+            "log_autovacuum_min_duration",
+            "0",
+            "the log tells of one that came all the same, against wraparound",
+        );
+        add("bgwriter_lru_maxpages", "0", "no background writes in the run");
+        add("bgwriter_flush_after", "0", "no background flushes in the run");
+        add("fsync", "off", "the processor is the limit, not the disk; a crash of the host loses the data");
+        add("synchronous_commit", "off", "a commit does not wait for the log");
+        add(
+            "full_page_writes",
+            "off",
+            "protects nothing without fsync; its burst after the checkpoint before each run would fade through the window",
+        );
+        add(
+            "max_parallel_workers_per_gather",
+            "0",
+            "a statement does not depend on whether another has the workers",
+        );
+        add("work_mem", &mb(work_memory), "no sort of the load goes to disk");
+        add("maintenance_work_mem", &mb(maintenance), "indexes and vacuum between runs are quick");
+        add("random_page_cost", "1.1", "everything is in memory, or on flash");
+        add(
+            "cpu_tuple_cost",
+            "0.03",
+            "rows cost more: plans that read few of them stay, whatever sample ANALYZE draws",
+        );
+        add("jit", "off", "short queries gain nothing from compilation");
+        Self { name: "steady".into(), lines, cautions }
+    }
+
+    /// A profile from the text of a file, in the form of `postgresql.conf`: `name = value` and comments. What it leaves
+    /// out is at PostgreSQL's default. Errors have the line's number.
+    pub fn parse(name: &str, text: &str) -> Result<Self> {
+        let lines = settings::parse(text).map_err(|error| error.context(name))?;
+        Ok(Self { name: name.into(), lines, cautions: Vec::new() })
+    }
+
+    /// As a file that [`Profile::parse`] reads.
+    pub fn text(&self) -> Result<String> {
+        let mut text = String::new();
+        for line in &self.lines {
+            let reason: String = line.reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            if !reason.is_empty() {
+                // A word before what could be taken for a mark of the section that this stands in.
+                let mark = ["--- ", "Profile: ", "End of "].iter().any(|mark| reason.starts_with(mark));
+                let _ = writeln!(text, "# {}{reason}", if mark { "note: " } else { "" });
+            }
+            let _ = writeln!(text, "{} = {}", line.name, settings::written(&line.value)?);
+        }
+        Ok(text)
+    }
+}
+
+/// Sizes that follow the memory, as `default` and `durable` have them.
+fn memory(host: Host) -> Vec<Line> {
+    let shared = (host.memory / 4 / MIB).clamp(128, 8 * 1024);
+    let cache = (host.memory / 4 * 3 / MIB).max(256);
+    vec![
+        Line::new(
+            "shared_buffers",
+            format!("{shared}MB"),
+            "a quarter of the memory, 8 GB at most; the default of 128 MB measures the kernel's cache",
+        ),
+        Line::new(
+            "effective_cache_size",
+            format!("{cache}MB"),
+            "three quarters of the memory: what the planner may expect in caches",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: Host =
+        Host { memory: 16 << 30, disk: 1 << 40, shared: 1 << 30, huge_pages: 0, cpus: 4, statements: true };
+
+    fn value<'a>(profile: &'a Profile, name: &str) -> &'a str {
+        &profile.lines.iter().find(|line| line.name == name).unwrap().value
+    }
+
+    fn megabytes(profile: &Profile, name: &str) -> u64 {
+        value(profile, name).strip_suffix("MB").unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn sizes_follow_the_host_within_their_limits() {
+        let standard = Profile::standard(HOST);
+        assert_eq!(value(&standard, "shared_buffers"), "4096MB");
+        assert_eq!(value(&standard, "max_wal_size"), "4096MB");
+        let small = Profile::standard(Host { memory: 256 << 20, disk: 1 << 30, ..HOST });
+        assert_eq!(value(&small, "shared_buffers"), "128MB");
+        assert_eq!(value(&small, "max_wal_size"), "1024MB");
+        let large = Profile::standard(Host { memory: 1 << 42, ..HOST });
+        assert_eq!(value(&large, "shared_buffers"), "8192MB");
+        let durable = Profile::durable(HOST);
+        for name in ["fsync", "synchronous_commit", "full_page_writes", "autovacuum"] {
+            assert_eq!(value(&durable, name), "on");
+        }
+    }
+
+    #[test]
+    fn steady_holds_the_log_of_a_whole_run() {
+        // The page that this is made after: 95 MB/s for 7 minutes, "40 GB".
+        let load = Load { wal_rate: Some(95e6), seconds: 420.0, database: Some(32 << 30) };
+        let host = Host { memory: 74 << 30, ..HOST };
+        let steady = Profile::steady(host, &load);
+        let volume = 95.0 * 420.0 / 1.048_576;
+        // A checkpoint begins at 1/1.9 of the limit: later than the run ends.
+        assert!(megabytes(&steady, "max_wal_size") as f64 / 1.9 > volume * 1.2);
+        assert!(megabytes(&steady, "min_wal_size") as f64 > volume);
+        assert_eq!(
+            megabytes(&steady, "shared_buffers"),
+            74 * 1024 * 2 / 5,
+            "not the 40 GB that would be wanted"
+        );
+        assert_eq!(steady.cautions.len(), 1, "{:?}", steady.cautions);
+        assert!(steady.cautions[0].contains("does not fit"));
+        assert_eq!(value(&steady, "checkpoint_timeout"), "60min");
+        let reason = &steady.lines.iter().find(|line| line.name == "max_wal_size").unwrap().reason;
+        assert!(reason.contains("95.0 MB/s as measured × 420 s"), "{reason}");
+    }
+
+    #[test]
+    fn steady_says_where_the_disk_is_too_small() {
+        let load = Load { wal_rate: Some(100e6), seconds: 1000.0, database: None };
+        let steady = Profile::steady(Host { disk: 40 << 30, ..HOST }, &load);
+        assert_eq!(megabytes(&steady, "max_wal_size"), 20 * 1024);
+        assert!(steady.cautions[0].contains("after about 113 s"), "{:?}", steady.cautions);
+        assert!(megabytes(&steady, "min_wal_size") <= 20 * 1024);
+        // A host with next to nothing free still gets a server that starts.
+        let tiny = Profile::steady(Host { disk: 0, memory: 0, ..HOST }, &Load::default());
+        assert_eq!(megabytes(&tiny, "max_wal_size"), 1024);
+        assert_eq!(megabytes(&tiny, "min_wal_size"), 1024);
+    }
+
+    #[test]
+    fn steady_takes_huge_pages_only_where_they_are_reserved() {
+        let load = Load { database: Some(4 << 30), ..Load::default() };
+        assert_eq!(value(&Profile::steady(HOST, &load), "huge_pages"), "off");
+        let reserved = Host { huge_pages: 6 << 30, ..HOST };
+        assert_eq!(value(&Profile::steady(reserved, &load), "huge_pages"), "on");
+        assert_eq!(value(&Profile::steady(reserved, &load), "shared_buffers"), "5120MB");
+    }
+
+    #[test]
+    fn every_profile_is_read_as_it_was_written_and_gives_its_reasons() {
+        for profile in
+            [Profile::standard(HOST), Profile::durable(HOST), Profile::steady(HOST, &Load::default())]
+        {
+            let read = Profile::parse(&profile.name, &profile.text().unwrap()).unwrap();
+            assert_eq!(read.lines, profile.lines);
+            assert!(profile.lines.iter().all(|line| line.reason.len() > 10));
+        }
+        let error = Profile::parse("mine.conf", "fsync = on\nfsync = off\n").unwrap_err();
+        assert!(error.message().starts_with("mine.conf: line 2: fsync is there twice"), "{error}");
+    }
+}

@@ -1,0 +1,13 @@
+//! The three ways of keeping snapshots of PostgreSQL's databases, and what decides between them.
+
+mod data_directory;
+mod dump;
+mod facts;
+mod program;
+mod sessions;
+mod template;
+
+pub use data_directory::DataDirectories;
+pub use dump::{Dumps, programs};
+pub use facts::Facts;
+pub use template::Templates;

@@ -18,7 +18,7 @@ use kelvin_measure::redact_json;
 
 #[derive(Debug)]
 pub(crate) enum Waiting {
-    Event { seq: i64, name: &'static str, body: String },
+    Event { seq: i64, name: &'static str, body: String, listed: bool },
     Kind(KindRow),
     Reading { seq: i64, at: i64, first: u32, body: Vec<u8> },
     Waits(WaitsRow),
@@ -281,10 +281,10 @@ impl Committing {
         }
         for waiting in &self.rows {
             match waiting {
-                Waiting::Event { seq, name, body } => {
+                Waiting::Event { seq, name, body, listed } => {
                     transaction
-                        .prepare_cached("INSERT INTO event (run, seq, name, body) VALUES (?, ?, ?, ?)")
-                        .and_then(|mut s| s.execute(params![self.id.0, seq, name, body]))
+                        .prepare_cached("INSERT INTO event (run, seq, name, body, listed) VALUES (?, ?, ?, ?, ?)")
+                        .and_then(|mut s| s.execute(params![self.id.0, seq, name, body, listed]))
                         .map_err(to)?;
                 }
                 Waiting::Kind(row) => write_kind(&transaction, &self.path, self.id, row)?,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::event::{AuditLine, CheckLine, Status};
+use kelvin_measure::event::{AuditLine, CheckLine, Event, Status};
 use kelvin_measure::invariant::Invariant;
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
@@ -124,6 +124,18 @@ pub fn broken_condition(line: &CheckLine) -> Option<String> {
     line.fails().then(|| format!("condition {} does not hold, {}: {}", line.number, line.name, line.detail))
 }
 
+/// Whether the list of runs shows something of an event. What must hold is shown where it does not: most events of that kind
+/// need not be read for the list.
+pub(crate) fn is_listed(event: &Event) -> bool {
+    match event {
+        Event::Window(_) | Event::Errors(_) | Event::MaximumRate(_) | Event::Finished { .. } => true,
+        Event::Audit { lines, .. } => lines.iter().any(|line| !line.valid),
+        Event::Invariant { invariant, .. } => !invariant.holds,
+        Event::Check { line, .. } => !line.holds,
+        _ => false,
+    }
+}
+
 impl Store {
     /// Keeps what a run that has ended was judged to be, for the lists, which do not read every run from end to end.
     pub fn keep_judgement(&self, run: RunId, judgement: &Judgement) -> Result<()> {
@@ -166,6 +178,8 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use kelvin_measure::event::Phase;
+
     use super::*;
 
     #[test]
@@ -182,5 +196,32 @@ mod tests {
         }
         assert_eq!(Judgement::of(Vec::new()).words(), "counted");
         assert_eq!(Judgement::of(vec!["a".into(), "b".into()]).words(), "void: a; b");
+    }
+
+    #[test]
+    fn the_list_reads_what_must_hold_only_where_it_does_not() {
+        let audit = |valid| {
+            let line = |valid| AuditLine {
+                name: "a".into(),
+                value: 1.0,
+                low: 0.0,
+                high: 2.0,
+                unit: String::new(),
+                samples: 1,
+                valid,
+            };
+            Event::Audit { point: 0, lines: vec![line(true), line(valid)] }
+        };
+        let invariant = |holds| Event::Invariant { point: 0, invariant: Invariant::new("a", holds, "1 = 2") };
+        let check = |holds| {
+            let line =
+                CheckLine { number: 1, name: "a".into(), holds, detail: "\"holds\":false".into(), exempt: None };
+            Event::Check { phase: Phase::CheckAfter, line }
+        };
+        for (held, broken) in [(audit(true), audit(false)), (invariant(true), invariant(false)), (check(true), check(false))]
+        {
+            assert!(!is_listed(&held) && is_listed(&broken), "{held:?}");
+        }
+        assert!(is_listed(&Event::Finished { status: Status::Complete, error: None }));
     }
 }

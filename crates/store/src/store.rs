@@ -18,10 +18,8 @@ use crate::stored::{self, StoredRun};
 use crate::writer::RunWriter;
 use kelvin_measure::{redact, redact_json};
 
-/// What the list of runs is made of. The condition is that of the index `event_of_list`, word by word, which then
-/// serves: the list must not read every counter of every run.
-const LISTED: &str = "SELECT run, body FROM event WHERE name IN ('phase', 'window', 'audit', 'invariant', 'check', \
-                      'errors', 'maximum-rate', 'finished') AND run >= ? ORDER BY run, seq";
+/// What the list of runs is made of: it must not read every counter of every run.
+const LISTED: &str = "SELECT run, body FROM event WHERE listed = 1 AND run >= ? ORDER BY run, seq";
 
 /// The runs whose resources were cut. What came of it is among a run's last events, which is where it is looked for: no
 /// index has it.
@@ -188,7 +186,7 @@ impl Store {
         while let Some(row) = rows.next().map_err(to)? {
             let Some(run) = runs.get_mut(&row.get(0).map_err(to)?) else { continue };
             let body: String = row.get(1).map_err(to)?;
-            if settled.contains(&run.id.0) || holds(&body) {
+            if settled.contains(&run.id.0) {
                 continue;
             }
             let broken = broken.entry(run.id.0).or_default();
@@ -430,17 +428,6 @@ pub(crate) fn refuse_label(label: &str) -> Result<()> {
         return Err(Error::Label(label.to_owned()));
     }
     Ok(())
-}
-
-/// Whether an event says of something that must hold that it does, of which the list shows nothing: most events of a run
-/// need not be parsed for it.
-fn holds(body: &str) -> bool {
-    let judges = ["check", "invariant", "audit"];
-    let is_judgement = judges.iter().any(|name| {
-        body.strip_prefix("{\"event\":\"")
-            .is_some_and(|rest| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with('"')))
-    });
-    is_judgement && !body.contains("\"holds\":false") && !body.contains("\"valid\":false")
 }
 
 /// N of "last-N"; 0 for "last".

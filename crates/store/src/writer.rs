@@ -12,6 +12,7 @@ use crate::committer::{Committer, KindRow, Waiting, WaitsRow, nanos};
 use crate::error::{Error, Result};
 use crate::place::Identity;
 use crate::run::RunId;
+use crate::state::is_listed;
 use crate::values::Packer;
 use kelvin_measure::redact_json;
 
@@ -121,7 +122,8 @@ impl RunWriter {
                 let mut body = serde_json::to_value(event).map_err(|e| Error::Event(e.to_string()))?;
                 redact_json(&mut body);
                 let body = body.to_string();
-                self.waiting.push(Waiting::Event { seq, name: event.name(), body });
+                let listed = is_listed(event);
+                self.waiting.push(Waiting::Event { seq, name: event.name(), body, listed });
             }
         }
         Ok(())

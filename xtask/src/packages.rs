@@ -93,6 +93,12 @@ fn has_mariadb() -> bool {
 /// What a release is packed with.
 const DIST_NEEDS: &[Need] = &[
     Need {
+        what: "musl-gcc, for the C code in the static executable",
+        is_there: || in_path("musl-gcc"),
+        debian: "musl-tools",
+        elsewhere: "musl-gcc (Fedora: musl-gcc; Arch: musl)",
+    },
+    Need {
         what: "dpkg-deb, for the .deb",
         is_there: || in_path("dpkg-deb"),
         debian: "dpkg",
@@ -103,6 +109,12 @@ const DIST_NEEDS: &[Need] = &[
         is_there: || in_path("rpmbuild"),
         debian: "rpm",
         elsewhere: "rpm-build",
+    },
+    Need {
+        what: "PostgreSQL's server binaries and openssl, for TLS with the static executable",
+        is_there: || has_postgres() && in_path("openssl"),
+        debian: "postgresql openssl",
+        elsewhere: "the PostgreSQL server and openssl",
     },
     Need {
         what: "debootstrap, for the clean root that the .deb is tried in",

@@ -47,7 +47,7 @@ pub(super) fn make(release: &Release) -> Result<()> {
         "Config": "config.json", "RepoTags": [format!("{PACKAGE}:{}", release.version)], "Layers": ["layer.tar"],
     }]);
     fs::write(archive.join("manifest.json"), manifest.to_string())?;
-    quiet(tar(release, &archive).arg("--gzip").arg("--file").arg(release.file("-image.tar.gz")).args([
+    quiet(tar(release, &archive).arg("--file").arg(release.file("-image.tar")).args([
         "config.json",
         "layer.tar",
         "manifest.json",

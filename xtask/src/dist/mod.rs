@@ -1,11 +1,14 @@
 //! `cargo xtask dist`: what a release consists of, in `target/dist`.
 //!
-//! The executable is linked statically with glibc (`crt-static`): its name resolution by files and DNS is part of the
-//! executable since glibc 2.34. A musl target would have to be downloaded by rustup.
+//! The executable is linked statically with musl, whose name resolution by files and DNS needs nothing of the host; where
+//! rustup cannot install that target, with glibc (`crt-static`).
 
 mod check;
 mod image;
+mod network;
+mod newcomer;
 mod package;
+mod root;
 mod sbom;
 mod stage;
 
@@ -17,7 +20,8 @@ use anyhow::{Context, Result, bail};
 
 /// What the packages are called; the command is `kelvin`.
 const PACKAGE: &str = "kelvin-bench";
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+const MUSL: &str = "x86_64-unknown-linux-musl";
+const GLIBC: &str = "x86_64-unknown-linux-gnu";
 
 /// A release under way.
 struct Release {
@@ -34,7 +38,7 @@ struct Release {
 impl Release {
     fn new(profile: &str) -> Result<Self> {
         if !(cfg!(target_os = "linux") && cfg!(target_arch = "x86_64")) {
-            bail!("cargo xtask dist builds for {TARGET} only, on such a machine");
+            bail!("cargo xtask dist builds for Linux on x86-64 only, on such a machine");
         }
         let top = crate::test::top()?;
         let git = |arguments: &[&str]| text(Command::new("git").current_dir(&top).args(arguments));
@@ -64,6 +68,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode> {
     };
     let release = Release::new(profile)?;
     if check {
+        crate::packages::ensure_for_dist()?;
         check::run(&release)?;
     } else {
         make(&release, profile)?;
@@ -71,20 +76,32 @@ pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether the compiler has the musl target's libraries, after an attempt to install them.
+fn has_musl() -> bool {
+    let is_there = || {
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let libraries = text(Command::new(rustc).args(["--print", "target-libdir", "--target", MUSL]));
+        libraries.is_ok_and(|directory| Path::new(&directory).is_dir())
+    };
+    is_there() || (quiet(Command::new("rustup").args(["target", "add", MUSL])).is_ok() && is_there())
+}
+
 fn make(release: &Release, profile: &str) -> Result<()> {
     crate::packages::ensure_for_dist()?;
-    let executable = build(release, profile)?;
+    let target = if has_musl() { MUSL } else { GLIBC };
+    let executable = build(release, profile, target)?;
     if release.directory.exists() {
         std::fs::remove_dir_all(&release.directory).context("the last release could not be removed")?;
     }
     std::fs::create_dir_all(&release.directory)?;
-    std::fs::copy(&executable, release.directory.join("kelvin"))?;
+    // What the linker is told of symbols by the profile leaves musl's in.
+    quiet(Command::new("strip").arg("-o").arg(release.directory.join("kelvin")).arg(&executable))?;
     let root = stage::fill(release)?;
     archive(release, &root)?;
-    package::debian(release, &root)?;
+    package::debian(release, &root, "xz")?;
     package::rpm(release, &root)?;
     image::make(release)?;
-    sbom::write(release)?;
+    sbom::write(release, target)?;
     sums(release)?;
     std::fs::remove_dir_all(&root)?;
     println!("{} holds:", release.directory.display());
@@ -92,8 +109,8 @@ fn make(release: &Release, profile: &str) -> Result<()> {
 }
 
 /// The static executable.
-fn build(release: &Release, profile: &str) -> Result<PathBuf> {
-    let target = release.top.join("target").join("static");
+fn build(release: &Release, profile: &str, target: &str) -> Result<PathBuf> {
+    let directory = release.top.join("target").join("static");
     quiet(
         Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .current_dir(&release.top)
@@ -106,14 +123,14 @@ fn build(release: &Release, profile: &str) -> Result<PathBuf> {
                 "--profile",
                 profile,
                 "--target",
-                TARGET,
+                target,
             ])
             .arg("--target-dir")
-            .arg(&target)
-            .env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static")
+            .arg(&directory)
+            .env("RUSTFLAGS", "-C target-feature=+crt-static")
             .env("KELVIN_COMMIT", &release.commit),
     )?;
-    let executable = target.join(TARGET).join(profile).join("kelvin");
+    let executable = directory.join(target).join(profile).join("kelvin");
     let headers = text(Command::new("readelf").arg("--program-headers").arg(&executable))?;
     if headers.contains("INTERP") {
         bail!("{} is not linked statically", executable.display());
@@ -123,7 +140,13 @@ fn build(release: &Release, profile: &str) -> Result<PathBuf> {
 
 /// The tree as a `.tar.gz`, for hosts without a package manager.
 fn archive(release: &Release, root: &Path) -> Result<()> {
-    quiet(tar(release, root).arg("--gzip").arg("--file").arg(release.file(".tar.gz")).arg("."))
+    quiet(
+        tar(release, root)
+            .arg("--use-compress-program=gzip --no-name")
+            .arg("--file")
+            .arg(release.file(".tar.gz"))
+            .arg("."),
+    )
 }
 
 /// `tar --create` of what is below `root`, with the same bytes each time.
@@ -133,8 +156,7 @@ fn tar(release: &Release, root: &Path) -> Command {
         .args(["--create", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"])
         .arg(format!("--mtime=@{}", release.epoch))
         .arg("--directory")
-        .arg(root)
-        .env("GZIP", "-n");
+        .arg(root);
     command
 }
 

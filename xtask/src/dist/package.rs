@@ -8,11 +8,15 @@ use anyhow::Result;
 use super::{PACKAGE, Release, quiet, stage, text};
 
 const SUMMARY: &str = "measure a database and the storage under it";
-const DESCRIPTION: &str = "Drives databases with TPC-C-like (TPROC-C), pgbench and SQL loads, and disks in fio's \
-language; watches host and database meanwhile; names the bottleneck with its evidence; says whether a difference is real.";
+const DESCRIPTION: [&str; 4] = [
+    "Drives databases with TPC-C-like (TPROC-C), pgbench and SQL loads, and disks",
+    "in fio's language; watches host and database meanwhile; names the bottleneck",
+    "with its evidence; says whether a difference is real. Results are not TPC",
+    "results.",
+];
 
-/// `.deb`.
-pub(super) fn debian(release: &Release, root: &Path) -> Result<()> {
+/// `.deb`, compressed by gzip or xz.
+pub(super) fn debian(release: &Release, root: &Path, compression: &str) -> Result<()> {
     let kib =
         text(Command::new("du").args(["--summarize", "--apparent-size", "--block-size=1024"]).arg(root))?;
     let kib = kib.split_whitespace().next().unwrap_or("0");
@@ -21,16 +25,18 @@ pub(super) fn debian(release: &Release, root: &Path) -> Result<()> {
     let control = format!(
         "Package: {PACKAGE}\nVersion: {}\nArchitecture: amd64\nMaintainer: Kelvin's maintainers <nobody@localhost>\n\
          Installed-Size: {kib}\nSection: database\nPriority: optional\nRecommends: ca-certificates\n\
-         Suggests: postgresql, mariadb-server, librsvg2-bin\nDescription: {SUMMARY}\n {DESCRIPTION}\n",
-        release.version
+         Suggests: postgresql, mariadb-server, librsvg2-bin\nDescription: {SUMMARY}\n {}\n",
+        release.version,
+        DESCRIPTION.join("\n ")
     );
     stage::write(&tree.join("DEBIAN/control"), &control)?;
     quiet(
         Command::new("dpkg-deb")
-            .args(["--build", "--root-owner-group", "-Zxz"])
+            .args(["--build", "--root-owner-group", &format!("-Z{compression}")])
             .arg(&tree)
             .arg(release.file(".deb"))
-            .env("SOURCE_DATE_EPOCH", &release.epoch),
+            .env("SOURCE_DATE_EPOCH", &release.epoch)
+            .stdout(std::process::Stdio::null()),
     )?;
     std::fs::remove_dir_all(tree)?;
     Ok(())
@@ -41,9 +47,10 @@ pub(super) fn rpm(release: &Release, root: &Path) -> Result<()> {
     let work = release.directory.join("rpm");
     let spec = format!(
         "Name: {PACKAGE}\nVersion: {}\nRelease: 1\nSummary: {SUMMARY}\nLicense: Apache-2.0\nAutoReqProv: no\n\
-         Recommends: ca-certificates\n%description\n{DESCRIPTION}\n%install\ncp --archive '{}/.' %{{buildroot}}\n\
+         Recommends: ca-certificates\n%description\n{}\n%install\ncp --archive '{}/.' %{{buildroot}}\n\
          %files\n/usr/bin/kelvin\n/usr/share/*\n/usr/lib/systemd/*\n",
         release.version,
+        DESCRIPTION.join("\n"),
         root.display()
     );
     let spec =
@@ -52,6 +59,7 @@ pub(super) fn rpm(release: &Release, root: &Path) -> Result<()> {
     quiet(
         Command::new("rpmbuild")
             .args(["-bb", "--quiet", "--target", "x86_64"])
+            .args(["--define", "_build_id_links none"])
             .args(["--define", "__os_install_post %{nil}", "--define", "debug_package %{nil}"])
             .args(["--define", "use_source_date_epoch_as_buildtime 1", "--define", "_buildhost localhost"])
             .arg("--define")

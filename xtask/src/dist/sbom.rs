@@ -6,14 +6,14 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{PACKAGE, Release, TARGET, text};
+use super::{PACKAGE, Release, text};
 
 /// Writes `….cdx.json`.
-pub(super) fn write(release: &Release) -> Result<()> {
+pub(super) fn write(release: &Release, target: &str) -> Result<()> {
     let metadata = text(
         Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .current_dir(&release.top)
-            .args(["metadata", "--format-version=1", "--locked", "--filter-platform", TARGET]),
+            .args(["metadata", "--format-version=1", "--locked", "--filter-platform", target]),
     )?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata printed no JSON")?;
     let sbom = bill(&metadata, release)?;

@@ -25,11 +25,14 @@ pub enum LogFormat {
     /// [`COLUMNS`], separated by commas: the end in microseconds since 1970, the point from 0, the user from 0, the
     /// transaction type by its index, the result (`committed`, `rolled-back`, `failed`), the times in microseconds.
     Csv,
-    /// As pgbench's --log: user, its transactions so far, elapsed microseconds or "failed", type, seconds and
-    /// microseconds of the end since 1970, and with a rate the lateness of the start.
+    /// As pgbench's --log: user, number of its transaction from 1, elapsed microseconds or "failed", type, seconds and
+    /// microseconds of the end since 1970, with a rate the lateness of the start, and the repetitions where there can be
+    /// some.
     Pgbench {
         /// Whether transactions start by a schedule.
         rate: bool,
+        /// Whether a transaction is tried again.
+        retries: bool,
     },
 }
 
@@ -98,6 +101,7 @@ impl TransactionLog {
         let end = (self.epoch + i128::from(sample.end)) / 1000;
         let (service, response) = (sample.service / 1000, sample.response() / 1000);
         let Some(count) = self.counts.get_mut(user) else { return };
+        *count += 1;
         let line = &mut self.block;
         // Writing into memory does not fail.
         let _ = match self.format {
@@ -110,17 +114,22 @@ impl TransactionLog {
                 let (point, kind, retries) = (self.point, sample.kind, sample.retries);
                 writeln!(line, "{end},{point},{user},{kind},{result},{service},{response},{retries}")
             }
-            LogFormat::Pgbench { rate } => {
+            LogFormat::Pgbench { rate, retries } => {
                 let (seconds, micros) = (end / 1_000_000, end % 1_000_000);
-                let lag = if rate { format!(" {}", sample.late / 1000) } else { String::new() };
                 let kind = sample.kind;
-                match sample.outcome {
-                    Outcome::Failed => writeln!(line, "{user} {count} failed {kind} {seconds} {micros}{lag}"),
-                    _ => writeln!(line, "{user} {count} {response} {kind} {seconds} {micros}{lag}"),
+                let _ = match sample.outcome {
+                    Outcome::Failed => write!(line, "{user} {count} failed {kind} {seconds} {micros}"),
+                    _ => write!(line, "{user} {count} {response} {kind} {seconds} {micros}"),
+                };
+                if rate {
+                    let _ = write!(line, " {}", sample.late / 1000);
                 }
+                if retries {
+                    let _ = write!(line, " {}", sample.retries);
+                }
+                writeln!(line)
             }
         };
-        *count += 1;
         self.lines += 1;
         if self.block.len() >= BLOCK {
             self.hand_over();
@@ -196,8 +205,12 @@ mod tests {
             "5002000,2,1,0,committed,1500,1750,3\n5003000,2,1,0,failed,900,900,0\n"
         );
         assert_eq!(
-            log(LogFormat::Pgbench { rate: true }, &samples),
-            "1 0 1750 0 5 2000 250\n1 1 failed 0 5 3000 0\n"
+            log(LogFormat::Pgbench { rate: true, retries: true }, &samples),
+            "1 1 1750 0 5 2000 250 3\n1 2 failed 0 5 3000 0 0\n"
+        );
+        assert_eq!(
+            log(LogFormat::Pgbench { rate: false, retries: false }, &samples[..1]),
+            "1 1 1750 0 5 2000\n"
         );
     }
 }

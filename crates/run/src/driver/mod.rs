@@ -328,8 +328,11 @@ impl Point<'_> {
     /// The file of every transaction, where one was asked for.
     fn log(&self, roles: &[Role]) -> Result<Option<TransactionLog>, RunError> {
         let Some(file) = &self.load.transaction_log else { return Ok(None) };
-        let format =
-            if file.as_pgbench { LogFormat::Pgbench { rate: self.rate.is_some() } } else { LogFormat::Csv };
+        let format = if file.as_pgbench {
+            LogFormat::Pgbench { rate: self.rate.is_some(), retries: self.load.retries > 0 }
+        } else {
+            LogFormat::Csv
+        };
         let transactions = roles.iter().map(|role| *role == Role::Transaction).collect();
         let moment = (self.clock.now(), jiff::Timestamp::now().as_nanosecond());
         let opened = std::fs::OpenOptions::new().append(true).open(&file.path);

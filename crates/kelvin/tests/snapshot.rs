@@ -140,4 +140,19 @@ fn a_killed_save_leaves_no_snapshot_and_what_is_not_allowed_is_told() {
     place.expect(0, &[&["snapshot", "drop", "one", "--yes"], &target[..]].concat());
     let left = watch.query("select count(*) from pg_database where datname like 'kelvin\\_%'").unwrap();
     assert_eq!(left.int(0, 0).unwrap(), 0);
+
+    // Whoever keeps the lock is not waited for; whoever is about to leave is.
+    let config =
+        kelvin_database::postgres::Config { database: "postgres".into(), ..server.instance.config() };
+    let mut holder = PostgresEngine::new(config).connect().unwrap();
+    holder.query("select pg_advisory_lock(x'006b656c76696e53'::bit(64)::bigint)::text").unwrap();
+    let save = [&["snapshot", "save", "three"], &target[..]].concat();
+    let told = place.run(&save);
+    assert!(text(&told.stderr).contains("another kelvin saves or restores"), "{}", text(&told.stderr));
+    let leaving = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(800));
+        drop(holder);
+    });
+    place.expect(0, &save);
+    leaving.join().unwrap();
 }

@@ -5,6 +5,7 @@
 //! by the next checkpoint as was copied. On 18 the server clones the files where the file system can.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::sessions;
 use crate::managed::program::size as directory_size;
@@ -23,6 +24,9 @@ const SNAPSHOT: &str = "kelvin_snapshot_";
 
 /// Held by whoever saves or restores on this server.
 const LOCK: i64 = 0x006b_656c_7669_6e53;
+
+/// How long the server may need to end the session of whoever held it last, which nobody waits for.
+const LEAVING: Duration = Duration::from_secs(2);
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 const OBJECT_IN_USE: &str = "55006";
@@ -84,9 +88,16 @@ impl Templates {
 
     /// Keeps every other kelvin from doing the same on this server, for as long as the session lives.
     fn lock(session: &mut dyn Session) -> Result<()> {
-        let got = session.query(&format!("SELECT pg_try_advisory_lock({LOCK})::int::bigint"))?;
-        if got.int(0, 0)? == 1 {
-            return Ok(());
+        let until = Instant::now() + LEAVING;
+        loop {
+            let got = session.query(&format!("SELECT pg_try_advisory_lock({LOCK})::int::bigint"))?;
+            if got.int(0, 0)? == 1 {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
         Err(Error::new(ErrorClass::LockNotAvailable, "another kelvin saves or restores on this server")
             .with_help("wait until it has ended"))

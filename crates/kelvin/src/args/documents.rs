@@ -5,8 +5,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser};
+use command_lines::{documents, files, repository, shell_lines};
 
 use super::Cli;
+
+#[path = "../../tests/support/command_lines.rs"]
+mod command_lines;
 
 /// Phrases that readers did not understand, with what to write in their place.
 const FORBIDDEN: [(&str, &str); 24] = [
@@ -36,29 +40,6 @@ const FORBIDDEN: [(&str, &str); 24] = [
     ("say nothing but", "print only"),
 ];
 
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Every file below a folder whose name ends so.
-fn files(folder: &Path, end: &str, into: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files(&path, end, into);
-        } else if path.to_str().unwrap().ends_with(end) {
-            into.push(path);
-        }
-    }
-}
-
-fn documents() -> Vec<(PathBuf, String)> {
-    let mut found = vec![repository().join("README.md"), repository().join("ARCHITECTURE.md")];
-    files(&repository().join("docs"), ".md", &mut found);
-    let read = |path: PathBuf| std::fs::read_to_string(&path).map(|text| (path, text)).unwrap();
-    found.into_iter().map(read).collect()
-}
-
 /// The words of a shell's line up to a comment, a redirection or a pipe; none where quotes do not match.
 fn words(line: &str) -> Option<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
@@ -86,28 +67,16 @@ fn words(line: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(words)
 }
 
-/// The command lines of a document: the indented lines and those of fenced blocks that begin with the command.
+/// The command lines of a document without the command's name.
 fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    let (mut fenced, mut before) = (false, String::new());
-    for line in text.lines() {
-        if line.starts_with("```") {
-            fenced = !fenced;
-        }
-        if !fenced && !line.starts_with("    ") {
-            continue;
-        }
-        let line = std::mem::take(&mut before) + line.trim();
-        if let Some(start) = line.strip_suffix('\\') {
-            before = start.to_owned();
-            continue;
-        }
-        for part in line.trim_start_matches("$ ").split(" && ") {
-            let part = part.trim();
-            let own = ["kelvin ", "./target/release/kelvin ", "cargo run --release -- "];
-            if let Some(rest) = own.iter().find_map(|own| part.strip_prefix(own)) {
-                found.push(rest.to_owned());
-            }
+    for line in shell_lines(text) {
+        for part in [" && ", " | ", "; ", "\n"].iter().fold(vec![line.as_str()], |parts, end| {
+            parts.into_iter().flat_map(|part| part.split(end)).collect()
+        }) {
+            let part = part.trim().trim_start_matches("do ");
+            let own = ["kelvin ", "./target/release/kelvin "];
+            found.extend(own.iter().find_map(|own| part.strip_prefix(own)).map(str::to_owned));
         }
     }
     found
@@ -174,9 +143,14 @@ fn a_wrong_command_line_is_noticed() {
     let script = Path::new("/nowhere.sql");
     assert_eq!(words("run x -D 'a b=c'  # why").unwrap(), ["run", "x", "-D", "a b=c"]);
     assert_eq!(
-        commands("text kelvin no\n\n    kelvin runs && kelvin show \\\n    last\n"),
-        ["runs", "show last"]
+        commands(
+            "text kelvin no\n\n    kelvin runs && kelvin show \\\n    last\n    fio a.fio | kelvin io explain -\n"
+        ),
+        ["runs", "show last", "io explain -"]
     );
+    let looped = "```\nfor a in b c; do\n  kelvin io $a.fio\ndone\n```\nkelvin no\n";
+    assert_eq!(shell_lines(looped), ["for a in b c; do\nkelvin io $a.fio\ndone"]);
+    assert_eq!(commands(looped), ["io $a.fio"]);
     assert!(understood("runs --limit 3", script).is_ok());
     assert!(
         understood("runs --limits 3", script).is_err()

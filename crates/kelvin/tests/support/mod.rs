@@ -36,8 +36,15 @@ impl Place {
 
     /// The command, in this directory, with nothing of the caller's environment that could decide anything.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kelvin"));
-        command.args(args).current_dir(self.directory.path()).stdin(Stdio::null());
+        let mut command = self.program(env!("CARGO_BIN_EXE_kelvin"));
+        command.args(args);
+        command
+    }
+
+    /// Another program, likewise.
+    pub(crate) fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        command.current_dir(self.directory.path()).stdin(Stdio::null());
         for (name, _) in std::env::vars() {
             if name.starts_with("PG") || name.starts_with("KELVIN") {
                 command.env_remove(name);

@@ -12,6 +12,7 @@ mod error;
 mod home;
 pub mod managed;
 pub mod mysql;
+mod own;
 mod password;
 mod placeholder;
 pub mod postgres;

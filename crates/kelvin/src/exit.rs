@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use kelvin_store::RunState;
+use kelvin_store::{RunId, RunState};
 
 /// What the exit code says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +47,11 @@ impl Code {
     pub(crate) fn of_error(error: &anyhow::Error) -> Self {
         use kelvin_run::RunError;
         match error.downcast_ref::<RunError>() {
+            Some(RunError::Interrupted) => Self::Interrupted,
             Some(RunError::Sink(_)) => Self::Aborted,
             _ if error.downcast_ref::<Kept>().is_some() => Self::Aborted,
-            Some(RunError::Interrupted) => Self::Interrupted,
+            // It is in the store, and failed there.
+            _ if error.downcast_ref::<EndedEarly>().is_some() => Self::Aborted,
             _ if error.downcast_ref::<Stopped>().is_some() => Self::Interrupted,
             _ => Self::BadInput,
         }
@@ -60,6 +62,11 @@ impl Code {
 #[derive(Debug, thiserror::Error)]
 #[error("the run was measured and is stored, but cannot be shown")]
 pub(crate) struct Kept;
+
+/// A run that was begun, and is kept, was ended by an error.
+#[derive(Debug, thiserror::Error)]
+#[error("run {0} ended early")]
+pub(crate) struct EndedEarly(pub(crate) RunId);
 
 /// Somebody asked to stop while nothing was being measured.
 #[derive(Debug, thiserror::Error)]

@@ -23,7 +23,7 @@ use kelvin_workload::{Stop, Workload};
 
 use crate::args::{HistoryPlace, SqueezeArgs};
 use crate::commands::{self, Chosen, while_doing};
-use crate::exit::{Kept, Stopped};
+use crate::exit::{EndedEarly, Kept, Stopped};
 use crate::live::{Live, Summary};
 use crate::open::{self, Opened, Purpose};
 
@@ -126,7 +126,7 @@ impl<'a> StoreBench<'a> {
     /// and has nothing to show.
     fn ended(&mut self, id: RunId, ended: Result<(), RunError>) -> Result<Done> {
         let judged = self.judged(id, ended.as_ref().err());
-        ended.with_context(|| format!("run {id} ended early"))?;
+        ended.context(EndedEarly(id))?;
         judged.context(Kept)
     }
 
@@ -320,6 +320,9 @@ fn prepare(
         }
     }
     notes.extend(chosen.inspect(engine)?);
+    if let Chosen::TprocC(tproc_c) = &chosen {
+        spec.tproc_c.warehouses = tproc_c.options().warehouses;
+    }
     notes.extend(chosen.working_set(engine)?);
     notes.extend(cautions(spec, engine));
     Ok(chosen.shared())

@@ -286,6 +286,7 @@ fn another_kelvin_in_the_same_server_is_a_red_finding() {
         run["findings"].as_array().unwrap().iter().find(|one| one["id"] == "foreign-sessions").unwrap();
     assert_eq!(found["severity"], "red");
     assert!(found["title"].as_str().unwrap().contains("another Kelvin"), "{found}");
+    assert_eq!(run["state"], "void", "a figure of two loads");
 }
 
 #[test]

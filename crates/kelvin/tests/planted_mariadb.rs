@@ -8,12 +8,16 @@ mod mysql_support;
 #[path = "support/mod.rs"]
 mod support;
 
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use kelvin_database::mysql::{Config, MysqlEngine};
+use kelvin_database::{Engine as _, Session};
 use kelvin_diagnose::{Class, Evidence, Severity, find, is_client, metric};
 use kelvin_store::Store;
 use mysql_support::Server;
-use support::{Place, text};
+use support::{Place, text, wait_until};
 
 /// Findings about what a server is set to or what its users wait for, and not about how fast the machine is.
 const OF_THE_SERVER: [&str; 6] = [
@@ -107,4 +111,61 @@ fn a_healthy_server_is_seen_whole_and_has_no_red_finding_of_its_own() {
     // All sessions are the load's: the watchers' own are left out, and commits are seen as such.
     assert!(active.groups.iter().all(|(group, _)| is_client(group)), "{active:?}");
     assert!(evidence.lost().is_empty(), "{:?}", evidence.lost());
+}
+
+/// Two that drive one server under one account, which is all that MariaDB shows of them by default.
+#[test]
+fn another_kelvin_of_the_same_account_is_a_red_finding_and_another_client_an_amber_one() {
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    for settings in [&[][..], &["--performance-schema=ON"]] {
+        let server = Server::start_with(settings, |_| {});
+        let url = format!("mysql://root@/kelvin?socket={}", server.socket().display());
+        let begin = |place: &Place, seconds: &str| {
+            place.write("sleep.sql", "select sleep(0.05);\n");
+            let args = ["run", "script", "sleep.sql", "--target", &url, "-u", "2", "--ramp-up", "0", "-q"];
+            let mut command = place.command(&[&args[..], &["-d", seconds]].concat());
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        let found = |place: &Place| {
+            assert!(matches!(begin(place, "4s").wait().unwrap().code(), Some(0 | 1)));
+            let run = place.report("last");
+            let findings = run["findings"].as_array().unwrap().clone();
+            findings.into_iter().find(|one| one["id"] == "foreign-sessions")
+        };
+        let working = |session: &mut dyn Session| {
+            let asked = "SELECT CAST(COUNT(*) AS SIGNED) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'select sleep(0.05)%'";
+            session.query(asked).unwrap().int(0, 0).unwrap() > 0
+        };
+        let place = Place::new();
+        assert_eq!(found(&place), None, "alone: {settings:?}");
+
+        // A session of this test's process, which is no Kelvin that watches.
+        let config = Config::parse(&url).unwrap();
+        let mut client = MysqlEngine::new(config).connect().unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let (alone, client) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    client.query("select sleep(0.2)").unwrap();
+                }
+                client
+            });
+            let found = found(&place);
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            (found.unwrap(), other.join().unwrap())
+        });
+        // This process has the client, and with it the name; without names it is another client.
+        let expected = if settings.is_empty() { "amber" } else { "red" };
+        assert_eq!(alone["severity"], expected, "{settings:?}: {alone}");
+
+        let mut client = client;
+        let beside = Place::new();
+        let mut other = begin(&beside, "20s");
+        wait_until("the other one is at work", Duration::from_secs(30), || working(&mut *client));
+        let seen = found(&place).unwrap();
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert_eq!(seen["severity"], "red", "{settings:?}: {seen}");
+        assert!(seen["title"].as_str().unwrap().contains("another Kelvin"), "{seen}");
+    }
 }

@@ -13,7 +13,7 @@ use crate::run::{Liveness, RunId};
 use crate::store::Store;
 
 /// The rules by which runs are judged. Raised whenever they change: what was kept by other rules is judged again.
-pub(crate) const RULES: i64 = 1;
+pub(crate) const RULES: i64 = 2;
 
 /// What a run, or one of its points, is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

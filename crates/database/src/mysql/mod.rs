@@ -34,3 +34,8 @@ pub use config::{Config, Product};
 pub use engine::MysqlEngine;
 pub use examine::examine;
 pub use password::Password;
+
+/// Whether the session of this number, as the server's list of sessions has it, is or lately was one of this process's.
+pub fn is_own_session(connection: i64) -> bool {
+    crate::own::has_connection(connection)
+}

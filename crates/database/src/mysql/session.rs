@@ -12,6 +12,7 @@ use super::pipeline::Queued;
 use super::prepare::Prepared;
 use super::{Config, error, wire};
 use crate::client::{SpareRows, must_be_flushed, must_be_whole};
+use crate::own;
 use crate::stream::Stream;
 use crate::{
     BulkLoad, BulkTable, Cancel, Control, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement,
@@ -64,6 +65,7 @@ impl MysqlSession {
         capabilities: u64,
         config: &Config,
     ) -> Self {
+        own::set_connection(greeting.connection, true);
         Self {
             stream,
             inbox,
@@ -314,5 +316,6 @@ impl Drop for MysqlSession {
             // The server rolls back and closes either way; this way it counts no aborted client.
             let _ = self.stream.send(&[1, 0, 0, 0, command::QUIT], &mut self.inbox.buffer);
         }
+        own::set_connection(self.connection, false);
     }
 }

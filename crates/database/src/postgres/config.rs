@@ -1,22 +1,14 @@
 //! Where a server is and how to enter it.
 
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::{Password, SslMode};
 use crate::Result;
 use crate::client::{Authority, CONNECT_TIMEOUT, Host, Parameters};
+use crate::own::{PROGRAM, SESSION_NAME};
 use crate::url::Escaped;
-
-/// What sessions are called where the configuration does not say, with eight digits of the process's own behind it, by which
-/// they are told from those of another Kelvin. The process's number would not do: those of two containers are often the same.
-const APPLICATION_NAME: &str = "kelvin";
-static SESSION_NAME: LazyLock<String> =
-    LazyLock::new(|| format!("{APPLICATION_NAME} {:08x}", RandomState::new().build_hasher().finish() as u32));
 
 /// Whether the login is tied to the TLS connection that carries it, with libpq's meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -113,14 +105,14 @@ impl Config {
             channel_binding: ChannelBinding::default(),
             prepared_statements: true,
             connect_timeout: CONNECT_TIMEOUT,
-            application_name: APPLICATION_NAME.to_owned(),
+            application_name: PROGRAM.to_owned(),
             options: None,
         }
     }
 
     /// What the sessions are called: "kelvin 1f9a04c7" where nothing was chosen, or the chosen name.
     pub fn session_name(&self) -> &str {
-        if self.application_name == APPLICATION_NAME { &SESSION_NAME } else { &self.application_name }
+        if self.application_name == PROGRAM { &SESSION_NAME } else { &self.application_name }
     }
 
     /// The place in a few words, for messages.
@@ -159,7 +151,7 @@ impl fmt::Display for Config {
             parameters.add("prepared_statements", "false")?;
         }
         parameters.add_timeout(self.connect_timeout)?;
-        if self.application_name != APPLICATION_NAME {
+        if self.application_name != PROGRAM {
             parameters.add("application_name", &self.application_name)?;
         }
         if let Some(options) = &self.options {

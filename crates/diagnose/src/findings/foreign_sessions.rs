@@ -4,6 +4,7 @@ use kelvin_measure::observation::{WaitGroup, WaitKind};
 
 use super::{About, words};
 use crate::load::is_mysql;
+use crate::noise::is_accepted;
 use crate::{Effect, Evidence, Fact, Finding, Severity};
 
 pub(super) const ABOUT: About =
@@ -52,10 +53,13 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     // A second load on the same data: the figures are of both.
     let other_kelvin = evidence.active(point, is_other_kelvin).sessions();
-    let (severity, who) = if other_kelvin >= LEAST {
-        (Severity::Red, "Sessions of another Kelvin were at work in the same server")
-    } else {
-        (Severity::Amber, "Sessions that are not the load's own were at work")
+    let (severity, who) = match (other_kelvin >= LEAST, is_accepted(evidence)) {
+        (true, false) => (Severity::Red, "Sessions of another Kelvin were at work in the same server"),
+        (true, true) => (
+            Severity::Amber,
+            "Sessions of another Kelvin, which was accepted, were at work in the same server",
+        ),
+        (false, _) => (Severity::Amber, "Sessions that are not the load's own were at work"),
     };
     Some(Finding {
         id: ABOUT.id,
@@ -63,7 +67,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "{who}: {} on average{}",
-            words::number(if severity == Severity::Red { other_kelvin } else { sessions }),
+            words::number(if other_kelvin >= LEAST { other_kelvin } else { sessions }),
             if blocks { ", with a transaction open while users waited for rows" } else { "" }
         ),
         evidence: facts,
@@ -93,5 +97,22 @@ mod tests {
         assert!(!is_foreign(&own) && is_foreign(&other));
         let kelvin = WaitGroup { backend: "client backend (kelvin 1f9a04c7)".into(), ..WaitGroup::default() };
         assert!(is_foreign(&kelvin) && is_other_kelvin(&kelvin) && !is_other_kelvin(&other));
+    }
+
+    /// A figure of two loads is that of neither; on a server that has to be shared it is taken for what it is.
+    #[test]
+    fn another_kelvin_voids_the_run_unless_noise_is_accepted() {
+        let of = |accept: bool, name: &str| {
+            let backend = format!("client backend ({name})");
+            let mut evidence = Staged::new().sessions(&[(&backend, "CPU", "", 2.0)], &[]).done();
+            let spec = serde_json::json!({ "accept-noise": accept });
+            evidence.context = std::mem::take(&mut evidence.context).with(spec, serde_json::json!({}));
+            let found = look(&evidence);
+            let voids = crate::verdict::in_doubt(evidence.point(0).unwrap(), &found).count() > 0;
+            (found[0].severity, voids)
+        };
+        assert_eq!(of(false, "kelvin 1f9a04c7"), (Severity::Red, true));
+        assert_eq!(of(true, "kelvin 1f9a04c7"), (Severity::Amber, false));
+        assert_eq!(of(false, "psql"), (Severity::Amber, false));
     }
 }

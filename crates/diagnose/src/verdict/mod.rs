@@ -31,7 +31,8 @@ const EACH: f64 = SHARE / 2.0;
 const PACED: f64 = 0.25;
 
 /// Findings that make the figure one of something else than the database.
-const VOIDING: [&str; 8] = [
+const VOIDING: [&str; 9] = [
+    "foreign-sessions",
     "io-not-steady",
     "client-saturated",
     "steal",

@@ -15,6 +15,7 @@ mod figures;
 mod flushing;
 mod link;
 mod locks;
+mod others;
 mod place;
 mod relations;
 mod sessions;

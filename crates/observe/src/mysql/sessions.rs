@@ -5,6 +5,7 @@ use kelvin_measure::Nanos;
 use kelvin_measure::observation::{Absent, Blocker, WaitGroup, WaitKind};
 
 use super::link::{Link, Observers, SESSIONS, Server};
+use super::others::Others;
 use super::state::{Seen, state};
 use super::thread::Threads;
 use super::{Plan, locks, sql};
@@ -19,11 +20,18 @@ pub(super) struct MysqlSessions {
     /// The server's threads, where they may be read.
     threads: Option<Threads>,
     apart: bool,
+    others: Others,
 }
 
 impl MysqlSessions {
     pub(super) fn new(plan: &Plan, process: Option<u32>, observers: Observers) -> Self {
-        Self { observers, rows: Rows::new(), threads: process.and_then(Threads::of), apart: plan.apart }
+        Self {
+            observers,
+            rows: Rows::new(),
+            threads: process.and_then(Threads::of),
+            apart: plan.apart,
+            others: Others::default(),
+        }
     }
 
     fn absent(&self, server: &Server) -> Vec<Absent> {
@@ -71,10 +79,17 @@ impl SessionSource for MysqlSessions {
     }
 
     fn ask(&mut self, link: &mut Link) -> Result<(), String> {
-        let observers = &self.observers;
+        let (observers, others, apart) = (&self.observers, &mut self.others, self.apart);
         self.rows = link.with(|session, server| {
             observers.set(SESSIONS, server.connection);
-            session.query(&sql::sessions(server, observers))
+            if apart {
+                let _refused = others.mark(session, server);
+            }
+            let rows = session.query(&sql::sessions(server, observers))?;
+            if apart {
+                others.meet(session, server, &rows)?;
+            }
+            Ok(rows)
         })?;
         Ok(())
     }
@@ -110,11 +125,15 @@ impl SessionSource for MysqlSessions {
                 }
             }
             let user = text(rows, row, 1)?;
+            let connection = rows.int(row, 0)?;
             let backend = match seen.command {
                 command if command.starts_with("Binlog Dump") => "binlog sender".to_owned(),
                 _ if user == "system user" => "replication applier".to_owned(),
                 _ if self.apart && user != server.user => {
                     format!("client backend ({})", shortened(user))
+                }
+                _ if self.apart && Others::is_foreign(server, connection) => {
+                    format!("client backend ({})", self.others.name(connection))
                 }
                 _ => "client backend".to_owned(),
             };

@@ -335,7 +335,7 @@ fn on_the_way(text: &mut String, plan: &Plan, summary: &Summary) {
     if !summary.void.is_empty() {
         let runs = if summary.void.len() == 1 { "run does" } else { "runs do" };
         let words = format!("{} {runs} not count; {} may be replaced", summary.void.len(), plan.replace);
-        say(text, "void     ", &words);
+        say(text, "dropped  ", &words);
         for void in &summary.void {
             out::wrapped(
                 text,

@@ -243,7 +243,7 @@ fn page(plan: &Plan, summary: &Summary, reset: &str) -> String {
     if summary.void > 0 {
         let runs =
             if summary.void == 1 { "1 run does".to_owned() } else { format!("{} runs do", summary.void) };
-        say("void    ", &format!("{runs} not count; {} may be replaced", plan.replace));
+        say("dropped ", &format!("{runs} not count; {} may be replaced", plan.replace));
     }
     if summary.failed > 0 {
         say("errors  ", &format!("{} failed for good in runs that count", summary.failed));
@@ -325,7 +325,7 @@ fn of_spread(text: &mut String, figure: &Named, spread: &Spread) {
 
 /// Whether runs depend on the ones before them, and what is done about it.
 fn dependence(summary: &Summary) -> String {
-    let Some(Dependence { lag1, von_neumann, p, phi, earlier }) = &summary.dependence else {
+    let Some(Dependence { lag1, von_neumann, p, phi, worth, earlier }) = &summary.dependence else {
         return format!(
             "whether runs depend on the ones before them cannot be told from {}; 4 are the fewest",
             count(summary.counted, "run")
@@ -346,8 +346,10 @@ fn dependence(summary: &Summary) -> String {
     };
     format!(
         "{found}: lag-1 correlation {lag1:.2}, von Neumann's ratio {von_neumann:.2} (2 where independent), {}; the interval \
-         of the mean allows for a correlation of about {phi:.2} ({source})",
-        of_chance(*p)
+         of the mean allows for a correlation of about {phi:.2} ({source}), at which {} are worth {} independent ones",
+        of_chance(*p),
+        count(summary.counted, "run"),
+        significant(*worth)
     )
 }
 
@@ -433,8 +435,9 @@ fn answer(plan: &Plan, summary: &Summary) -> String {
                     .into()
             }
             Missing::Valid => format!(
-                "{} void where {} may be: remove what voids them, as their reports say",
+                "{} {} not count, where {} may be replaced: remove what voids them, as their reports say",
                 count(summary.void, "run"),
+                if summary.void == 1 { "does" } else { "do" },
                 plan.replace
             ),
             Missing::Figure => format!("not every run has {}, or it is not above 0", summary.figure.name),

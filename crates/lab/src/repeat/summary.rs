@@ -1,7 +1,7 @@
 //! What repeated runs came to, and whether that is statistically correct.
 
 use kelvin_diagnose::{Better, KeyFigure};
-use kelvin_stats::dependence::independence;
+use kelvin_stats::dependence::{effective_count, independence};
 use kelvin_stats::trend::trend;
 use serde::Serialize;
 
@@ -108,6 +108,8 @@ pub struct Dependence {
     pub p: f64,
     /// The correlation of neighbours that the interval allows for, given the prior, earlier groups and these runs.
     pub phi: f64,
+    /// Independent runs that know the mean as well, at that correlation.
+    pub worth: f64,
     /// Earlier groups of the same specification that it was learned from.
     pub earlier: usize,
 }
@@ -188,11 +190,13 @@ impl Summary {
         });
         let dependence = logarithms(&values).and_then(|logs| {
             let found = independence(&logs)?;
+            let phi = plan.belief().after(&logs).phi();
             Some(Dependence {
                 lag1: found.lag1,
                 von_neumann: found.von_neumann,
                 p: found.p_von_neumann,
-                phi: plan.belief().after(&logs).phi(),
+                phi,
+                worth: effective_count(logs.len(), phi),
                 earlier: plan.earlier.len(),
             })
         });

@@ -105,6 +105,11 @@ impl ComparedFigure {
         if self.has_bounds() { None } else { detectable(self.sides(), noise, confidence, POWER) }
     }
 
+    /// Whether each side has as many runs as a test takes.
+    pub(super) fn is_testable(&self) -> bool {
+        self.fewest() >= FEWEST
+    }
+
     /// Runs of the side that has fewer.
     pub fn fewest(&self) -> usize {
         self.a_values.len().min(self.b_values.len())
@@ -278,7 +283,7 @@ fn figure(
         a_at_least,
         b_at_least,
     };
-    if figure.fewest() >= FEWEST
+    if figure.is_testable()
         && let Some(change) = figure.change(0.0, confidence)
     {
         figure.interval = Some((change.ratio.low, change.ratio.high));

@@ -7,6 +7,7 @@
 //! said is a [`Verdict`]. One figure is judged; the others are exploratory, and their p allows for how many they are
 //! (Holm). Of several loads all intervals hold together at 95 % (Bonferroni), and the judged figures' p are Holm's.
 
+mod dependence;
 mod differences;
 mod figures;
 mod html;
@@ -27,6 +28,7 @@ pub(crate) use kelvin_analysis::words::plain as share;
 pub(crate) use own::list;
 
 use crate::{Error, Finding, PointReport, Report, Result};
+pub use dependence::Dependence;
 pub use differences::Difference;
 pub use figures::ComparedFigure;
 use figures::{Matched, Point};
@@ -92,6 +94,9 @@ pub struct ComparedPoint {
     /// Whether the runs of a side follow each other, so that intervals allow for their dependence; they are narrower where
     /// the sides were measured in turn.
     pub consecutive: bool,
+    /// Whether the judged figure depends on the run before, and what the runs are worth then; none where sides were measured
+    /// in turn, and with fewer than four runs on a side.
+    pub dependence: Option<Dependence>,
     /// The smallest relative change of the judged figure of which both directions are ruled out; none with fewer than four
     /// runs on a side.
     pub ruled_out: Option<f64>,
@@ -306,6 +311,7 @@ fn compared(
         runs,
         paired: points.paired,
         consecutive: points.consecutive,
+        dependence: None,
         ruled_out: None,
         detectable: None,
         figures,
@@ -336,6 +342,7 @@ impl ComparedPoint {
     fn judge(&mut self, noise: f64, confidence: f64) {
         let Some(judged) = self.figures.first() else { return };
         (self.verdict, self.words) = figures::judge(judged, noise, confidence, self.runs);
+        self.dependence = judged.dependence(confidence);
         self.ruled_out = judged.ruled_out(confidence);
         self.detectable = judged.detectable(noise, confidence);
     }

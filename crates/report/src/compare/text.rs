@@ -95,9 +95,14 @@ impl Page {
             self.lines("", broken("", &note));
         }
         if point.consecutive && point.verdict != Verdict::NotTestable {
-            let note = "the runs of a side follow each other: intervals and p allow for runs that resemble the ones \
-                        before them; measured in turn (kelvin ab) the same runs say more";
-            self.lines("", broken("", note));
+            let found = point.dependence.map_or_else(String::new, |found| {
+                format!(" ({}): {}", found.words(), found.worth_words(point.runs))
+            });
+            let note = format!(
+                "the runs of a side follow each other: intervals and p allow for runs that resemble the ones before \
+                 them{found}; measured in turn (kelvin ab) the same runs say more"
+            );
+            self.lines("", broken("", &note));
         }
         if let Some((a, b)) = point.within_run_percent {
             self.line(&format!(

@@ -32,7 +32,7 @@ pub use markdown::render as markdown;
 pub use table::table;
 pub use text::render as text;
 
-use crate::compare::{ADVISED, ComparedFigure, ComparedPoint, Comparison, Side, percent, share};
+use crate::compare::{ADVISED, ComparedFigure, ComparedPoint, Comparison, Dependence, Side, percent, share};
 use crate::figure::ends;
 use crate::{Error, Result};
 
@@ -108,6 +108,9 @@ pub struct Row {
     /// The smallest change for the worse, as a share, that is told from none in nine of ten such gates; none where it
     /// cannot be tested.
     pub detectable: Option<f64>,
+    /// Whether runs depend on the ones before them, A being the base, and what they are worth then; none where the sides
+    /// were measured in turn, and where it cannot be tested.
+    pub dependence: Option<Dependence>,
     /// What came of it.
     pub outcome: Outcome,
     /// In words.
@@ -194,6 +197,7 @@ pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: boo
             ratio: None,
             confidence: 1.0 - ERROR,
             detectable: None,
+            dependence: None,
             outcome: Outcome::Void,
             words: words.clone(),
         }
@@ -289,8 +293,12 @@ fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
             figure.id
         )));
     };
-    let Judged { outcome, ratio, detectable, words } =
+    let Judged { outcome, ratio, detectable, mut words } =
         judged(figure, better, limit.most, confidence, point.runs);
+    let dependence = ratio.and_then(|_| figure.dependence(confidence));
+    if let Some(found) = dependence {
+        words = format!("{words}; {}", found.worth_words(point.runs));
+    }
     Ok(Row {
         measure: figure.id.clone(),
         name: figure.name.clone(),
@@ -302,6 +310,7 @@ fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
         ratio,
         confidence,
         detectable,
+        dependence,
         outcome,
         words,
     })

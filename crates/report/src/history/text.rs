@@ -1,5 +1,7 @@
 //! The history for a terminal, 80 columns wide.
 
+use kelvin_stats::dependence::effective_count;
+
 use super::{Entry, History};
 use crate::figure::{AT_LEAST, significant};
 use crate::text::{AMBER, BOLD, GREEN, Options, RED, broken, painted, printable};
@@ -64,7 +66,7 @@ const WALK: f64 = 0.9;
 
 /// What the change points take for noise, in one sentence.
 pub(super) fn assumption(history: &History) -> Option<String> {
-    let phi = history.noise_phi?;
+    let (phi, entries) = (history.noise_phi?, history.entries.len());
     Some(if phi > WALK {
         format!(
             "the entries resemble their neighbours so much (φ = {phi:.2}) that a change of the level cannot be told from a \
@@ -72,8 +74,10 @@ pub(super) fn assumption(history: &History) -> Option<String> {
         )
     } else {
         format!(
-            "each entry may resemble the one before (allowed for: φ = {phi:.2}); where nothing changed, such noise shows a \
-             change in at most 5 % of the histories of 100 entries; a drift counts as a change"
+            "each entry may resemble the one before (allowed for: φ = {phi:.2}, at which the {entries} entries are worth {} \
+             independent ones); where nothing changed, such noise shows a change in at most 5 % of the histories of 100 \
+             entries; a drift counts as a change",
+            significant(effective_count(entries, phi))
         )
     })
 }

@@ -107,3 +107,15 @@ fn what_happens_is_told_in_a_line() {
     .collect();
     insta::assert_snapshot!("ab_told", told.join("\n"));
 }
+
+#[test]
+fn trial_d9_where_one_side_never_ran_nothing_is_said_to_be_the_same() {
+    let two = plan(&["a.toml", "b.toml"]);
+    let only_a: Vec<Row> =
+        rows(&two, 1, 0.0).into_iter().filter(|row| row.slot.treatment.starts_with('A')).collect();
+    let of = |rows: &[Row]| page(&two, &Summary::of(&two, rows), &[], "none: …", false);
+    let shown = of(&only_a);
+    assert!(shown.contains("B has no run: what differs between the sides is not known"), "{shown}");
+    assert!(!shown.contains("nothing recorded differs"), "{shown}");
+    assert!(of(&rows(&two, 1, 0.0)).contains("nothing"), "both ran");
+}

@@ -1,0 +1,101 @@
+//! Whether runs that follow each other resemble their neighbours, and how many independent ones they are worth.
+
+use kelvin_stats::dependence::{effective_count, independence};
+use serde::Serialize;
+
+use super::{ComparedFigure, chance};
+use crate::figure::significant;
+
+/// Of a figure, A's part and B's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Dependence {
+    /// Lag-1 autocorrelation of the logarithms; none where the values of a side are equal.
+    pub lag1: (Option<f64>, Option<f64>),
+    /// How often chance alone makes it as large: of all orders of the side's values.
+    pub p: (Option<f64>, Option<f64>),
+    /// The correlation of neighbouring runs that the interval allows for.
+    pub phi: f64,
+    /// Independent runs that know the mean as well, at that correlation.
+    pub worth: (f64, f64),
+}
+
+impl ComparedFigure {
+    /// None where the sides were measured in turn, with fewer than four runs on a side, and where the figure is missing.
+    pub fn dependence(&self, confidence: f64) -> Option<Dependence> {
+        let phi = self.change(0.0, confidence).filter(|_| self.is_testable())?.phi?;
+        let of = |values: &[f64]| {
+            let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+            let found = independence(&logarithms);
+            (
+                found.map(|found| found.lag1),
+                found.map(|found| found.p_lag1),
+                effective_count(values.len(), phi),
+            )
+        };
+        let (a, b) = (of(&self.a_values), of(&self.b_values));
+        Some(Dependence { lag1: (a.0, b.0), p: (a.1, b.1), phi, worth: (a.2, b.2) })
+    }
+}
+
+impl Dependence {
+    /// "lag-1 correlation 0.12 in A (p = 0.41), -0.30 in B (p = 0.90); allowed for: 0.35".
+    pub(super) fn words(&self) -> String {
+        let side = |name: &str, lag1: Option<f64>, p: Option<f64>| match lag1.zip(p) {
+            Some((lag1, p)) => format!("{lag1:.2} in {name} ({})", chance(p)),
+            None => format!("not known of {name}, whose runs are equal"),
+        };
+        let (a, b) = (side("A", self.lag1.0, self.p.0), side("B", self.lag1.1, self.p.1));
+        format!("lag-1 correlation {a}, {b}; allowed for: {:.2}", self.phi)
+    }
+
+    /// "6 and 6 runs are worth 3.6 and 3.6 independent ones".
+    pub(crate) fn worth_words(&self, (a, b): (usize, usize)) -> String {
+        let [of_a, of_b] = [self.worth.0, self.worth.1].map(significant);
+        format!("{a} and {b} runs are worth {of_a} and {of_b} independent ones")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(consecutive: bool, a: &[f64], b: &[f64]) -> ComparedFigure {
+        ComparedFigure {
+            id: "tps".into(),
+            name: "tps".into(),
+            unit: "per second".into(),
+            better: None,
+            a: Some(a[0]),
+            b: Some(b[0]),
+            ratio: Some(b[0] / a[0]),
+            interval: None,
+            p: None,
+            exploratory: false,
+            a_values: a.to_vec(),
+            b_values: b.to_vec(),
+            a_at_least: vec![false; a.len()],
+            b_at_least: vec![false; b.len()],
+            paired: false,
+            consecutive,
+        }
+    }
+
+    #[test]
+    fn trial_a4_a_comparison_tests_the_dependence_of_its_runs_and_says_what_they_are_worth() {
+        let climbs = [100.0, 101.0, 102.0, 103.0, 104.0, 105.0];
+        let jumps = [100.0, 103.0, 99.0, 104.0, 100.0, 103.0];
+        let found = figure(true, &climbs, &jumps).dependence(0.95).unwrap();
+        assert!(found.lag1.0.unwrap() > 0.3 && found.lag1.1.unwrap() < 0.0, "{found:?}");
+        assert!(found.p.0.unwrap() < 0.05 && found.p.1.unwrap() > 0.5, "{found:?}");
+        assert!(found.phi > 0.0 && (1.0..6.0).contains(&found.worth.0), "{found:?}");
+        assert!(
+            found.words().contains("in A (p = 0.0194)") && found.words().contains("allowed for: 0."),
+            "{found:?}"
+        );
+        assert!(found.worth_words((6, 6)).starts_with("6 and 6 runs are worth "), "{found:?}");
+        assert_eq!(figure(false, &climbs, &jumps).dependence(0.95), None, "measured in turn");
+        assert_eq!(figure(true, &climbs[..3], &jumps).dependence(0.95), None, "too few");
+        let equal = figure(true, &[100.0; 6], &jumps).dependence(0.95).unwrap();
+        assert!(equal.lag1.0.is_none() && equal.words().contains("not known of A"), "{equal:?}");
+    }
+}

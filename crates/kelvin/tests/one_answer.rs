@@ -8,6 +8,10 @@ mod support;
 
 #[path = "one_answer/bounds.rs"]
 mod bounds;
+#[path = "one_answer/forms.rs"]
+mod forms;
+
+use std::process::Command;
 
 use common::pgbench::{self, Plan};
 use common::{GOOD, Shape};
@@ -219,11 +223,40 @@ fn made() -> Made {
     let job = made.place.write("job.fio", "[reader]\nrw=randread\nbs=4k\nsize=1m\nioengine=psync\n");
     made.place.expect(0, &[&io[..], &["--job", job.to_str().unwrap()]].concat());
     made.place.expect(0, &["run", "tproc-c", "--transactions", "30", "--users", "2", "--no-observe", "-q"]);
-    for (index, name) in ["I/O", "SQLite"].into_iter().enumerate() {
-        let id = made.store.runs().unwrap().len() as i64 - 1 + index as i64;
-        made.add(name, RunId(id), None);
+    let first = made.store.runs().unwrap().len() as i64 - 1;
+    watched(&made.place);
+    for (index, name) in
+        ["I/O", "SQLite", "one writer", "a schedule", "more than it can", "failing", "failing by a schedule"]
+            .into_iter()
+            .enumerate()
+    {
+        made.add(name, RunId(first + index as i64), None);
     }
+    assert_eq!(made.store.runs().unwrap().len(), made.runs.len());
     made
+}
+
+/// Short runs that the machine decides, watched, so that there is something to say of what limits them.
+fn watched(place: &Place) {
+    place.write("good.sql", "select 1;\n");
+    place.write(
+        "some.sql",
+        "\\set r random(1, 10)\n\\if :r = 1\nselect * from nothing;\n\\endif\nselect 1;\n",
+    );
+    let target = format!("sqlite:{}", place.path("watched.db").display());
+    let window = ["-d", "1s", "--ramp-up", "0", "-q"];
+    let run = |args: &[&str]| {
+        let output = place.run(&[args, &window].concat());
+        assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{args:?}: {}", words(&output.stderr));
+    };
+    run(&["run", "tproc-c", "-u", "4"]);
+    let script = |file: &str, more: &[&str]| {
+        run(&[&["run", "script", file, "--target", &target, "-u", "2", "--accept-noise"][..], more].concat());
+    };
+    script("good.sql", &["--rate", "100"]);
+    script("good.sql", &["--rate", "500000", "--queue", "1"]);
+    script("some.sql", &[]);
+    script("some.sql", &["--rate", "500"]);
 }
 
 /// What a page has between two texts.
@@ -313,6 +346,7 @@ fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let table = made.place.expect(0, &["runs"]);
+    let mut compared = forms::Compared::default();
     for (name, run, expected) in &made.runs {
         let loaded = Run::load(&made.store, *run, &[]).unwrap();
         let report = &loaded.report;
@@ -328,6 +362,7 @@ fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
         );
         let row = table.lines().find(|line| line.trim_start().starts_with(&format!("{} ", run.0))).unwrap();
         assert!(row.split_whitespace().any(|word| word == state), "{name}: {row}");
+        forms::walk(name, report, row, &mut compared);
         if let Some(best) = report.best().filter(|best| best.closed && best.window_s > 0.0) {
             let point = line["points"].as_array().unwrap().iter().find(|p| p["point"] == best.point).unwrap();
             // That its two counts differ is what makes this one void.
@@ -348,6 +383,27 @@ fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
             }
         }
     }
+    // Each run has a headline but those that were ended before their window, and most have a verdict.
+    let runs = made.runs.len();
+    assert!(compared.headlines + 4 >= runs && compared.verdicts >= 8, "{compared:?} of {runs} runs");
+    assert!(compared.times > 10 * runs && compared.bounds > 0, "{compared:?} of {runs} runs");
+}
+
+/// A run that was begun is kept, and its state has its exit code also where nothing of it was measured.
+#[test]
+fn trial_d4_a_run_that_failed_before_its_window_has_the_code_of_its_state() {
+    let place = Place::new();
+    let target = format!("sqlite:{}", place.path("own.db").display());
+    place.write("good.sql", "select 1;\n");
+    let load = ["--users", "250", "--duration", "1s", "--no-observe"];
+    let run = place.command(&[&["run", "script", "good.sql", "--target", &target][..], &load].concat());
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n 300; exec \"$0\" \"$@\""]).arg(run.get_program()).args(run.get_args());
+    limited.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = limited.current_dir(run.get_current_dir().unwrap()).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", words(&output.stderr));
+    assert!(words(&output.stderr).contains("open files"), "{}", words(&output.stderr));
+    assert_eq!(place.report("last")["state"], "failed");
 }
 
 /// A gate on a candidate that does not count writes its files, which say so, and ends with its own code.

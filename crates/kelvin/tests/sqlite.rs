@@ -379,3 +379,17 @@ fn trial_d10_a_run_ends_with_its_terminal() {
     assert_eq!(code.unwrap().code(), Some(130));
     assert_eq!(place.report("last")["state"], "partial");
 }
+
+/// The one run was told how many warehouses there are and the other found them: nothing differs between them.
+#[test]
+fn trial_d9_warehouses_that_were_found_are_those_of_the_specification() {
+    let place = Place::new();
+    let target = format!("sqlite:{}", place.path("own.db").display());
+    let load =
+        ["run", "tproc-c", "--target", &target, "-u", "1", "--transactions", "20", "--no-observe", "-q"];
+    place.expect(0, &[&load[..], &["-w", "2"]].concat());
+    place.expect(0, &load);
+    assert!(place.report("last")["spec_toml"].as_str().unwrap().contains("warehouses = 2"));
+    let shown = place.expect(0, &["compare", "1", "2"]);
+    assert!(!shown.contains("warehouses"), "{shown}");
+}

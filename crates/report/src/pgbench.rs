@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use crate::{LatencyRow, PointReport, Report};
 
-/// One block of lines for each point of the run. Latencies are service times in milliseconds; with a rate they are response
+/// One block of lines for each point of the run, and after them the state of the run. Latencies are service times in milliseconds; with a rate they are response
 /// times, as pgbench's are.
 pub fn render(report: &Report) -> String {
-    let blocks: Vec<String> = report.points.iter().map(|point| block(report, point)).collect();
+    let mut blocks: Vec<String> = report.points.iter().map(|point| block(report, point)).collect();
+    // What the figures are good for, in the words of every other output; no line of pgbench's begins so.
+    blocks.push(format!("kelvin state: {}\n", crate::text::cut(&report.judgement.words(), usize::MAX)));
     blocks.join("\n")
 }
 

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn one_too_short_to_be_seen_is_told() {
+    fn trial_d8_one_too_short_to_be_seen_is_a_note() {
         assert_eq!(
             severity(Staged::new().occurrence("autovacuum", "public.stock", 8.0, 8.0)),
             Some(Severity::Note)

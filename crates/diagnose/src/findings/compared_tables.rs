@@ -135,7 +135,7 @@ mod tests {
     use kelvin_measure::observation::Observation;
 
     use super::*;
-    use crate::scene::severities;
+    use crate::scene::{Scene, severities};
 
     fn run(relations: &[(&str, u64)]) -> Evidence {
         let relation = |(name, bytes): &(&str, u64)| Relation {
@@ -177,6 +177,28 @@ mod tests {
         let mixed = || vec![with(), run(&[("stock", 90 << 20)])];
         assert_eq!(found(&mixed(), &mixed())[0].evidence[0].found, "in 1 of 2 runs against in 1 of 2 runs");
         assert_eq!(found(&[Evidence::default()], &[with()]), [], "nobody watched");
+    }
+
+    /// Forty red lines of "missing" indexes stood between SQLite and PostgreSQL, whose names for the same are their own.
+    #[test]
+    fn trial_d9_two_engines_are_not_set_against_each_other_by_the_names_of_their_indexes() {
+        let run = |engine: &str, relations: &[&str]| {
+            let relation =
+                |name: &&str| Relation { name: (*name).into(), kind: "index".into(), ..Relation::default() };
+            let mut scene = Scene::healthy();
+            scene.environment["engine"] = engine.into();
+            scene.more = vec![Event::Observed(Observation::Relations {
+                when: When::Before,
+                relations: relations.iter().map(relation).collect(),
+                database_bytes: 0,
+            })];
+            scene.evidence()
+        };
+        let (sqlite, postgres) =
+            (run("sqlite", &["stock", "item"]), run("postgres", &["stock_pkey", "item_pkey"]));
+        assert_eq!(found(std::slice::from_ref(&sqlite), std::slice::from_ref(&postgres)), []);
+        let other = run("postgres", &["stock_pkey"]);
+        assert_eq!(severities(&found(&[postgres], &[other])), [Severity::Red], "of one engine it is told");
     }
 
     #[test]

@@ -88,7 +88,7 @@ mod tests {
     use crate::scene::Scene;
 
     #[test]
-    fn growth_since_the_earlier_run_is_told() {
+    fn trial_d8_growth_since_the_earlier_run_is_told_where_it_is_news() {
         let sized = |bytes: u64| {
             let mut scene = Scene::healthy();
             scene.environment["database_bytes"] = json!(bytes);
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(found(sized(110_000_000), None), 0);
         assert_eq!(found(sized(110_000_000), Some(sized(100_000_000))), 1);
         assert_eq!(found(sized(100_000_000), Some(sized(100_100_000))), 0, "built again");
-        assert_eq!(found(sized(101_000_000), Some(sized(100_000_000))), 0, "trial D8: 1 % is no news");
+        assert_eq!(found(sized(101_000_000), Some(sized(100_000_000))), 0, "1 % is no news");
         assert_eq!(found(Scene::healthy(), Some(sized(100_000_000))), 0);
         let reset = |how: &str| Scene { spec: json!({ "reset": { "how": how } }), ..sized(110_000_000) };
         assert_eq!(found(reset("auto"), Some(sized(100_000_000))), 0);

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_buffer_is_larger_than_the_cache_or_there_is_none() {
+    fn trial_d9_the_buffer_is_larger_than_the_cache_or_the_reason_is_the_right_one() {
         const MEBI: u64 = 1 << 20;
         const GIBI: u64 = 1 << 30;
         for (cache, available, bytes) in [

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::charts::Charts;
 use super::observed::SeenCharts;
 use crate::figure::{bounds, rate};
-use crate::text::{TOO_SHORT, footnotes, generator, loop_words, of_p99, when};
+use crate::text::{TOO_SHORT, client_waits, footnotes, generator, loop_words, of_p99, when};
 use crate::{PointReport, Report};
 
 /// One point. The figures of the report are its fields, too.
@@ -57,6 +57,8 @@ pub(super) struct PointView<'a> {
     too_short: Option<&'static str>,
     /// The interval of the p99.
     p99_words: Option<String>,
+    /// What the sessions' wait for their client is made of.
+    client_waits: Option<&'static str>,
     /// Of I/O jobs.
     io: Option<IoView>,
 }
@@ -119,6 +121,7 @@ impl<'a> PointView<'a> {
             service_notes: footnotes(point.latency.iter(), words),
             too_short: point.too_short().then_some(TOO_SHORT),
             p99_words: p99_words(point),
+            client_waits: point.observed.as_ref().and_then(|seen| client_waits(seen.sessions.as_ref()?)),
             io: report.is_io().then(|| IoView::of(report, point)),
         }
     }

@@ -14,7 +14,7 @@ pub use findings::findings;
 pub(crate) use findings::{Grouped, counted, effect, grouped, is_minor, of_finding};
 pub(crate) use io::{loop_words, times_of};
 pub(crate) use latency::{footnotes, unanswered};
-pub(crate) use observed::when;
+pub(crate) use observed::{client_waits, when};
 pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_times};
 pub(crate) use points::{explained, highest, interval, peak};
 pub(crate) use squeeze::{change, elasticity_interval, headline as squeezed, how};

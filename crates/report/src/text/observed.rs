@@ -2,7 +2,7 @@
 
 use super::{Page, cut};
 use crate::figure::{amount, decimal, rate, whole};
-use crate::{DeviceRow, Observed, OccurrenceRow, PointReport};
+use crate::{DeviceRow, Observed, OccurrenceRow, PointReport, SessionsReport};
 
 /// Classes of waits, and waits, that are named.
 const NAMED: usize = 5;
@@ -11,6 +11,12 @@ const NAMED: usize = 5;
 const CLIENT_EXPLAINED: f64 = 25.0;
 const CLIENT_WAITS: &str = "Client: a backend shows this wait until it has a CPU again, so that on a busy host part of it is waiting \
                             for a CPU; the verdict counts that as CPU";
+
+/// What the sessions' wait for their client is made of, where it is a large part.
+pub(crate) fn client_waits(sessions: &SessionsReport) -> Option<&'static str> {
+    let waiting = sessions.classes.iter().find(|row| row.class == "Client")?;
+    (waiting.share_percent >= CLIENT_EXPLAINED).then_some(CLIENT_WAITS)
+}
 
 impl Page {
     pub(super) fn observed(&mut self, p: &PointReport) {
@@ -60,9 +66,8 @@ impl Page {
             .collect();
         let classes = if classes.is_empty() { String::new() } else { format!(": {}", classes.join(", ")) };
         self.wrapped("sessions     ", &format!("{:.2} active on average{classes}", sessions.active + 0.0));
-        let waiting = sessions.classes.iter().find(|row| row.class == "Client");
-        if waiting.is_some_and(|row| row.share_percent >= CLIENT_EXPLAINED) {
-            self.wrapped("             ", CLIENT_WAITS);
+        if let Some(words) = client_waits(sessions) {
+            self.wrapped("             ", words);
         }
         let waits: Vec<String> = sessions
             .waits
@@ -172,5 +177,24 @@ pub(crate) fn when(row: &OccurrenceRow) -> String {
     match row.to_s {
         Some(to) => format!("{from} to {to:.1} s"),
         None => format!("{from}, its end was not seen"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClassRow;
+
+    #[test]
+    fn trial_d9_a_wait_for_the_client_that_may_be_one_for_a_cpu_says_so() {
+        let sessions = |share_percent| SessionsReport {
+            active: 0.79,
+            looks: 80,
+            classes: vec![ClassRow { class: "Client".into(), sessions: 0.7, share_percent }],
+            waits: Vec::new(),
+            rows: Vec::new(),
+        };
+        assert!(client_waits(&sessions(92.0)).unwrap().contains("waiting for a CPU"));
+        assert_eq!(client_waits(&sessions(5.0)), None);
     }
 }

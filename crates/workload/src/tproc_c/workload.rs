@@ -45,6 +45,8 @@ impl Workload for TprocC {
         let metadata = self.look(session.as_mut(), dialect)?;
         let (driven, notes) = calls::choose(&self.options, dialect, engine.capabilities(), session.as_mut())?;
         let lacks = missing_indexes(session.as_mut(), dialect, metadata.profile)?;
+        // What nobody said is what the database holds: two runs on the same data have the same specification.
+        self.options.warehouses = Some(metadata.warehouses);
         self.metadata = Some(metadata);
         self.driven = Some(driven);
         Ok([lacks, notes].concat())

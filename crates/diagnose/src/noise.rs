@@ -111,7 +111,7 @@ pub fn accepted_noise<'a>(points: impl IntoIterator<Item = (&'a Evidence, u32)>)
 }
 
 /// Whether the specification takes runs with noise for good.
-pub(crate) fn is_accepted(evidence: &Evidence) -> bool {
+pub fn is_accepted(evidence: &Evidence) -> bool {
     evidence.context.spec("/accept-noise").and_then(serde_json::Value::as_bool) == Some(true)
 }
 

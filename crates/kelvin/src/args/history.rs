@@ -95,7 +95,7 @@ pub(crate) struct GateArgs {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) max_regression: f64,
     /// A measure, with a limit of its own after a colon if it needs one (p99:5%); may be given several times [default: the
-    /// headline]
+    /// headline; p99 with a rate]
     #[arg(long, short, value_name = "MEASURE[:PERCENT]")]
     measure: Vec<String>,
     /// Fail also when a larger regression cannot be ruled out

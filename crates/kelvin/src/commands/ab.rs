@@ -20,7 +20,8 @@ use serde_json::{Map, Value, json};
 
 use super::groups;
 use super::repeat::{
-    at_least, change, code, ended, failed, noise_words, of_chance, of_run, percent, time_left,
+    ACCEPTED_UNKNOWN, accepts_noise, at_least, change, code, ended, failed, noise_words, of_chance, of_run,
+    percent, time_left,
 };
 use crate::args::{AbArgs, Format, Global};
 use crate::exit::Code;
@@ -227,14 +228,16 @@ struct Difference {
     b: String,
 }
 
-/// What differs between the runs of A and those of each side: what the specifications say, and what they do not and may
-/// matter.
+/// What differs between the runs of A and those of each side, second runs for the control included: what the specifications
+/// say, and what they do not and may matter.
 fn differences(store: &Store, plan: &Plan, summary: &Summary) -> Result<Vec<Difference>> {
     let treatments = plan.treatments();
     let of = |side: usize| -> Result<Vec<Report>> {
-        let column = treatments.iter().position(|one| one.side == side);
-        let run = |block: &BlockLine| block.runs.get(column?).copied().flatten();
-        let runs = summary.blocks.iter().filter_map(run);
+        let of_side = |block: &BlockLine| {
+            let runs = treatments.iter().zip(block.runs.clone());
+            runs.filter_map(|(one, run)| run.filter(|_| one.side == side)).collect::<Vec<i64>>()
+        };
+        let runs = summary.blocks.iter().flat_map(of_side);
         Ok(runs.map(|run| Report::load(store, RunId(run))).collect::<kelvin_report::Result<_>>()?)
     };
     let base = of(0)?;
@@ -423,11 +426,15 @@ fn of_control(text: &mut String, plan: &Plan, summary: &Summary) {
     say(text, "control  ", &words);
 }
 
-/// What foreign CPU cost the runs, and in blocks the comparison; not told where it is less than what matters.
+/// What foreign CPU cost the runs, and in blocks the comparison; where it was not accepted, not told below what matters.
 fn of_noise(text: &mut String, plan: &Plan, summary: &Summary) {
+    let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));
     let Some(AbNoise { runs, explained, more_blocks }) =
-        summary.noise.filter(|noise| noise.runs.high >= plan.noise)
+        summary.noise.filter(|noise| accepted || noise.runs.high >= plan.noise)
     else {
+        if accepted {
+            say(text, "noise    ", ACCEPTED_UNKNOWN);
+        }
         return;
     };
     let cost = match (explained, more_blocks) {

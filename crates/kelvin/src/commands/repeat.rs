@@ -237,8 +237,10 @@ fn page(plan: &Plan, summary: &Summary, reset: &str) -> String {
     say("depend  ", &dependence(summary));
     say("steady  ", &steady(summary));
     say("reset   ", reset);
-    if let Some(noise) = summary.noise.filter(|noise| noise.accepted || noise.high > plan.precision) {
-        say("noise   ", &noise_words(&noise));
+    match summary.noise {
+        Some(noise) if noise.accepted || noise.high > plan.precision => say("noise   ", &noise_words(&noise)),
+        None if accepts_noise(&plan.spec) => say("noise   ", ACCEPTED_UNKNOWN),
+        _ => {}
     }
     if summary.void > 0 {
         let runs =
@@ -251,6 +253,14 @@ fn page(plan: &Plan, summary: &Summary, reset: &str) -> String {
     text.push('\n');
     out::wrapped(&mut text, &format!("statistically correct: {}", answer(plan, summary)), 0, 2, 100);
     text
+}
+
+/// What is said where noise is accepted and nobody can tell what it cost.
+pub(super) const ACCEPTED_UNKNOWN: &str = "accepted (--accept-noise): what it cost is not known";
+
+/// Whether a specification, as TOML, takes runs with noise for good.
+pub(super) fn accepts_noise(spec: &str) -> bool {
+    Spec::parse(spec, "the plan").is_ok_and(|spec| spec.accept_noise)
 }
 
 /// What foreign CPU cost the runs.

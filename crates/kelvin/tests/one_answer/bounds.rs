@@ -3,7 +3,7 @@
 
 use kelvin_measure::Event;
 use kelvin_measure::event::{ErrorCount, Window};
-use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Slot, Store};
+use kelvin_store::{GroupId, GroupKind, NewGroup, NewRun, RunId, Slot, Store};
 use serde_json::{Value, json};
 
 use super::common::pgbench::{self, Plan};
@@ -110,6 +110,11 @@ fn a_gate_passes_nothing_on_a_percentile_that_is_a_bound() {
             serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}{}", words(&output.stderr)));
         (output.status.code().unwrap(), json)
     };
+    // Without a measure it is what a comparison judges: the throughput of an open loop was asked for.
+    let limits = ["--max-regression", "5%", "--json"];
+    let output = runs.place.run(&[&["gate", &exact[..], "--against", &first][..], &limits].concat());
+    let json: Value = serde_json::from_str(&words(&output.stdout)).unwrap();
+    assert_eq!(json["rows"][0]["measure"], "p99", "{json}");
     // Known from below on both sides: nothing is shown, and nothing is ruled out.
     let (code, judged) = gate(&first, &second);
     assert!(code == 5 || code == 6, "{code}: {judged}");
@@ -223,4 +228,28 @@ fn the_events_of_a_run_end_with_its_state() {
             assert_eq!(summary["figures"][0]["id"], "tps", "{summary}");
         }
     }
+}
+
+/// The first run of A was interrupted and its second is there: what differs is known, and is not "nothing".
+#[test]
+fn trial_d9_second_runs_of_a_side_tell_what_differs_too() {
+    let runs = Runs::new();
+    let of = |users: u32| {
+        let info = runs.store.load(RunId(1)).unwrap().info;
+        let like = NewRun { spec_toml: format!("[load]\nusers = {users}\n"), ..info };
+        let mut writer = runs.store.begin(&like).unwrap();
+        for event in pgbench::events(&Plan::closed(&[8])) {
+            writer.consume(&event).unwrap();
+        }
+        writer.id()
+    };
+    let side = |name: &str| json!({ "name": name, "source": format!("{name}.toml"), "spec": "" });
+    let plan = json!({
+        "sides": [side("A"), side("B")], "control": true, "control-of-a": false, "blocks": 4, "effect": null,
+        "power": 0.9, "most": 4, "stop-early": false, "noise": 0.01, "seed": 1, "replace": 0, "figure": "tps",
+    });
+    let members = [(of(4), "A'", 0), (of(8), "B", 0), (of(8), "B'", 0)];
+    let group = runs.group(GroupKind::Ab, plan, &members).0.to_string();
+    let shown = runs.place.expect(0, &["groups", &group]);
+    assert!(shown.contains("load.users") && !shown.contains("nothing recorded differs"), "{shown}");
 }

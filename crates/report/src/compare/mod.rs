@@ -347,6 +347,16 @@ impl ComparedPoint {
         self.detectable = judged.detectable(noise, confidence);
     }
 
+    /// The judged figure as a key figure. A rate that was asked for and kept is the same whatever became of the response times.
+    pub(crate) fn judged_key(&self) -> Option<&ComparedFigure> {
+        match self.figures.first() {
+            Some(judged) if judged.name == figures::RESPONSE => {
+                self.key.iter().find(|figure| figure.id == "p99").or(Some(judged))
+            }
+            _ => self.key.first(),
+        }
+    }
+
     /// "8 users", "1,500/s asked, 2nd".
     pub(crate) fn name(&self) -> String {
         text::load(self)

@@ -45,7 +45,8 @@ const MOST: usize = 200;
 /// A measure with its limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Limit {
-    /// Id of a key figure, such as "nopm", "p99" or "server-cpu"; none for the headline.
+    /// Id of a key figure, such as "nopm", "p99" or "server-cpu"; none for the one that a comparison judges: the headline, or,
+    /// where the throughput was asked for, p99 of the response time.
     pub measure: Option<String>,
     /// The largest regression that is allowed, as a share: 0.03.
     pub most: f64,
@@ -277,7 +278,7 @@ impl Gate {
 fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
     let found = match &limit.measure {
         Some(id) => point.key.iter().find(|figure| figure.id.eq_ignore_ascii_case(id)),
-        None => point.key.first(),
+        None => point.judged_key(),
     };
     let Some(figure) = found else {
         let known: Vec<&str> = point.key.iter().map(|figure| figure.id.as_str()).collect();

@@ -75,7 +75,7 @@ pub fn load(store: &Store, asked: &Asked, progress: &mut dyn FnMut(usize, usize)
     };
     let (mut read, total) = (0, runs.len());
     let mut no_such: Option<Vec<String>> = None;
-    let mut accepted: Vec<(RunId, NoisePrice)> = Vec::new();
+    let mut accepted: Vec<(RunId, Option<NoisePrice>)> = Vec::new();
     for bundle in bundles(store, &runs)? {
         let mut entry: Option<Entry> = None;
         let (mut values, mut bounds) = (Vec::new(), Vec::new());
@@ -109,8 +109,8 @@ pub fn load(store: &Store, asked: &Asked, progress: &mut dyn FnMut(usize, usize)
             (history.unit, history.better) = (figure.unit.clone(), figure.better);
             values.push(value);
             bounds.extend(figure.at_least.then_some(value));
-            if let Some(price) = kelvin_diagnose::noise(&evidence, point).filter(|price| price.accepted) {
-                accepted.push((run, price));
+            if kelvin_diagnose::is_noise_accepted(&evidence) {
+                accepted.push((run, kelvin_diagnose::noise(&evidence, point)));
             }
             let entry = entry.get_or_insert_with(|| new_entry(&stored, bundle.member.as_ref()));
             entry.runs.push(run.0);
@@ -155,14 +155,19 @@ fn bounds_words(history: &History) -> Option<String> {
 }
 
 /// Runs that count whatever they lost to other work on the machine, and the most that one of them did.
-fn accepted_noise(runs: &[(RunId, NoisePrice)]) -> Option<String> {
-    let (dearest, price) = runs.iter().max_by(|a, b| a.1.high.total_cmp(&b.1.high))?;
+fn accepted_noise(runs: &[(RunId, Option<NoisePrice>)]) -> Option<String> {
     let number = runs.len();
-    let are = if number == 1 { "run counts" } else { "runs count" };
-    Some(format!(
-        "{number} {are} with noise (--accept-noise): foreign CPU explains {} of the figure of run {dearest}",
-        price.share()
-    ))
+    let are = match number {
+        0 => return None,
+        1 => "run counts",
+        _ => "runs count",
+    };
+    let known = runs.iter().filter_map(|(run, price)| Some((run, (*price)?)));
+    let cost = known.max_by(|a, b| a.1.high.total_cmp(&b.1.high)).map_or_else(
+        || "what it cost is not known".to_owned(),
+        |(dearest, price)| format!("foreign CPU explains {} of the figure of run {dearest}", price.share()),
+    );
+    Some(format!("{number} {are} with noise (--accept-noise): {cost}"))
 }
 
 /// What is to be known where entries stand for very different numbers of runs: the median of six scatters by half of what

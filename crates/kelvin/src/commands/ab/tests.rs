@@ -119,3 +119,14 @@ fn trial_d9_where_one_side_never_ran_nothing_is_said_to_be_the_same() {
     assert!(!shown.contains("nothing recorded differs"), "{shown}");
     assert!(of(&rows(&two, 1, 0.0)).contains("nothing"), "both ran");
 }
+
+#[test]
+fn trial_d5_accepted_noise_is_said_where_its_price_is_not_known() {
+    let of = |accept_noise: bool| {
+        let spec = Spec { accept_noise, ..Spec::new(WorkloadName::Pgbench) };
+        let plan = Plan::of(&[("a.toml".to_owned(), spec.clone()), ("b.toml".to_owned(), spec)]);
+        page(&plan, &Summary::of(&plan, &rows(&plan, 4, 0.0)), &[], "none: …", false)
+    };
+    assert!(of(true).contains("noise    accepted (--accept-noise)"), "{}", of(true));
+    assert!(!of(false).contains("accept-noise"));
+}

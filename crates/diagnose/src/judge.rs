@@ -15,15 +15,17 @@ use kelvin_store::{Judgement, Result, RunState, StoredRun, broken_condition, bro
 
 use crate::findings::find;
 use crate::verdict::{broken, in_doubt};
-use crate::{Evidence, PointEvidence};
+use crate::{Evidence, Finding, PointEvidence};
 
 /// What a run and each of its points are good for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// The run.
     pub run: Judgement,
     /// Each point that was begun, by its number.
     pub points: BTreeMap<u32, Judgement>,
+    /// What was found, without a look at an earlier run.
+    pub findings: Vec<Finding>,
 }
 
 /// Judges a stored run by its events and what its group says of it.
@@ -65,7 +67,7 @@ pub fn judge(run: &StoredRun, evidence: &Evidence) -> Result<Judged> {
     if best.is_none() && end.is_none() {
         reasons.extend(nothing(RunState::Void).reasons);
     }
-    Ok(Judged { run: with(end.as_ref(), reasons).and(run.void.as_deref()), points })
+    Ok(Judged { run: with(end.as_ref(), reasons).and(run.void.as_deref()), points, findings: found })
 }
 
 /// As it ended, or by what there is against it.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use kelvin_database::{Engine, Home};
-use kelvin_diagnose::{Evidence, judge};
+use kelvin_diagnose::{Evidence, Judged, judge};
 use kelvin_lab::{Bench, BenchError, Measured, Planned};
 use kelvin_measure::event::{Per, Status};
 use kelvin_measure::{Clock, Event};
@@ -18,7 +18,7 @@ use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 use kelvin_storage::control::RunOptions;
 use kelvin_storage::event::{IoEvent, Watcher};
 use kelvin_storage::probe::Facts;
-use kelvin_store::{GroupId, Judgement, NewRun, RunId, RunState, RunWriter, Slot, Store};
+use kelvin_store::{GroupId, Judgement, NewRun, RunId, RunState, RunWriter, Slot, Store, StoredRun};
 use kelvin_workload::{Stop, Workload};
 
 use crate::args::{HistoryPlace, SqueezeArgs};
@@ -39,14 +39,12 @@ pub(crate) struct StoreBench<'a> {
 
 /// A run that was made.
 pub(crate) struct Done {
-    /// Its number.
-    pub(crate) id: RunId,
-    /// How it ended.
-    pub(crate) status: Status,
+    /// As it was stored.
+    pub(crate) stored: StoredRun,
+    /// What was seen of it.
+    pub(crate) evidence: Evidence,
     /// Whether it counts.
-    pub(crate) judgement: Judgement,
-    /// Transactions that failed for good.
-    pub(crate) failed: u64,
+    pub(crate) judged: Judged,
 }
 
 impl<'a> StoreBench<'a> {
@@ -133,28 +131,28 @@ impl<'a> StoreBench<'a> {
     fn judged(&mut self, id: RunId, error: Option<&RunError>) -> Result<Done> {
         let stored = self.store.load(id)?;
         let evidence = Evidence::of(&stored)?;
-        let mut judgement = judge(&stored, &evidence)?.run;
-        if let (Some(error), RunState::Partial) = (error, judgement.state) {
+        let mut judged = judge(&stored, &evidence)?;
+        if let (Some(error), RunState::Partial) = (error, judged.run.state) {
             // The store could not take the run's end.
-            judgement = Judgement {
+            judged.run = Judgement {
                 state: RunState::Failed,
                 reasons: vec![format!("it was ended by an error: {error}")],
             };
         }
-        let kept = self.store.keep_judgement(id, &judgement);
-        let (point, failed) = (stored.best_point(), stored.failed());
+        let kept = self.store.keep_judgement(id, &judged.run);
+        let point = stored.best_point();
         let figures =
             point.map(|point| kelvin_diagnose::key_figures(&stored, &evidence, point, &[])).transpose()?;
         self.live.judged(&Summary {
             run: id.0,
-            valid: judgement.counts(),
-            judgement: &judgement,
-            failed,
+            valid: judged.run.counts(),
+            judgement: &judged.run,
+            failed: stored.failed(),
             point,
             figures: figures.unwrap_or_default(),
         });
         kept?;
-        Ok(Done { id, status: stored.status, judgement, failed })
+        Ok(Done { stored, evidence, judged })
     }
 
     /// Runs I/O jobs. What they tell goes to `view`, too.
@@ -231,19 +229,17 @@ impl<'a> StoreBench<'a> {
         let began = Instant::now();
         let mut spec = planned.spec.clone();
         let done = self.run(&mut spec, Vec::new(), None, Some((planned.group, planned.slot)))?;
-        let stored = self.store.load(done.id)?;
-        let evidence = Evidence::of(&stored)?;
-        if done.status == Status::Interrupted {
+        let (run, status) = (done.stored.id, done.stored.status);
+        if status == Status::Interrupted {
             return Err(anyhow!(Stopped(format!(
-                "run {} was interrupted; it is kept and does not count",
-                done.id
+                "run {run} was interrupted; it is kept and does not count"
             ))));
         }
-        let figures = kelvin_diagnose::key_figures(&stored, &evidence, 0, planned.metrics)?;
+        let figures = kelvin_diagnose::key_figures(&done.stored, &done.evidence, 0, planned.metrics)?;
         Ok(Measured {
-            run: done.id,
+            run,
             figures,
-            judgement: done.judgement,
+            judgement: done.judged.run,
             seconds: began.elapsed().as_secs_f64(),
         })
     }

@@ -116,8 +116,8 @@ pub struct Verdict {
     pub next: String,
 }
 
-/// The verdict on a point; none for one whose window never opened.
-pub fn verdict(evidence: &Evidence, point: u32) -> Option<Verdict> {
+/// The verdict on a point, with what was found in the run ([`crate::find`]); none for one whose window never opened.
+pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Verdict> {
     evidence.window(point)?;
     let of = evidence.point(point)?;
     if evidence.is_io() {
@@ -130,9 +130,8 @@ pub fn verdict(evidence: &Evidence, point: u32) -> Option<Verdict> {
         witness::witnesses(evidence, point, leading, model)
     });
     let witnesses = witnesses.unwrap_or_else(|| host(evidence, point));
-    let found = find(evidence);
-    let reasons = reasons(of, &found);
-    let failing = about(of, &found).find(|finding| finding.id == UNDECIDED);
+    let reasons = reasons(of, found);
+    let failing = about(of, found).find(|finding| finding.id == UNDECIDED);
     let (outcome, mut sentence, next) = if reasons.is_empty() {
         match (&model, paced(evidence, of), failing) {
             (_, _, Some(failing)) => undecided(failing),

@@ -5,7 +5,8 @@ use super::*;
 use crate::scene::Scene;
 
 fn of(scene: &Scene) -> Verdict {
-    verdict(&scene.evidence(), 0).unwrap()
+    let evidence = scene.evidence();
+    verdict(&evidence, 0, &crate::find(&evidence)).unwrap()
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn without_sessions_the_host_is_all_there_is() {
     let mut scene = scene.metric("host.process.client.cpu.user", 1.6);
     scene.environment["embedded"] = true.into();
     assert!(matches!(of(&scene).outcome, Outcome::Undetermined { why } if why.contains("within the client")));
-    assert_eq!(verdict(&Evidence::default(), 0), None);
+    assert_eq!(verdict(&Evidence::default(), 0, &[]), None);
 }
 
 #[test]

@@ -8,14 +8,14 @@ use kelvin_diagnose::Better;
 use kelvin_lab::ab::{
     self, AbNoise, BlockLine, Compared, Control, Explored, Look, Plan, Planning, Progress, Summary,
 };
-use kelvin_lab::repeat::{Named, rows};
+use kelvin_lab::repeat::Named;
 use kelvin_measure::Bounded;
 use kelvin_report::figure::{bounded, ends, significant};
 use kelvin_report::text::cut;
 use kelvin_report::{Report, compare};
 use kelvin_run::spec::Beginning;
 use kelvin_stats::compare::Verdict;
-use kelvin_store::{GroupKind, NewGroup, RunId, Store, StoredGroup};
+use kelvin_store::{GroupKind, NewGroup, RunId, Store};
 use serde_json::{Map, Value, json};
 
 use super::groups;
@@ -24,6 +24,7 @@ use super::repeat::{
     percent, time_left,
 };
 use crate::args::{AbArgs, Format, Global};
+use crate::document;
 use crate::exit::Code;
 use crate::measure::StoreBench;
 use crate::{live, out, place, signal};
@@ -58,11 +59,12 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let ended = ended(ran.map(|ran| ran.ended))?;
 
     let group = groups::find_again(&store, group)?;
-    groups::show(&store, &group.id.to_string(), args.format.format())?;
+    let shown = groups::Group::new(&store, &group);
+    document::print(&shown, args.format.format())?;
     if args.format.format() == Format::Text {
         out::line(&format!("Again:  {} groups {}", place::kelvin(&store_path), group.id))?;
     }
-    let summary = Summary::of(&plan, &rows(&store, group.id)?);
+    let summary = Summary::of(&plan, shown.rows()?);
     Ok(code(ended, true, summary.failed))
 }
 
@@ -133,9 +135,10 @@ fn looks_words(looks: &[Look]) -> String {
 }
 
 /// The summary of a stored group, for programs.
-pub(super) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
+pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
+    let (store, group) = (shown.store, shown.group);
     let plan: Plan = groups::plan(group)?;
-    let summary = Summary::of(&plan, &rows(store, group.id)?);
+    let summary = Summary::of(&plan, shown.rows()?);
     let differs = differences(store, &plan, &summary)?;
     let resets: Map<String, Value> = groups::resets(store, group)?
         .into_iter()
@@ -148,9 +151,10 @@ pub(super) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
 }
 
 /// The summary of a stored group.
-pub(super) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
+pub(super) fn text(shown: &groups::Group<'_>) -> Result<String> {
+    let (store, group) = (shown.store, shown.group);
     let plan: Plan = groups::plan(group)?;
-    let summary = Summary::of(&plan, &rows(store, group.id)?);
+    let summary = Summary::of(&plan, shown.rows()?);
     let differs = differences(store, &plan, &summary)?;
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
@@ -241,13 +245,12 @@ fn differences(store: &Store, plan: &Plan, summary: &Summary) -> Result<Vec<Diff
         Ok(runs.map(|run| Report::load(store, RunId(run))).collect::<kelvin_report::Result<_>>()?)
     };
     let base = of(0)?;
+    let base: Vec<&Report> = base.iter().collect();
     let mut found = Vec::new();
     for (side, named) in plan.sides.iter().enumerate().skip(1) {
         let other = of(side)?;
-        let (base, other): (Vec<&Report>, Vec<&Report>) = (base.iter().collect(), other.iter().collect());
-        // Where nothing can be compared, nobody has asked for the ratio here.
-        let differs = compare::compare(&base, &other).map_or(Vec::new(), |found| found.differences);
-        for one in differs.iter().filter(|one| one.matters) {
+        let other: Vec<&Report> = other.iter().collect();
+        for one in compare::differing(&base, &other).iter().filter(|one| one.matters) {
             let spec = one.name.strip_prefix("spec ");
             found.push(Difference {
                 side: named.name.clone(),

@@ -1,5 +1,6 @@
 //! `kelvin groups`: runs that belong together.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
@@ -48,21 +49,37 @@ pub(super) fn show(store: &Store, group: &str, format: Format) -> Result<Code> {
             group.id
         )
     }
-    document::print(&Group { store, group: &group }, format)?;
+    document::print(&Group::new(store, &group), format)?;
     Ok(Code::Success)
 }
 
 /// A group with its summary.
 pub(super) struct Group<'a> {
-    store: &'a Store,
-    group: &'a StoredGroup,
+    pub(super) store: &'a Store,
+    pub(super) group: &'a StoredGroup,
+    rows: OnceCell<Vec<Row>>,
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn new(store: &'a Store, group: &'a StoredGroup) -> Self {
+        Self { store, group, rows: OnceCell::new() }
+    }
+
+    /// Its runs: each is read and judged once, whatever is shown of them.
+    pub(super) fn rows(&self) -> Result<&[Row]> {
+        if let Some(rows) = self.rows.get() {
+            return Ok(rows);
+        }
+        let read = repeat::rows(self.store, self.group.id)?;
+        Ok(self.rows.get_or_init(|| read))
+    }
 }
 
 impl Document for Group<'_> {
     fn text(&self) -> Result<String> {
         match self.group.info.kind {
-            GroupKind::Repeat => super::repeat::text(self.store, self.group),
-            GroupKind::Ab => super::ab::text(self.store, self.group),
+            GroupKind::Repeat => super::repeat::text(self),
+            GroupKind::Ab => super::ab::text(self),
             GroupKind::Sweep => super::io::sweep_text(self.store, self.group),
             GroupKind::Study => bail!("a study has pages of its own: kelvin study show"),
         }
@@ -70,8 +87,8 @@ impl Document for Group<'_> {
 
     fn records(&self) -> Result<Vec<String>> {
         let value = match self.group.info.kind {
-            GroupKind::Repeat => super::repeat::json(self.store, self.group)?,
-            GroupKind::Ab => super::ab::json(self.store, self.group)?,
+            GroupKind::Repeat => super::repeat::json(self)?,
+            GroupKind::Ab => super::ab::json(self)?,
             GroupKind::Sweep => super::io::sweep_json(self.store, self.group)?,
             GroupKind::Study => bail!("a study has pages of its own: kelvin study show"),
         };
@@ -80,14 +97,14 @@ impl Document for Group<'_> {
 
     /// A row for each run.
     fn table(&self) -> Result<Table> {
-        let rows = repeat::rows(self.store, self.group.id)?;
+        let rows = self.rows()?;
         let mut table = Table::new("run,order,block,treatment,counted,reason");
         let figures: Vec<String> = rows
             .first()
             .map(|row| row.figures.iter().map(|figure| figure.id.clone()).collect())
             .unwrap_or_default();
         table.columns.extend(figures.iter().cloned());
-        for row in &rows {
+        for row in rows {
             let mut fields = vec![
                 row.run.to_string(),
                 (row.slot.place + 1).to_string(),

@@ -16,11 +16,12 @@ use kelvin_measure::Bounded;
 use kelvin_report::figure::{bounded, significant};
 use kelvin_run::Spec;
 use kelvin_run::spec::Beginning;
-use kelvin_store::{GroupKind, NewGroup, Store, StoredGroup};
+use kelvin_store::{GroupKind, NewGroup, Store};
 use serde_json::{Value, json};
 
 use super::groups;
 use crate::args::{Format, Global, HistoryPlace};
+use crate::document;
 use crate::exit::{self, Code, Stopped};
 use crate::measure::{Metrics, StoreBench};
 use crate::{live, out, place, signal};
@@ -61,7 +62,8 @@ pub(super) fn repeat(often: Often<'_>, spec: &Spec, plan: &Plan, global: &Global
     let ended = ended(ran.map(|ran| ran.ended))?;
 
     let group = groups::find_again(&store, group)?;
-    groups::show(&store, &group.id.to_string(), often.format)?;
+    let shown = groups::Group::new(&store, &group);
+    document::print(&shown, often.format)?;
     if often.format == Format::Text {
         out::line(&format!(
             "Again:  {0} groups {1}   One run:  {0} show RUN, {0} report RUN",
@@ -69,7 +71,7 @@ pub(super) fn repeat(often: Often<'_>, spec: &Spec, plan: &Plan, global: &Global
             group.id
         ))?;
     }
-    let summary = Summary::of(plan, &repeat::rows(&store, group.id)?);
+    let summary = Summary::of(plan, shown.rows()?);
     let trusted = !plan.until || summary.answer.correct;
     Ok(code(ended, trusted, summary.failed))
 }
@@ -179,9 +181,10 @@ pub(super) fn change(share: f64) -> String {
 }
 
 /// The summary of a stored group, for programs.
-pub(super) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
+pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
+    let (store, group) = (shown.store, shown.group);
     let plan: Plan = groups::plan(group)?;
-    let summary = Summary::of(&plan, &repeat::rows(store, group.id)?);
+    let summary = Summary::of(&plan, shown.rows()?);
     let reset = groups::resets(store, group)?.first().map(|(_, how)| groups::word(*how));
     Ok(json!({
         "event": "repeats", "group": group.id.0, "name": group.info.name, "plan": plan, "reset": reset, "summary": summary,
@@ -189,9 +192,10 @@ pub(super) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
 }
 
 /// The summary of a stored group.
-pub(super) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
+pub(super) fn text(shown: &groups::Group<'_>) -> Result<String> {
+    let (store, group) = (shown.store, shown.group);
     let plan: Plan = groups::plan(group)?;
-    let summary = Summary::of(&plan, &repeat::rows(store, group.id)?);
+    let summary = Summary::of(&plan, shown.rows()?);
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = groups::of_what(store, group)?;

@@ -15,7 +15,7 @@ use crate::args::{Format, Global, RunArgs, SqueezeArgs};
 use crate::document::{self, RunDocument};
 use crate::exit::{Code, Kept};
 use crate::live::{self, Live, Tui};
-use crate::measure::{Metrics, StoreBench};
+use crate::measure::{Done, Metrics, StoreBench};
 use crate::{out, place, signal};
 
 /// Puts the load on and reports.
@@ -76,8 +76,9 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     let done = bench.run(&mut spec, args.notes(), squeeze, None)?;
     drop(bench);
 
-    show(&store, &store_path, done.id, args).context(Kept)?;
-    Ok(Code::of_run(done.judgement.state, done.failed))
+    let code = Code::of_run(done.judged.run.state, done.stored.failed());
+    show(&store, &store_path, done, args).context(Kept)?;
+    Ok(code)
 }
 
 /// Makes the file of every transaction before anything is measured; one that is there is not written over.
@@ -90,8 +91,9 @@ fn begin_log(log: &LogFile) -> Result<()> {
 }
 
 /// Prints the stored run and writes its page.
-fn show(store: &Store, path: &Path, id: RunId, args: &RunArgs) -> Result<()> {
-    let report = Report::load(store, id)?;
+fn show(store: &Store, path: &Path, done: Done, args: &RunArgs) -> Result<()> {
+    let id = done.stored.id;
+    let report = Report::of_judged(store, &done.stored, done.evidence, done.judged)?;
     let output = args.output();
     if !output.events() {
         // What a squeeze found is all of its result.

@@ -139,7 +139,7 @@ impl Found {
             for finding in &self.findings {
                 eprintln!("{finding:#?}");
             }
-            eprintln!("{:#?}\n{}", verdict(&self.evidence, 0), self.shown);
+            eprintln!("{:#?}\n{}", verdict(&self.evidence, 0, &self.findings), self.shown);
             panic!("red is {red:?}, expected {ids:?}");
         }
     }

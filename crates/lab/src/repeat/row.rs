@@ -84,11 +84,12 @@ pub fn rows(store: &Store, group: GroupId) -> kelvin_store::Result<Vec<Row>> {
     for member in store.members(group)? {
         let stored = store.load(member.run)?;
         let evidence = Evidence::of(&stored)?;
-        let steady = kelvin_diagnose::find(&evidence).into_iter().find(|one| one.id == "not-steady");
+        let judged = judge(&stored, &evidence)?;
+        let steady = judged.findings.into_iter().find(|one| one.id == "not-steady");
         rows.push(Row {
             run: member.run,
             slot: member.slot,
-            void: judge(&stored, &evidence)?.run.why_not(),
+            void: judged.run.why_not(),
             figures: kelvin_diagnose::key_figures(&stored, &evidence, 0, &[])?,
             steady: match steady {
                 None => Steady::Yes,

@@ -176,7 +176,8 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
     let mut points: Vec<ComparedPoint> = Vec::new();
     let confidence = 1.0 - figures::ERROR / pairs.of.len().max(1) as f64;
     for pair in &pairs.of {
-        if let Some(unlike) = unlike(&of(a, pairs.by_users, pair.0), &of(b, pairs.by_users, pair.1)) {
+        let (of_a, of_b) = (of(a, pairs.by_users, pair.0), of(b, pairs.by_users, pair.1));
+        if let Some(unlike) = unlike(&of_a, &of_b) {
             // One phase of several may have a rate on one side.
             if pairs.of.len() == 1 {
                 return Err(Error::Compare(unlike));
@@ -184,7 +185,8 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
             warnings.push(format!("{} {} is left out: {unlike}", first.words().point.one, pair.0.nth));
             continue;
         }
-        let (point, told) = compared(first, a, b, &pairs, *pair, confidence);
+        let matched = figures::matched(of_a, of_b);
+        let (point, told) = compared(first, (a, b), &pairs, *pair, matched, confidence);
         points.push(point);
         warnings.extend(told.filter(|told| !warnings.contains(told)));
     }
@@ -209,7 +211,6 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
     for point in &mut points {
         point.judge(noise, confidence);
     }
-    let facts = |side: &[&Report]| side.iter().map(|r| differences::of_report(r)).collect::<Vec<_>>();
     let (seen_a, seen_b) = (seen(&reports_a), seen(&reports_b));
     let findings = if seen_a.is_empty() || seen_b.is_empty() {
         Vec::new()
@@ -228,11 +229,20 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
         noise,
         confidence,
         points,
-        differences: between(&facts(&reports_a), &facts(&reports_b)),
+        differences: differing(&reports_a, &reports_b),
         findings,
         own,
         warnings,
     })
+}
+
+/// What differs between the runs of two sides beside their figures; nothing where a side has no run.
+pub fn differing(a: &[&Report], b: &[&Report]) -> Vec<Difference> {
+    if a.is_empty() || b.is_empty() {
+        return Vec::new();
+    }
+    let facts = |side: &[&Report]| side.iter().map(|r| differences::of_report(r)).collect::<Vec<_>>();
+    between(&facts(a), &facts(b))
 }
 
 fn seen<'a>(side: &[&'a Report]) -> Vec<&'a Evidence> {
@@ -277,13 +287,12 @@ fn unlike(a: &[Point<'_>], b: &[Point<'_>]) -> Option<String> {
 
 fn compared(
     first: &Report,
-    a: &Side<'_>,
-    b: &Side<'_>,
+    (a, b): (&Side<'_>, &Side<'_>),
     pairs: &Pairs,
     pair: (Load, Load),
+    points: Matched<'_>,
     confidence: f64,
 ) -> (ComparedPoint, Option<String>) {
-    let points: Matched<'_> = figures::matched(of(a, pairs.by_users, pair.0), of(b, pairs.by_users, pair.1));
     let all = || a.runs.iter().chain(&b.runs).map(|run| &run.report);
     let repeated = all().flat_map(|r| loads(r, pairs.by_users)).any(|load| load.repeats(pair.0));
     let open_loop = points.a.first().is_some_and(|p| p.figures.open_loop);

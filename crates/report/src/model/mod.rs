@@ -13,7 +13,7 @@ mod statements;
 
 use std::sync::Arc;
 
-use kelvin_diagnose::{Evidence, Finding, judge};
+use kelvin_diagnose::{Evidence, Finding, Judged, judge};
 use kelvin_measure::event::{MaximumRate, Per, Phase, Scalability, Series, Squeeze, Status};
 use kelvin_measure::observation::Absent;
 use kelvin_measure::storage::JobLine;
@@ -158,9 +158,19 @@ impl Report {
     /// When there is no such run, or it or the earlier one is damaged.
     pub fn load(store: &Store, id: RunId) -> Result<Self> {
         let run = store.load(id)?;
-        let earlier = if run.has_observations() { store.before(&run)? } else { None };
+        let evidence = Evidence::of(&run)?;
+        let judged = judge(&run, &evidence)?;
+        Self::of_judged(store, &run, evidence, judged)
+    }
+
+    /// [`Report::load`] of a run that was loaded and judged already.
+    ///
+    /// # Errors
+    /// When the run or the earlier one is damaged.
+    pub fn of_judged(store: &Store, run: &StoredRun, evidence: Evidence, judged: Judged) -> Result<Self> {
+        let earlier = if run.has_observations() { store.before(run)? } else { None };
         let earlier = earlier.map(|id| store.load(id)).transpose()?;
-        Self::after(&run, earlier.as_ref())
+        Self::made(run, evidence, judged, earlier.as_ref())
     }
 
     /// The report of a stored run, with an earlier one to look back at.
@@ -168,9 +178,18 @@ impl Report {
     /// # Errors
     /// When a stored histogram or an observation of either is damaged.
     pub fn after(run: &StoredRun, earlier: Option<&StoredRun>) -> Result<Self> {
-        let mut evidence = Evidence::of(run)?;
-        // What an earlier run says of this one is told, and does not decide whether it counts.
+        let evidence = Evidence::of(run)?;
         let judged = judge(run, &evidence)?;
+        Self::made(run, evidence, judged, earlier)
+    }
+
+    fn made(
+        run: &StoredRun,
+        mut evidence: Evidence,
+        judged: Judged,
+        earlier: Option<&StoredRun>,
+    ) -> Result<Self> {
+        // What an earlier run says of this one is told, and does not decide whether it counts.
         evidence.earlier = earlier.map(Evidence::of).transpose()?.map(Box::new);
         let evidence = Arc::new(evidence);
         let accepted = |points: &[PointReport]| {
@@ -179,12 +198,16 @@ impl Report {
         // Where nobody looked there is nothing to tell but the counts.
         let looked = run.has_evidence().then(|| Arc::clone(&evidence));
         let seen = looked.as_deref();
+        let findings = match &evidence.earlier {
+            Some(_) => kelvin_diagnose::find(&evidence),
+            None => judged.findings,
+        };
         let points = run
             .points()
             .into_iter()
             .map(|point| {
                 let judgement = judged.points.get(&point.point).cloned();
-                PointReport::of(run, point, seen, judgement.unwrap_or_else(|| judged.run.clone()))
+                PointReport::of(run, point, seen, &findings, judgement.unwrap_or_else(|| judged.run.clone()))
             })
             .collect::<Result<Vec<_>>>()?;
         // What a newer Kelvin wrote otherwise is not shown.
@@ -229,7 +252,7 @@ impl Report {
             maximum_rate: run.maximum_rate().cloned(),
             squeeze: run.squeeze().cloned(),
             points,
-            findings: seen.map(kelvin_diagnose::find).unwrap_or_default(),
+            findings: if seen.is_some() { findings } else { Vec::new() },
             absent: seen.map(|e| once(e.absent())).unwrap_or_default(),
             lost: seen.map(|e| once(e.lost())).unwrap_or_default(),
             notes: notes.chain(accepted).collect(),

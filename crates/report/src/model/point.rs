@@ -220,6 +220,7 @@ impl PointReport {
         run: &StoredRun,
         point: Point,
         evidence: Option<&Evidence>,
+        found: &[Finding],
         judgement: Judgement,
     ) -> Result<Self> {
         let figures = run.figures(point.point)?;
@@ -275,7 +276,7 @@ impl PointReport {
             statements: statements(series, &figures.kinds),
             distributions: distributions(series, &figures),
             response: if answered { response.into_iter().filter(did).collect() } else { Vec::new() },
-            verdict: evidence.and_then(|e| kelvin_diagnose::verdict(e, point.point)),
+            verdict: evidence.and_then(|e| kelvin_diagnose::verdict(e, point.point, found)),
             observed: evidence.and_then(|e| Observed::of(e, point.point)),
             errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series, words)).collect(),
             audit: point.audit,

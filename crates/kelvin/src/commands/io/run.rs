@@ -188,8 +188,9 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &Parsed, global: &Global) -> Result<
     };
     let findings = io_findings(&done.facts);
     if !flags.load.output.events() || file.is_some() {
-        let id = kept.as_ref().map(|kept| kept.id);
-        let state = kept.as_ref().map(|kept| (kept.judgement.state.word(), kept.judgement.reasons.clone()));
+        let id = kept.as_ref().map(|kept| kept.stored.id);
+        let state = kept.as_ref().map(|kept| &kept.judged.run);
+        let state = state.map(|judged| (judged.state.word(), judged.reasons.clone()));
         let remarks = Remarks {
             run: id.map(|id| id.0),
             state,
@@ -204,7 +205,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &Parsed, global: &Global) -> Result<
         write(file.as_mut(), &text)?;
     }
     if voice.after {
-        let id = kept.as_ref().map(|kept| kept.id);
+        let id = kept.as_ref().map(|kept| kept.stored.id);
         eprint!("{}", voice.words(&findings, notes, id));
     }
     if let Some(error) = &done.error {

@@ -236,12 +236,7 @@ impl<'a> StoreBench<'a> {
             ))));
         }
         let figures = kelvin_diagnose::key_figures(&done.stored, &done.evidence, 0, planned.metrics)?;
-        Ok(Measured {
-            run,
-            figures,
-            judgement: done.judged.run,
-            seconds: began.elapsed().as_secs_f64(),
-        })
+        Ok(Measured { run, figures, judgement: done.judged.run, seconds: began.elapsed().as_secs_f64() })
     }
 }
 

@@ -39,4 +39,36 @@ pub const BINLOG_SYNC_MS: &str = "mysql.binlog.sync_ms";
 pub const BINLOG_SYNCS: &str = "mysql.binlog.syncs";
 
 /// Rows a second that scans without an index read.
-pub const ROWS_SCANNED: &str = "mysql.rows.scanned";
+pub const ROWS_SCANNED: &[&str] = &["postgres.tuples.returned", "mysql.rows.scanned"];
+
+/// Bytes a second by which PostgreSQL's log grew.
+pub const WAL_BYTES: &str = LOG_BYTES[0];
+
+/// Log records a second, PostgreSQL's.
+pub const WAL_RECORDS: &str = "postgres.wal.records";
+
+/// Full-page images a second in PostgreSQL's log.
+pub const FULL_PAGE_IMAGES: &str = "postgres.wal.full_page_images";
+
+/// Checkpoints a second that PostgreSQL began for its log's size or by request.
+pub const REQUESTED_CHECKPOINTS: &str = "postgres.checkpoints.requested";
+
+/// Pages a second that PostgreSQL's backends had to write or add themselves.
+pub const BACKEND_WRITES: &str = "postgres.backend.writes";
+
+/// Bytes a second written to SQLite's log, which other engines' rates of growth ([`LOG_BYTES`]) stand beside.
+pub const EMBEDDED_LOG_BYTES: &str = "sqlite.wal.written";
+
+/// Seconds a second that writers of an embedded database queued for their turn.
+pub const WRITER_QUEUE: &str = "sqlite.busy";
+
+/// What the names of all that was seen of sessions begin with.
+pub const SESSIONS: &[&str] = &["postgres.sessions", "mysql.sessions"];
+
+/// What the name of every metric begins with; that of another host's has the host's address and "/" before it.
+pub const SOURCES: &[&str] = &["host.", "mysql.", "postgres.", "sqlite."];
+
+/// Whether a server publishes a metric up to a second late, and all at once when a load ends.
+pub fn is_late(name: &str) -> bool {
+    name.starts_with("postgres.")
+}

@@ -1,6 +1,8 @@
 //! From an observer's dotted name to a metric of Prometheus: what a series is of becomes a label, units become base
 //! units and the end of the name.
 
+use kelvin_diagnose::metric::SOURCES;
+
 /// An observer's metric as Prometheus has it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Named {
@@ -13,9 +15,6 @@ pub(crate) struct Named {
     /// The host first.
     pub(crate) labels: Vec<(&'static str, String)>,
 }
-
-/// What an observer's name begins with; before that stands the address of another host.
-const SOURCES: [&str; 4] = ["host.", "mysql.", "postgres.", "sqlite."];
 
 /// The host on which kelvin runs, as the label has it.
 const HERE: &str = "local";

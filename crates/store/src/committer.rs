@@ -283,7 +283,9 @@ impl Committing {
             match waiting {
                 Waiting::Event { seq, name, body, listed } => {
                     transaction
-                        .prepare_cached("INSERT INTO event (run, seq, name, body, listed) VALUES (?, ?, ?, ?, ?)")
+                        .prepare_cached(
+                            "INSERT INTO event (run, seq, name, body, listed) VALUES (?, ?, ?, ?, ?)",
+                        )
                         .and_then(|mut s| s.execute(params![self.id.0, seq, name, body, listed]))
                         .map_err(to)?;
                 }

@@ -214,11 +214,17 @@ mod tests {
         };
         let invariant = |holds| Event::Invariant { point: 0, invariant: Invariant::new("a", holds, "1 = 2") };
         let check = |holds| {
-            let line =
-                CheckLine { number: 1, name: "a".into(), holds, detail: "\"holds\":false".into(), exempt: None };
+            let line = CheckLine {
+                number: 1,
+                name: "a".into(),
+                holds,
+                detail: "\"holds\":false".into(),
+                exempt: None,
+            };
             Event::Check { phase: Phase::CheckAfter, line }
         };
-        for (held, broken) in [(audit(true), audit(false)), (invariant(true), invariant(false)), (check(true), check(false))]
+        for (held, broken) in
+            [(audit(true), audit(false)), (invariant(true), invariant(false)), (check(true), check(false))]
         {
             assert!(!is_listed(&held) && is_listed(&broken), "{held:?}");
         }

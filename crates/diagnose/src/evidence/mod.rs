@@ -225,7 +225,7 @@ impl Evidence {
     /// publish at once what they had held back, which would be counted on top of as much from before the span.
     pub fn mean_over(&self, name: &str, span: Span) -> Option<f64> {
         let mut seen = self.seen(name, span);
-        if name.starts_with("postgres.") && seen.len() > 2 && self.values.reaches_beyond(name, span) {
+        if kelvin_observe::metric::is_late(name) && seen.len() > 2 && self.values.reaches_beyond(name, span) {
             seen.pop();
         }
         let known: f64 = seen.iter().map(Seen::seconds).sum();

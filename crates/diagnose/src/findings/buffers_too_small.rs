@@ -76,7 +76,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     if database <= buffers || hit.is_nan() || hit >= HIT {
         return None;
     }
-    let writes = evidence.mean(point, "postgres.backend.writes").unwrap_or(0.0);
+    let writes = evidence.mean(point, metric::BACKEND_WRITES).unwrap_or(0.0);
     let sessions = evidence.active(point, is_client).sessions();
     let users = f64::from(evidence.point(point)?.users);
     let of = if sessions > 0.0 { sessions } else { users };

@@ -66,7 +66,6 @@ const TRANSACTIONS: [(&str, f64); 5] = [
 const TOO_MANY: f64 = 3.0;
 
 /// Rows read by scans: PostgreSQL's of indexes are in it, InnoDB's are not.
-const SCANNED: &[&str] = &["postgres.tuples.returned", metric::ROWS_SCANNED];
 
 /// Too many rows for each transaction of TPROC-C.
 fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
@@ -83,7 +82,7 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         expected += rows * good;
     }
     let window = evidence.window(point.point)?;
-    let read = evidence.mean_of(point.point, SCANNED)? * window.seconds();
+    let read = evidence.mean_of(point.point, metric::ROWS_SCANNED)? * window.seconds();
     // Below this a catalogue query or a check beside the load counts.
     if transactions < 100.0 || read < TOO_MANY * expected {
         return None;

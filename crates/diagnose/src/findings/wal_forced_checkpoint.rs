@@ -7,6 +7,7 @@
 //! This is *the* red finding of a checkpoint storm: `checkpoint-in-window` is never red beside it.
 
 use kelvin_measure::observation::Occurrence;
+use kelvin_observe::metric;
 
 use super::{About, effect, words};
 use crate::{Effect, Evidence, Fact, Finding, Severity, Span};
@@ -53,7 +54,7 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
     let limit = evidence.setting_number("max_wal_size")?;
     let target = evidence.setting_number("checkpoint_completion_target").unwrap_or(0.9);
     let segment = evidence.setting_number("wal_segment_size").unwrap_or(SEGMENT);
-    let rate = evidence.mean_over("postgres.wal.bytes", load)?;
+    let rate = evidence.mean_over(metric::WAL_BYTES, load)?;
     let told = evidence.occurrences("checkpoint", load).any(is_told);
     // What the log's word clears was asked for by somebody; one still under way has no word yet.
     let requested = || {
@@ -63,7 +64,7 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
     };
     let seen: f64 = requested().map(effect::checkpoints).sum();
     // Fast ones are more than the looks that find them: the server's own count tells. The log has each by itself.
-    let counted = || effect::total(evidence, "postgres.checkpoints.requested", load).unwrap_or(0.0).round();
+    let counted = || effect::total(evidence, metric::REQUESTED_CHECKPOINTS, load).unwrap_or(0.0).round();
     let number = if told { seen } else { counted().max(seen) };
     let trigger = ((limit / segment / (1.0 + target)).floor() - 1.0).max(1.0) * segment;
     let before =
@@ -72,12 +73,12 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
         // One alone: the log since the last one, or since anything is known.
         Some(one) if number < 1.5 => {
             let since = Span { from: before(one.from), to: one.from };
-            evidence.seen("postgres.wal.bytes", since).iter().map(|s| s.value * s.seconds()).sum()
+            evidence.seen(metric::WAL_BYTES, since).iter().map(|s| s.value * s.seconds()).sum()
         }
         _ => rate * load.seconds() / (number - 1.0).max(1.0),
     };
     let certain = requested().any(is_forced);
-    let in_window = effect::total(evidence, "postgres.checkpoints.requested", window).unwrap_or(0.0);
+    let in_window = effect::total(evidence, metric::REQUESTED_CHECKPOINTS, window).unwrap_or(0.0);
     let spans = effect::spans(requested(), window);
     let within = !spans.is_empty() || (!told && in_window >= 0.5);
     (within && number >= 1.0 && (certain || written >= NEAR * trigger)).then_some(Forced {
@@ -167,8 +168,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
 }
 
 fn images(evidence: &Evidence, point: u32) -> Option<Fact> {
-    let images = evidence.mean(point, "postgres.wal.full_page_images")?;
-    let records = evidence.mean(point, "postgres.wal.records").filter(|records| *records > 0.0)?;
+    let images = evidence.mean(point, metric::FULL_PAGE_IMAGES)?;
+    let records = evidence.mean(point, metric::WAL_RECORDS).filter(|records| *records > 0.0)?;
     let found = format!(
         "{} a second, one in {} log records",
         words::number(images),

@@ -9,7 +9,7 @@ use crate::load::{at_work, client_cores, client_delay};
 use crate::{Class, Evidence, PointEvidence};
 
 /// Users that wait for their turn to write, on average.
-const QUEUE: &str = "sqlite.busy";
+const QUEUE: &str = kelvin_observe::metric::WRITER_QUEUE;
 
 /// The model; none where the queue was not watched, or nothing ended.
 ///

@@ -14,7 +14,6 @@ use std::fmt::Write as _;
 use kelvin_store::{broken_invariant, failed_audit};
 use serde::Serialize;
 
-use crate::findings::find;
 use crate::load::{asked, is_embedded, is_mysql, mean_of_server, percent};
 use crate::{Class, Evidence, Finding, PointEvidence, Severity, noise};
 use time::Model;

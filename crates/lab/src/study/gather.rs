@@ -33,11 +33,14 @@ pub fn stored(store: &Store, group: i64, run: RunId) -> kelvin_store::Result<Opt
         return Ok(None);
     }
     let evidence = Evidence::of(&store.load(run)?)?;
-    let limit = kelvin_diagnose::verdict(&evidence, 0, &kelvin_diagnose::find(&evidence)).and_then(|verdict| match verdict.outcome {
-        Outcome::Compound { classes } => Some(classes.join(" and ")),
-        Outcome::Bound { class } => Some(class),
-        Outcome::Void { .. } | Outcome::Undetermined { .. } => None,
-    });
+    let limit =
+        kelvin_diagnose::verdict(&evidence, 0, &kelvin_diagnose::find(&evidence)).and_then(|verdict| {
+            match verdict.outcome {
+                Outcome::Compound { classes } => Some(classes.join(" and ")),
+                Outcome::Bound { class } => Some(class),
+                Outcome::Void { .. } | Outcome::Undetermined { .. } => None,
+            }
+        });
     Ok(Some(Stored { ipc: evidence.mean(0, IPC), limit }))
 }
 

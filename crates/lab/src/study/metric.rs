@@ -1,11 +1,9 @@
 //! The figures that a study may ask for.
 
+use kelvin_diagnose::metric::SOURCES;
 use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES};
 
 use kelvin_run::spec::{Spec, WorkloadName};
-
-/// Where the names of observed metrics begin; those of other hosts have an address and "/" before.
-const OBSERVED: [&str; 4] = ["host.", "mysql.", "postgres.", "sqlite."];
 
 /// The id of a workload's headline figure.
 pub(super) fn headline(spec: &Spec) -> &'static str {
@@ -26,7 +24,7 @@ fn figures(spec: &Spec) -> &'static [&'static str] {
 pub(super) fn known(spec: &Spec, id: &str) -> Result<(), String> {
     let name = id.rsplit_once('/').map_or(id, |(_, name)| name);
     if is_key_figure(spec, id)
-        || OBSERVED.iter().any(|&begin| name.len() > begin.len() && name.starts_with(begin))
+        || SOURCES.iter().any(|&begin| name.len() > begin.len() && name.starts_with(begin))
     {
         return Ok(());
     }

@@ -191,7 +191,7 @@ const COUNTERS: &[Counter] = &[
         &["file.innodb_data_file.misc_ms"],
         "time of syncs of data files, opening them included",
     ),
-    rate(metric::ROWS_SCANNED, "1/s", &["handler_read_rnd_next"], "rows read by scans of whole tables"),
+    rate(metric::ROWS_SCANNED[1], "1/s", &["handler_read_rnd_next"], "rows read by scans of whole tables"),
     rate("mysql.rows.read_next", "1/s", &["handler_read_next"], "rows read in the order of an index"),
     rate("mysql.rows.read_key", "1/s", &["handler_read_key"], "rows found by a key"),
     rate("mysql.rows.written", "1/s", &["handler_write"], "rows inserted, into temporary tables too"),

@@ -2,6 +2,7 @@
 //! differences come to.
 
 use super::sql::{MARK, V14, V16, V17, V18};
+use crate::metric;
 
 /// A counter that is told as a rate.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,21 +37,21 @@ type Row = (&'static str, &'static str, &'static str, &'static str);
 
 const DATABASE: &[Row] = &[
     (
-        "postgres.transactions.commit",
+        metric::COMMITS[0],
         "1/s",
         "xact_commit",
         "transactions committed in this database, by whomever (the observers' own too: about a dozen a second)",
     ),
     ("postgres.transactions.rollback", "1/s", "xact_rollback", "transactions rolled back in this database"),
-    ("postgres.blocks.hit", "1/s", "blks_hit", "pages found in shared buffers"),
+    (metric::BUFFER_HITS[0], "1/s", "blks_hit", "pages found in shared buffers"),
     (
-        "postgres.blocks.read",
+        metric::BUFFER_READS[0],
         "1/s",
         "blks_read",
         "pages asked of the operating system, which may have them in its cache",
     ),
     (
-        "postgres.tuples.returned",
+        metric::ROWS_SCANNED[0],
         "1/s",
         "tup_returned",
         "rows read by sequential scans and index entries by index scans",
@@ -71,16 +72,16 @@ const BLOCK_TIMES: &[Row] = &[
 /// The place that the log has come to: exact at any moment, where backends publish the bytes of `pg_stat_wal` up to a
 /// second late and all at once when the load ends.
 const WAL_PLACE: &[Row] = &[(
-    "postgres.wal.bytes",
+    metric::WAL_BYTES,
     "B/s",
     "pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END, '0/0')",
     "bytes by which the log grew, page headers and padding included",
 )];
 
 const WAL: &[Row] = &[
-    ("postgres.wal.records", "1/s", "wal_records", "log records"),
+    (metric::WAL_RECORDS, "1/s", "wal_records", "log records"),
     (
-        "postgres.wal.full_page_images",
+        metric::FULL_PAGE_IMAGES,
         "1/s",
         "wal_fpi",
         "full-page images in the WAL, one for the first change of each page after a checkpoint",
@@ -95,7 +96,7 @@ const WAL: &[Row] = &[
 
 const WAL_WRITES: &[Row] = &[
     ("postgres.wal.writes", "1/s", "wal_write", "writes of the log"),
-    ("postgres.wal.syncs", "1/s", "wal_sync", "times that the log was brought to disk"),
+    (metric::LOG_SYNCS[0], "1/s", "wal_sync", "times that the log was brought to disk"),
 ];
 
 const WAL_TIMES: &[Row] = &[
@@ -148,7 +149,7 @@ const CHECKPOINTS_IN_WRITER: &[Row] = &[
         "checkpoints begun because their time had come",
     ),
     (
-        "postgres.checkpoints.requested",
+        metric::REQUESTED_CHECKPOINTS,
         "1/s",
         "checkpoints_req",
         "checkpoints begun for the log's size or by request",
@@ -166,19 +167,14 @@ const CHECKPOINTS_IN_WRITER: &[Row] = &[
         "checkpoint_sync_time",
         "time of their syncing, counted at their end",
     ),
-    (
-        "postgres.backend.writes",
-        "1/s",
-        "buffers_backend",
-        "pages that backends had to write or add themselves",
-    ),
+    (metric::BACKEND_WRITES, "1/s", "buffers_backend", "pages that backends had to write or add themselves"),
     ("postgres.backend.fsyncs", "1/s", "buffers_backend_fsync", "files that backends had to sync themselves"),
 ];
 
 const CHECKPOINTER: &[Row] = &[
     ("postgres.checkpoints.timed", "1/s", "num_timed", "checkpoints whose time had come, skipped ones too"),
     (
-        "postgres.checkpoints.requested",
+        metric::REQUESTED_CHECKPOINTS,
         "1/s",
         "num_requested",
         "checkpoints begun for the log's size or by request",
@@ -190,7 +186,7 @@ const CHECKPOINTER: &[Row] = &[
 
 const BACKEND_IN_IO_17: &[Row] = &[
     (
-        "postgres.backend.writes",
+        metric::BACKEND_WRITES,
         "1/s",
         "sum(coalesce(writes, 0) + coalesce(extends, 0)) FILTER (WHERE backend_type = 'client backend' AND object = 'relation')",
         "pages that backends had to write or add themselves",
@@ -205,7 +201,7 @@ const BACKEND_IN_IO_17: &[Row] = &[
 
 const BACKEND_IN_IO_18: &[Row] = &[
     (
-        "postgres.backend.writes",
+        metric::BACKEND_WRITES,
         "1/s",
         "sum(coalesce(write_bytes, 0) + coalesce(extend_bytes, 0)) FILTER (WHERE backend_type = 'client backend' AND object = 'relation') / current_setting('block_size')::int",
         "pages that backends had to write or add themselves",

@@ -12,6 +12,7 @@ use kelvin_measure::observation::{Absent, Metric, Observation, Observer, Occurre
 use super::contents::{self, MOST_READ};
 use super::log::{Follower, Step};
 use super::wal_index::WalIndex;
+use crate::metric;
 use crate::watch::{Feed, Watcher};
 
 /// From one look at the log to the next.
@@ -27,10 +28,10 @@ const FRAME_HEADER: u64 = 24;
 const METRICS: [(&str, &str, &str); 6] = [
     ("sqlite.wal.bytes", "B", "size of the log file, which keeps the size that it once had"),
     ("sqlite.wal.pending", "B", "of the log, what is not in the database yet"),
-    ("sqlite.wal.written", "B/s", "written to the log"),
+    (metric::EMBEDDED_LOG_BYTES, "B/s", "written to the log"),
     ("sqlite.checkpoints", "1/s", "checkpoints that ended"),
     (
-        "sqlite.busy",
+        metric::WRITER_QUEUE,
         "s/s",
         "time that writers queued for their turn in this process: how many did, on average",
     ),

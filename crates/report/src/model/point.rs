@@ -1,6 +1,6 @@
 //! The figures of one point: a number of users, or a rate.
 
-use kelvin_diagnose::{Evidence, Verdict};
+use kelvin_diagnose::{Evidence, Finding, Verdict};
 use kelvin_measure::Times;
 use kelvin_measure::event::{AuditLine, KindCounts, Part, Per, Phase, Role, Series};
 use kelvin_measure::invariant::Invariant;

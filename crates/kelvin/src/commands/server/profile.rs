@@ -79,7 +79,8 @@ fn load(sized_for: Option<&str>, global: &Global) -> Result<(Load, Option<String
     let run = store.load(store.find(name)?)?;
     let spec = Spec::parse(&run.info.spec_toml, &format!("the specification of run {}", run.id))?;
     let evidence = Evidence::of(&run)?;
-    let rates = evidence.points().filter_map(|point| evidence.mean(point.point, "postgres.wal.bytes"));
+    let rates =
+        evidence.points().filter_map(|point| evidence.mean(point.point, kelvin_diagnose::metric::WAL_BYTES));
     let rate = rates.reduce(f64::max).filter(|rate| *rate > 0.0);
     if rate.is_none() {
         bail!(

@@ -273,7 +273,7 @@ fn devices(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
 
 fn log(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     let rate = |name: &str| scaled(grid.means(evidence, name), 1.0 / 1e6);
-    let names = metric::LOG_BYTES.iter().copied().chain(["sqlite.wal.written"]);
+    let names = metric::LOG_BYTES.iter().copied().chain([metric::EMBEDDED_LOG_BYTES]);
     let written = names.map(rate).find(|values| any(values))?;
     Some(Chart {
         title: "WAL written".into(),

@@ -1,5 +1,6 @@
 //! The panels of the load and of the database's sessions.
 
+use kelvin_diagnose::metric;
 use kelvin_measure::event::{Part, Role, Series};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -122,7 +123,7 @@ pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
         return devices_now(buffer, area, model, ink);
     }
     if !model.sessions.any() {
-        let why = ["postgres.sessions", "mysql.sessions"].into_iter().find_map(|of| model.host.why_not(of)).map_or_else(
+        let why = metric::SESSIONS.iter().find_map(|of| model.host.why_not(of)).map_or_else(
             || {
                 let sqlite = model.about.target.starts_with("sqlite");
                 if sqlite {

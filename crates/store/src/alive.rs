@@ -55,14 +55,9 @@ fn namespace() -> String {
 
 fn start_of(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, field 2, is in parentheses and may hold spaces and parentheses: count from the last one.
-    let after_name = &stat[stat.rfind(')')? + 1..];
-    let mut fields = after_name.split_ascii_whitespace();
+    let stat = kelvin_host::ProcessStat::parse(&stat)?;
     // A zombie has ended: it is only waited for.
-    if matches!(fields.next(), Some("Z" | "X")) {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+    (!matches!(stat.state, 'Z' | 'X')).then_some(stat.started)
 }
 
 #[cfg(test)]

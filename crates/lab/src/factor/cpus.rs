@@ -116,8 +116,7 @@ fn numbers_in(directory: &str) -> impl Iterator<Item = u32> + use<> {
 
 fn parent(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command's name, in brackets, may hold blanks and brackets.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    kelvin_host::ProcessStat::parse(&stat).map(|stat| stat.parent)
 }
 
 fn pid(thread: Option<u32>) -> Result<Option<Pid>, String> {

@@ -186,22 +186,16 @@ pub(super) fn name(text: &str) -> Result<(), String> {
 }
 
 /// CPUs or memory nodes above this are a slip of the finger.
-const MOST: usize = 1024;
+const MOST: u32 = 1024;
 
 /// The numbers of a list in the kernel's form, such as `0-3,8`, ascending; at least one.
 pub(crate) fn numbers(text: &str) -> Result<Vec<usize>, String> {
     let wrong = || format!("{text:?} is not a list of CPUs or memory nodes; write 0, 0-3 or 0-3,8");
-    let mut found = std::collections::BTreeSet::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.trim().split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number < MOST);
-        let (first, last) = number(first).zip(number(last)).ok_or_else(wrong)?;
-        if first > last {
-            return Err(wrong());
-        }
-        found.extend(first..=last);
+    let found = kelvin_host::numbers(text).filter(|found| !found.is_empty()).ok_or_else(wrong)?;
+    if found.iter().any(|number| *number >= MOST) {
+        return Err(wrong());
     }
-    Ok(found.into_iter().collect())
+    Ok(found.into_iter().map(|number| number as usize).collect())
 }
 
 /// Kernel settings by which whoever writes a study's file would run programs, which needs consent.

@@ -1,6 +1,9 @@
 //! Options of a mounted filesystem.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
+
+use kelvin_host::Mount;
 
 use super::level::{mount_options, mount_point};
 
@@ -11,15 +14,13 @@ pub(crate) fn options(directory: &str) -> Result<String, String> {
     find(&text, directory).ok_or_else(|| format!("no filesystem is mounted at {directory}"))
 }
 
-/// The sixth field has the mount's options, the third after the dash the filesystem's. The last mount at a place counts.
+/// The last mount at a place counts.
 fn find(mountinfo: &str, directory: &str) -> Option<String> {
-    let escaped = directory.replace('\\', "\\134").replace(' ', "\\040");
-    let line = mountinfo.lines().rfind(|line| line.split(' ').nth(4) == Some(&escaped))?;
-    let (mount, filesystem) = line.split_once(" - ")?;
-    let mut all: Vec<&str> = mount.split(' ').nth(5)?.split(',').collect();
-    for option in filesystem.split(' ').nth(2)?.split(',') {
+    let mount = Mount::all(mountinfo).into_iter().rfind(|mount| mount.point == Path::new(directory))?;
+    let mut all = mount.options;
+    for option in mount.filesystem_options {
         // The mount's own ro or rw is what counts at this place.
-        if !all.contains(&option) && !["ro", "rw"].contains(&option) {
+        if !all.contains(&option) && !["ro", "rw"].contains(&option.as_str()) {
             all.push(option);
         }
     }

@@ -4,6 +4,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use kelvin_host::Ticks;
+
 /// Readings lie this far apart.
 const STEP: Duration = Duration::from_millis(500);
 
@@ -80,22 +82,11 @@ fn unquiet(old: Counters, new: Counters, seconds: f64) -> Option<String> {
 }
 
 fn counters() -> Option<Counters> {
-    let (busy, all) = processors(&fs::read_to_string("/proc/stat").ok()?)?;
+    let processors = Ticks::parse(&fs::read_to_string("/proc/stat").ok()?)?;
     let whole = |name: &str| fs::metadata(format!("/sys/block/{name}")).is_ok();
     // No table of disks, no traffic on them.
     let sectors = disks(&fs::read_to_string("/proc/diskstats").unwrap_or_default(), &whole);
-    Some(Counters { busy, all, sectors })
-}
-
-/// Busy and all jiffies of the first line: user, nice, system, idle, iowait, irq, softirq, steal.
-fn processors(text: &str) -> Option<(u64, u64)> {
-    let mut words = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
-    let mut fields = [0_u64; 8];
-    for field in &mut fields {
-        *field = words.next()?.parse().ok()?;
-    }
-    let all = fields.iter().try_fold(0_u64, |sum, field| sum.checked_add(*field))?;
-    Some((all - fields[3] - fields[4], all))
+    Some(Counters { busy: processors.taken(), all: processors.all, sectors })
 }
 
 /// Sectors read and written by whole disks; a partition's are its disk's, and a loop's or a mapping's those below it.
@@ -115,13 +106,11 @@ fn disks(text: &str, whole: &dyn Fn(&str) -> bool) -> u64 {
 mod tests {
     use super::*;
 
-    const STAT: &str = "cpu  100 5 20 800 50 3 2 20 7 0\ncpu0 1 2 3\n";
     const DISKS: &str = "   8       0 sda 10 0 100 5 20 0 200 9 0 1 1\n   8       1 sda1 10 0 100 5 20 0 200 9 0 1 1\n \
                          253       0 dm-0 10 0 100 5 20 0 200 9 0 1 1\n   7       0 loop0 1 0 7 1 1 0 7 1\nbroken\n";
 
     #[test]
     fn counters_are_read() {
-        assert_eq!(processors(STAT), Some((150, 1000)));
         assert_eq!(disks(DISKS, &|name| name != "sda1"), 300);
         assert_eq!(disks("", &|_| true), 0);
     }
@@ -151,7 +140,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_makes_them_panic(text in "(cpu )?([0-9]{1,20} ?){0,14}\\PC{0,9}", any in "\\PC{0,60}") {
-            let _ = (processors(&text), processors(&any), disks(&text, &|_| true), disks(&any, &|_| true));
+            let _ = (disks(&text, &|_| true), disks(&any, &|_| true));
         }
     }
 }

@@ -4,6 +4,8 @@
 use std::fs;
 use std::time::Instant;
 
+use kelvin_host::{ProcessStat, Ticks};
+
 use super::group::{Flow, Group};
 
 /// Counters at one moment.
@@ -53,9 +55,9 @@ impl Counters {
         } else {
             let of = |process: &u32| fs::read_to_string(format!("/proc/{process}/stat")).ok();
             let all = processes.iter().filter_map(of);
-            all.filter_map(|text| ticks_of(&text)).sum::<u64>() as f64 / ticks
+            all.filter_map(|text| Some(ProcessStat::parse(&text)?.ticks)).sum::<u64>() as f64 / ticks
         };
-        let idle = fs::read_to_string("/proc/stat").ok().and_then(|text| idle_of(&text)).unwrap_or(0);
+        let idle = fs::read_to_string("/proc/stat").ok().and_then(|text| Ticks::parse(&text));
         let stat =
             device.and_then(|(name, _)| fs::read_to_string(format!("/sys/class/block/{name}/stat")).ok());
         let stat = stat.and_then(|text| device_of(&text));
@@ -63,7 +65,7 @@ impl Counters {
             at: Instant::now(),
             server,
             client: if embedded { 0.0 } else { kelvin_observe::cpu_time().as_secs_f64() },
-            idle: idle as f64 / ticks,
+            idle: idle.map_or(0, |all| all.idle) as f64 / ticks,
             own: device.and_then(|(_, number)| group.io(number)),
             all: stat.map(|(flow, _)| flow),
             busy: stat.map_or(0.0, |(_, busy)| busy),
@@ -133,20 +135,6 @@ impl Capacity {
     }
 }
 
-/// User and system ticks of a process, in `/proc/PID/stat`: fields 14 and 15, counted behind the name's parenthesis.
-fn ticks_of(text: &str) -> Option<u64> {
-    let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
-    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    user.checked_add(system)
-}
-
-/// Idle and waiting ticks of all CPUs.
-fn idle_of(text: &str) -> Option<u64> {
-    let mut fields = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().skip(3);
-    let (idle, waiting): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    idle.checked_add(waiting)
-}
-
 /// Requests and bytes of a device, and its busy seconds, in `/sys/class/block/NAME/stat`.
 fn device_of(text: &str) -> Option<(Flow, f64)> {
     let fields: Vec<f64> = text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -164,10 +152,6 @@ mod tests {
 
     #[test]
     fn the_kernels_lines_are_read() {
-        let line =
-            "77 (a) b) S 1 77 77 0 -1 4194560 100 0 0 0 250 50 7 8 20 0 1 0 100 1000 10 18446744073709551615";
-        assert_eq!(ticks_of(line), Some(300));
-        assert_eq!(idle_of("cpu  1 2 3 400 50 6 7 8 0 0\ncpu0 1\n"), Some(450));
         let (flow, busy) = device_of("  10 1 80 5 20 2 160 7 0 1500 12 0 0 0 0 3 4\n").unwrap();
         assert_eq!(
             (flow.reads, flow.read_bytes, flow.writes, flow.written_bytes),
@@ -204,8 +188,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "(cpu |7 \\(a\\) S)?([0-9]{1,20} ?){0,20}\\PC{0,9}") {
-            let _ = (ticks_of(&text), idle_of(&text), device_of(&text));
+        fn no_text_makes_it_panic(text in "([0-9]{1,20} ?){0,20}\\PC{0,9}") {
+            let _ = device_of(&text);
         }
     }
 }

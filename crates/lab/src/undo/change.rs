@@ -69,9 +69,7 @@ impl Process {
     /// The living process of this number.
     pub fn of(pid: u32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The command's name, in brackets, may hold blanks and brackets; the start is the twentieth field after it.
-        let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
-        Some(Self { pid, started })
+        Some(Self { pid, started: kelvin_host::ProcessStat::parse(&stat)?.started })
     }
 
     /// Whether it still lives.

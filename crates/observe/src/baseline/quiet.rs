@@ -3,16 +3,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use kelvin_host::Ticks;
+
 use super::{Baseline, Kind};
 use crate::{cpu_time, thread_times};
-
-/// Jiffies of all CPUs since the host's start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ticks {
-    busy: u64,
-    steal: u64,
-    all: u64,
-}
 
 /// Watches from its making on.
 pub(super) struct Watch {
@@ -34,11 +28,11 @@ impl Watch {
         match (self.ticks, ticks()) {
             (Some(before), Some(now)) if now.all > before.all => {
                 let all = (now.all - before.all) as f64;
-                let steal = 100.0 * now.steal.saturating_sub(before.steal) as f64 / all;
+                let steal = 100.0 * now.stolen.saturating_sub(before.stolen) as f64 / all;
                 baseline.put("host.steal", "stolen by the hypervisor", steal, "%", Kind::Disturbance, 1);
                 // The ticks of all CPUs in this time are as many seconds as there are CPUs, whatever a tick is.
                 let cpus = fs::read_to_string("/proc/stat").map_or(1, |text| cpus(&text));
-                let busy = now.busy.saturating_sub(before.busy) as f64 / all * cpus as f64;
+                let busy = now.busy().saturating_sub(before.busy()) as f64 / all * cpus as f64;
                 let others = (busy - own / seconds).max(0.0);
                 baseline.put("host.others", "used by other processes", others, "cores", Kind::Disturbance, 1);
             }
@@ -55,20 +49,7 @@ impl Watch {
 }
 
 fn ticks() -> Option<Ticks> {
-    parse(&fs::read_to_string("/proc/stat").ok()?)
-}
-
-/// The first line: user, nice, system, idle, iowait, irq, softirq, steal; guests are within user.
-fn parse(text: &str) -> Option<Ticks> {
-    let line = text.lines().next()?.strip_prefix("cpu ")?;
-    let mut fields = [0_u64; 8];
-    let mut words = line.split_ascii_whitespace();
-    for field in &mut fields {
-        *field = words.next()?.parse().ok()?;
-    }
-    let all = fields.iter().try_fold(0_u64, |sum, field| sum.checked_add(*field))?;
-    let [.., idle, waiting, _, _, steal] = fields;
-    Some(Ticks { busy: all - idle - waiting - steal, steal, all })
+    Ticks::parse(&fs::read_to_string("/proc/stat").ok()?)
 }
 
 fn cpus(text: &str) -> usize {
@@ -84,9 +65,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_told_apart() {
+    fn cpus_are_counted() {
         let text = "cpu  100 5 20 800 50 3 2 20 7 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n";
-        assert_eq!(parse(text), Some(Ticks { busy: 130, steal: 20, all: 1000 }));
         assert_eq!(cpus(text), 2);
     }
 
@@ -103,7 +83,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "(cpu )?([0-9]{1,20} ?){0,12}\\PC{0,5}", any in "\\PC{0,40}") {
-            let _ = (parse(&text), parse(&any), cpus(&any));
+            let _ = (cpus(&text), cpus(&any));
         }
     }
 }

@@ -102,9 +102,8 @@ fn process_of(thread: i64, data: &Path, uptime: f64) -> Option<u32> {
 fn age(process: u32) -> Option<f64> {
     let now: f64 = fs::read_to_string("/proc/uptime").ok()?.split(' ').next()?.parse().ok()?;
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // Behind the name, which may have blanks: the 22nd field of all is the 20th from there.
-    let ticks: f64 = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    Some(now - ticks / rustix::param::clock_ticks_per_second() as f64)
+    let started = kelvin_host::ProcessStat::parse(&stat)?.started;
+    Some(now - started as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 #[cfg(test)]

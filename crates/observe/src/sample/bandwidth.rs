@@ -116,7 +116,8 @@ fn controllers(source: &Source) -> Result<Vec<(Counting, f64)>, String> {
     let mut parts = Vec::new();
     for unit in units.iter().filter(|unit| kind.iter().all(|event| has(unit, event))) {
         let mask = source.text(format!("{UNITS}/{unit}/cpumask")).unwrap_or_default();
-        let places: Vec<Whom> = cpus(&mask).into_iter().map(Whom::Cpu).collect();
+        let places: Vec<Whom> =
+            kelvin_host::numbers(&mask).unwrap_or_default().into_iter().map(Whom::Cpu).collect();
         for event in kind {
             // All or nothing: a part of the controllers would be a part of the bandwidth.
             let fail = |why: String| format!("{unit}/{event}: {why}");
@@ -153,35 +154,15 @@ fn bytes(scale: Option<f64>, unit: Option<&str>) -> Option<f64> {
     scale.map(|scale| scale * unit)
 }
 
-/// A list such as "0,28-29".
-fn cpus(list: &str) -> Vec<u32> {
-    let part = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?.min(1 << 16))
-    };
-    list.trim().split(',').filter_map(part).flatten().collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
-    fn lists_of_cpus_and_units_are_read() {
-        assert_eq!(cpus("0,28-29\n"), [0, 28, 29]);
-        assert_eq!(cpus(""), [0_u32; 0]);
+    fn units_are_read() {
         // The scale of cas_count_read: 64 bytes in MiB.
         assert_eq!(bytes(Some(6.103_515_625e-5), Some("MiB")), Some(64.0));
         assert_eq!(bytes(Some(1.0), Some("Joules")), None);
         assert_eq!(bytes(None, Some("MiB")), None);
-    }
-
-    proptest! {
-        #[test]
-        fn no_list_makes_it_panic(list in "([0-9]{0,5}|-|,|\\PC){0,20}") {
-            let _ = cpus(&list);
-        }
     }
 }

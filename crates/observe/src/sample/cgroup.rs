@@ -5,13 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
+use kelvin_host::Mount;
+
 use super::bytes::{first_number, lines, number, words};
 use super::cgroup_v1::{Held, Hierarchies};
 use super::counter::{Counter, figure};
 use super::fields::{Field, Fields, Kind};
 use super::source::{Buffer, Kept, Source};
 use super::{Collector, Registry, pressure};
-use crate::host::filesystem::Mount;
 
 const THROTTLING: [Field; 3] = throttling("throttled_usec", 1e-6);
 
@@ -103,20 +104,20 @@ pub(super) fn register(source: &Source, registry: &mut Registry, given: &[(Strin
     let mounts = source.text("/proc/self/mountinfo").unwrap_or_default();
     let groups = source.text("/proc/self/cgroup").unwrap_or_default();
     let old = Hierarchies::find(&mounts, &groups);
-    let mount = mounts.lines().filter_map(Mount::parse).find(|m| m.kind == "cgroup2");
+    let mount = Mount::all(&mounts).into_iter().find(|mount| mount.kind == "cgroup2");
     if mount.is_none() && old.is_empty() {
         return registry.absent("host.cgroup", "no hierarchy of control groups is mounted".into());
     }
     let below = |mount: &Mount, path: &Path| {
         let path = path.strip_prefix(&mount.root).unwrap_or(path);
-        let inside = Path::new(&mount.point).join(path.strip_prefix("/").unwrap_or(path));
+        let inside = mount.point.join(path.strip_prefix("/").unwrap_or(path));
         Some(inside).filter(|inside| source.path(inside).join("cgroup.procs").exists())
     };
     let held = old.register(source, registry, "host.cgroup.own", None);
     if let Some(mount) = &mount {
         let own = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
         // In a container the root of what is mounted is the process's own group.
-        let own = below(mount, Path::new(own)).unwrap_or_else(|| PathBuf::from(&mount.point));
+        let own = below(mount, Path::new(own)).unwrap_or_else(|| mount.point.clone());
         group(source, registry, "host.cgroup.own", &own, held);
     } else {
         registry.absent("host.cgroup.own.pressure", NO_PRESSURE.into());

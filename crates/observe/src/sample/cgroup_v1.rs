@@ -9,12 +9,13 @@
 
 use std::path::{Path, PathBuf};
 
+use kelvin_host::Mount;
+
 use super::bytes::{first_number, lines, number, words};
 use super::counter::{Counter, figure};
 use super::fields::{Field, Fields};
 use super::source::{Buffer, Kept, Source};
 use super::{Collector, Registry, cgroup};
-use crate::host::filesystem::Mount;
 
 /// The controllers that are read.
 const CONTROLLERS: [&str; 4] = ["cpu", "cpuacct", "memory", "blkio"];
@@ -62,10 +63,10 @@ impl Hierarchies {
     /// From the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`.
     pub(super) fn find(mounts: &str, groups: &str) -> Self {
         let mounts: Vec<Mount> =
-            mounts.lines().filter_map(Mount::parse).filter(|mount| mount.kind == "cgroup").collect();
+            Mount::all(mounts).into_iter().filter(|mount| mount.kind == "cgroup").collect();
         let has = |list: &str, controller: &str| list.split(',').any(|one| one == controller);
         let found = CONTROLLERS.into_iter().filter_map(|controller| {
-            let mount = mounts.iter().find(|mount| has(&mount.options, controller))?;
+            let mount = mounts.iter().find(|mount| mount.all_options().any(|one| one == controller))?;
             // "4:cpu,cpuacct:/path"
             let own = groups.lines().find_map(|line| {
                 let (list, path) = line.split_once(':')?.1.split_once(':')?;
@@ -73,7 +74,7 @@ impl Hierarchies {
             });
             Some(Hierarchy {
                 controller,
-                point: PathBuf::from(&mount.point),
+                point: mount.point.clone(),
                 root: mount.root.clone(),
                 own: PathBuf::from(own.unwrap_or("/")),
             })

@@ -85,22 +85,14 @@ fn nodes_of(source: &Source, cpus: &[(Option<u32>, Times)]) -> Vec<(u32, Vec<usi
     let numbers = source.numbered(NODES, "node");
     let of = |number: u32| {
         let list = source.text(format!("{NODES}/node{number}/cpulist")).unwrap_or_default();
+        let list = kelvin_host::numbers(&list).unwrap_or_default();
         let members = cpus.iter().enumerate();
-        let members = members.filter(|(_, (cpu, _))| cpu.is_some_and(|cpu| is_in(&list, cpu)));
+        let members = members.filter(|(_, (cpu, _))| cpu.is_some_and(|cpu| list.contains(&cpu)));
         (number, members.map(|(place, _)| place).collect::<Vec<_>>())
     };
     let mut nodes: Vec<_> = numbers.into_iter().map(of).collect();
     nodes.retain(|(_, members)| !members.is_empty());
     if nodes.len() > 1 { nodes } else { Vec::new() }
-}
-
-/// Whether a number is in a list such as "0-3,8,10-11".
-fn is_in(list: &str, cpu: u32) -> bool {
-    list.trim().split(',').any(|part| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let bounds = first.trim().parse::<u32>().ok().zip(last.trim().parse::<u32>().ok());
-        bounds.is_some_and(|(first, last)| (first..=last).contains(&cpu))
-    })
 }
 
 impl Collector for Cpus {
@@ -213,20 +205,7 @@ mod tests {
         assert_eq!(at("cpu17 1 2 3 4"), (Some(17), [1, 2, 3, 4, 0, 0, 0, 0, 0]));
     }
 
-    #[test]
-    fn lists_of_cpus_are_read() {
-        let list = "0-1,4,8-9\n";
-        let found: Vec<u32> = (0..12).filter(|&cpu| is_in(list, cpu)).collect();
-        assert_eq!(found, [0, 1, 4, 8, 9]);
-        assert!(!is_in("", 0) && !is_in("\n", 0) && !is_in("x-y,-", 0));
-    }
-
     proptest! {
-        #[test]
-        fn a_list_of_anything_is_no_panic(list in "[0-9,-]{0,20}\\PC{0,5}", cpu: u32) {
-            let _ = is_in(&list, cpu);
-        }
-
         #[test]
         fn no_bytes_make_it_panic(line in "(cpu|cpu[0-9]{1,12}|ctxt|intr|\\PC)?([ ]?([0-9]{1,22}|\\PC)){0,12}", raw: Vec<u8>) {
             let mut whole = Whole::default();

@@ -5,8 +5,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use kelvin_host::Mount;
+
 use super::source::Source;
-use crate::host::filesystem::Mount;
 
 /// Where a path lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,16 +46,15 @@ impl Device {
             Some((major.parse().ok()?, minor.parse().ok()?))
         };
         // Each mount with its device and all that is below it.
-        let mounts: Vec<(String, BTreeSet<String>)> = text
-            .lines()
-            .filter_map(Mount::parse)
+        let mounts: Vec<(String, BTreeSet<String>)> = Mount::all(&text)
+            .into_iter()
             .filter_map(|mount| {
-                let device = name(source, number(&mount.device)?)?;
+                let device = name(source, number(&mount.number)?)?;
                 let mut all = BTreeSet::from([device.clone()]);
                 descend(source, &device, 0, &mut |device, _| {
                     all.insert(device.to_owned());
                 });
-                Some((mount.point, all))
+                Some((mount.point.to_string_lossy().into_owned(), all))
             })
             .collect();
         let device = |name: String| {
@@ -92,9 +92,10 @@ impl Place {
     /// The same for a path whose device number is known.
     fn resolve(&mut self, source: &Source, number: (u32, u32)) {
         let text = source.text("/proc/self/mountinfo").unwrap_or_default();
-        let mount = mount_of(&text, &self.path, number);
-        self.mount_point = mount.as_ref().map(|m| m.point.clone());
-        self.kind = mount.as_ref().map(|m| m.kind.clone());
+        let mounts = Mount::all(&text);
+        let mount = Mount::showing(&mounts, &self.path, &format!("{}:{}", number.0, number.1));
+        self.mount_point = mount.map(|mount| mount.point.to_string_lossy().into_owned());
+        self.kind = mount.map(|mount| mount.kind.clone());
         if let Some(device) = name(source, number) {
             self.hold(source, device);
             return;
@@ -106,7 +107,7 @@ impl Place {
         };
         self.unknown = Some(match mount.kind.as_str() {
             "overlay" => {
-                let upper = mount.options.split(',').find_map(|o| o.strip_prefix("upperdir="));
+                let upper = mount.all_options().find_map(|option| option.strip_prefix("upperdir="));
                 // In a container the upper directory is outside of what can be seen.
                 let below =
                     upper.map(|upper| Self::find(source, Path::new(upper))).filter(|p| p.device.is_some());
@@ -142,16 +143,6 @@ impl Place {
         self.disks = whole_disks(source, &device);
         self.device = Some(device);
     }
-}
-
-/// The mount that shows the path: the last of those with its device and the longest point, because later mounts hide
-/// earlier ones.
-fn mount_of(text: &str, path: &Path, number: (u32, u32)) -> Option<Mount> {
-    let device = format!("{}:{}", number.0, number.1);
-    let mounts = || text.lines().filter_map(Mount::parse).filter(|m| path.starts_with(&m.point));
-    let longest = |mounts: &mut dyn Iterator<Item = Mount>| mounts.max_by_key(|m| m.point.len());
-    // A btrfs subvolume has a device number that no mount has.
-    longest(&mut mounts().filter(|m| m.device == device)).or_else(|| longest(&mut mounts()))
 }
 
 /// A block device's name by its number.

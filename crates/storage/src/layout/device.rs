@@ -19,7 +19,7 @@ pub(super) fn under(tree: &Tree, path: &Path, facts: &std::fs::Metadata) -> Opti
     let own = number(facts.dev());
     named(tree, &own).or_else(|| {
         let all = mounts::all(tree);
-        let mount = mounts::of(&all, path, &own)?;
+        let mount = kelvin_host::Mount::showing(&all, path, &own)?;
         let source = std::fs::metadata(mount.source.starts_with('/').then_some(&mount.source)?).ok()?;
         named(tree, &number(source.rdev()))
     })

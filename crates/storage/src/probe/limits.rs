@@ -20,7 +20,7 @@ fn groups(tree: &Tree, controller: Option<&str>) -> Vec<String> {
     let Some(path) = path else { return Vec::new() };
     let mounts = mounts::all(tree);
     let root = mounts.iter().rfind(|mount| match controller {
-        Some(wanted) => mount.kind == "cgroup" && mount.options.iter().any(|option| option == wanted),
+        Some(wanted) => mount.kind == "cgroup" && mount.all_options().any(|option| option == wanted),
         None => mount.kind == "cgroup2",
     });
     let Some(root) = root.and_then(|mount| mount.point.to_str()) else { return Vec::new() };

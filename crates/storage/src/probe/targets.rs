@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::facts::{Alignment, Cached, Coverage, Filesystem, Kind, TargetFacts};
-use super::mounts::{self, Mount};
+use kelvin_host::Mount;
+
+use super::mounts;
 use super::tree::Tree;
 use super::{cache, content, device, extents};
 use crate::TargetKind;
@@ -155,12 +157,12 @@ fn filesystem(mounts: &[Mount], target: &TargetFacts) -> Option<Filesystem> {
         }
     })?;
     let number = device::number(there.metadata().ok()?.dev());
-    let mount = mounts::of(mounts, &there, &number)?;
-    let matters = |option: &&String| OPTIONS.contains(&option.split('=').next().unwrap_or(""));
+    let mount = Mount::showing(mounts, &there, &number)?;
+    let matters = |option: &&str| OPTIONS.contains(&option.split('=').next().unwrap_or(""));
     Some(Filesystem {
         kind: mount.kind.clone(),
         point: mount.point.clone(),
-        options: mount.options.iter().filter(matters).cloned().collect(),
+        options: mount.all_options().filter(matters).map(str::to_owned).collect(),
     })
 }
 

@@ -87,21 +87,10 @@ fn pin(cpus: &[u32]) -> Result<()> {
 fn cpus_of(node: u32) -> Result<Vec<u32>> {
     let path = format!("/sys/devices/system/node/node{node}/cpulist");
     let text = fs::read_to_string(&path).map_err(Error::system(format!("numa_cpu_nodes: node {node}")))?;
-    list(text.trim()).ok_or_else(|| {
+    let numbers = kelvin_host::numbers(&text).map(|numbers| numbers.into_iter().collect());
+    numbers.ok_or_else(|| {
         Error::system(path)(io::Error::new(io::ErrorKind::InvalidData, "is not a list of CPUs"))
     })
-}
-
-/// `0-3,8` as numbers.
-fn list(text: &str) -> Option<Vec<u32>> {
-    let mut all = Vec::new();
-    for part in text.split(',').filter(|part| !part.is_empty()) {
-        match part.split_once('-') {
-            Some((low, high)) => all.extend(low.parse::<u32>().ok()?..=high.parse().ok()?),
-            None => all.push(part.parse().ok()?),
-        }
-    }
-    Some(all)
 }
 
 #[allow(unsafe_code, reason = "setpriority of one thread")]
@@ -125,13 +114,6 @@ fn set_io_priority(class: u8, level: u8) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_of_cpus() {
-        assert_eq!(list("0-2,5"), Some(vec![0, 1, 2, 5]));
-        assert_eq!(list(""), Some(vec![]));
-        assert_eq!(list("a"), None);
-    }
 
     #[test]
     fn a_thread_is_where_it_was_put() {

@@ -1,0 +1,49 @@
+//! Lists of CPUs and memory nodes, such as "0-3,8".
+
+use std::collections::BTreeSet;
+
+/// Numbers beyond this are no CPU's and no memory node's.
+const MOST: u32 = 1 << 16;
+
+/// The numbers of a list, ascending and each once; an empty list has none. `None` for what is no list.
+pub fn numbers(text: &str) -> Option<BTreeSet<u32>> {
+    let mut found = BTreeSet::new();
+    if text.trim().is_empty() {
+        return Some(found);
+    }
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number <= MOST);
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return None;
+        }
+        found.extend(first..=last);
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_read() {
+        let read = |text: &str| numbers(text).map(|found| found.into_iter().collect::<Vec<_>>());
+        assert_eq!(read("0-2,8, 10 - 11\n"), Some(vec![0, 1, 2, 8, 10, 11]));
+        assert_eq!(read("3,3,1"), Some(vec![1, 3]));
+        assert_eq!(read("\n"), Some(Vec::new()));
+        for wrong in ["x", "1-", "-1", "3-1", "0-99999999", "1;2", "0,,1"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text: String) {
+            numbers(&text);
+        }
+    }
+}

@@ -224,7 +224,7 @@ pub(crate) fn in_path(name: &str) -> bool {
         .is_some_and(|path| std::env::split_paths(&path).any(|part| part.join(name).is_file()))
 }
 
-/// The same places as `kelvin_database::managed` looks at; with that crate among its dependencies, this program
+/// The same places as `kelvin_database::postgres::managed` looks at; with that crate among its dependencies, this program
 /// would take a minute to build.
 fn has_postgres() -> bool {
     let complete =

@@ -1,0 +1,33 @@
+//! `kelvin io` as fio's users type it, on small files.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test tells why it compared nothing")]
+
+#[path = "../fio_json/mod.rs"]
+mod fio_json;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod as_fio;
+mod groups;
+mod kept;
+mod logs;
+mod phases;
+mod runs;
+
+use support::Place;
+
+/// Read by the page cache: what is tested is the way of the figures, not a disk.
+const JOB: &str =
+    "[global]\nfilename=data\nsize=1m\nbs=4k\nioengine=psync\n[reader]\nrw=randread\nnumber_ios=100\n";
+
+/// Open-ended, with as little load as does.
+const LONG: &str =
+    "[long]\nfilename=data\nsize=1m\nrw=randread\nioengine=psync\nrate_iops=200\ntime_based\nruntime=60\n";
+
+fn place(job: &str) -> Place {
+    let place = Place::new();
+    place.write("job.fio", job);
+    place.write("data", vec![7_u8; 1 << 20]);
+    place
+}

@@ -189,11 +189,14 @@ const GLYPH: f64 = 8.4;
 const LINE: f64 = 18.0;
 const MARGIN: f64 = 16.0;
 
+/// From when to when a line of text is visible, in seconds.
+type Spans = Vec<(f64, f64)>;
+
 /// The pictures as one SVG: each line of text that stood in a row is there once, and is visible while it stood there.
 fn svg(pictures: &[Picture]) -> String {
     let total = pictures.last().map_or(0.0, |last| last.at) + AFTER;
     let (width, height) = (COLUMNS as f64 * GLYPH + 2.0 * MARGIN, ROWS as f64 * LINE + 2.0 * MARGIN);
-    let mut lines: BTreeMap<(usize, &[Cell]), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut lines = BTreeMap::<(usize, &[Cell]), Spans>::new();
     for (index, picture) in pictures.iter().enumerate() {
         let until = pictures.get(index + 1).map_or(total, |next| next.at);
         for (row, cells) in picture.rows.iter().enumerate().filter(|(_, cells)| !is_blank(cells)) {

@@ -4,6 +4,7 @@
 //! takes for granted is there: stored runs and groups, job files, scripts, specifications, a server of somebody else's.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "what takes long is seen in the output of a test that failed")]
 
 #[path = "support/command_lines.rs"]
 mod command_lines;

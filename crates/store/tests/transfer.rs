@@ -297,7 +297,10 @@ fn a_damaged_file_is_refused_or_imported_as_it_was_and_never_in_part() {
         // The header and the first page decide what all else means: a quarter of the damage is done there.
         let within = if round % 4 == 0 { 4096 } else { bytes.len() };
         // Much of a small file's pages is empty or left over from splits, where damage does no harm.
-        let at = (0..).map(|_| noise.next(within as u64) as usize).find(|at| whole[*at] != 0).unwrap();
+        let mut at = noise.next(within as u64) as usize;
+        while whole[at] == 0 {
+            at = noise.next(within as u64) as usize;
+        }
         bytes[at] ^= 1 << noise.next(8);
         if let Some(words) = tried(&place, &bytes, &untouched, &exported) {
             refused += 1;

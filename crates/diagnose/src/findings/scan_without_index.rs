@@ -65,8 +65,6 @@ const TRANSACTIONS: [(&str, f64); 5] = [
 /// How many times as many are too many: old versions of rows are read too.
 const TOO_MANY: f64 = 3.0;
 
-/// Rows read by scans: PostgreSQL's of indexes are in it, InnoDB's are not.
-
 /// Too many rows for each transaction of TPROC-C.
 fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if evidence.context.workload != "tproc-c" {

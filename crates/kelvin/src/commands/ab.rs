@@ -136,7 +136,7 @@ fn looks_words(looks: &[Look]) -> String {
 
 /// The summary of a stored group, for programs.
 pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
-    let (store, group) = (shown.store, shown.group);
+    let (store, group) = (shown.store, shown.stored);
     let plan: Plan = groups::plan(group)?;
     let summary = Summary::of(&plan, shown.rows()?);
     let differs = differences(store, &plan, &summary)?;
@@ -152,7 +152,7 @@ pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
 
 /// The summary of a stored group.
 pub(super) fn text(shown: &groups::Group<'_>) -> Result<String> {
-    let (store, group) = (shown.store, shown.group);
+    let (store, group) = (shown.store, shown.stored);
     let plan: Plan = groups::plan(group)?;
     let summary = Summary::of(&plan, shown.rows()?);
     let differs = differences(store, &plan, &summary)?;

@@ -45,9 +45,9 @@ pub(super) fn describe(store: &Store, group: &StoredGroup, text: String) -> Resu
             judged = Some(summary.figure.id.clone());
             (page.answers, page.ratios) = super::ab::for_page(&summary);
         }
-        GroupKind::Sweep => page.answers.push(said(super::io::sweep_in_short(&rows))),
-        GroupKind::Study => page.answers.push(said(
-            "A study's answer is in its folder: kelvin study show, kelvin study analyze and kelvin study report".into(),
+        GroupKind::Sweep => page.answers.push(sentence(&super::io::sweep_in_short(&rows))),
+        GroupKind::Study => page.answers.push(sentence(
+            "A study's answer is in its folder: kelvin study show, kelvin study analyze and kelvin study report",
         )),
     }
     let figure = rows.iter().find_map(|row| row.figure(judged.as_deref()));
@@ -57,8 +57,8 @@ pub(super) fn describe(store: &Store, group: &StoredGroup, text: String) -> Resu
 }
 
 /// An answer that is no comparison.
-fn said(sentence: String) -> Answer {
-    Answer { class: "", sentence: format!("{sentence}."), figures: Vec::new() }
+fn sentence(text: &str) -> Answer {
+    Answer { class: "", sentence: format!("{text}."), figures: Vec::new() }
 }
 
 fn run(row: &Row, judged: Option<&str>) -> GroupRun {

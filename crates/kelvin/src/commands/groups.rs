@@ -56,13 +56,13 @@ pub(super) fn show(store: &Store, group: &str, format: Format) -> Result<Code> {
 /// A group with its summary.
 pub(super) struct Group<'a> {
     pub(super) store: &'a Store,
-    pub(super) group: &'a StoredGroup,
+    pub(super) stored: &'a StoredGroup,
     rows: OnceCell<Vec<Row>>,
 }
 
 impl<'a> Group<'a> {
-    pub(super) fn new(store: &'a Store, group: &'a StoredGroup) -> Self {
-        Self { store, group, rows: OnceCell::new() }
+    pub(super) fn new(store: &'a Store, stored: &'a StoredGroup) -> Self {
+        Self { store, stored, rows: OnceCell::new() }
     }
 
     /// Its runs: each is read and judged once, whatever is shown of them.
@@ -70,26 +70,26 @@ impl<'a> Group<'a> {
         if let Some(rows) = self.rows.get() {
             return Ok(rows);
         }
-        let read = repeat::rows(self.store, self.group.id)?;
+        let read = repeat::rows(self.store, self.stored.id)?;
         Ok(self.rows.get_or_init(|| read))
     }
 }
 
 impl Document for Group<'_> {
     fn text(&self) -> Result<String> {
-        match self.group.info.kind {
+        match self.stored.info.kind {
             GroupKind::Repeat => super::repeat::text(self),
             GroupKind::Ab => super::ab::text(self),
-            GroupKind::Sweep => super::io::sweep_text(self.store, self.group),
+            GroupKind::Sweep => super::io::sweep_text(self.store, self.stored),
             GroupKind::Study => bail!("a study has pages of its own: kelvin study show"),
         }
     }
 
     fn records(&self) -> Result<Vec<String>> {
-        let value = match self.group.info.kind {
+        let value = match self.stored.info.kind {
             GroupKind::Repeat => super::repeat::json(self)?,
             GroupKind::Ab => super::ab::json(self)?,
-            GroupKind::Sweep => super::io::sweep_json(self.store, self.group)?,
+            GroupKind::Sweep => super::io::sweep_json(self.store, self.stored)?,
             GroupKind::Study => bail!("a study has pages of its own: kelvin study show"),
         };
         Ok(vec![value.to_string()])
@@ -342,7 +342,7 @@ fn for_page(store: &Store, group: &StoredGroup) -> Result<kelvin_report::group::
     let text = match group.info.kind {
         GroupKind::Study => String::new(),
         // This may be a terminal, for which the text has colours.
-        _ => without_colours(&Group { store, group }.text()?),
+        _ => without_colours(&Group::new(store, group).text()?),
     };
     super::group_page::describe(store, group, text.trim().to_owned())
 }

@@ -182,7 +182,7 @@ pub(super) fn change(share: f64) -> String {
 
 /// The summary of a stored group, for programs.
 pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
-    let (store, group) = (shown.store, shown.group);
+    let (store, group) = (shown.store, shown.stored);
     let plan: Plan = groups::plan(group)?;
     let summary = Summary::of(&plan, shown.rows()?);
     let reset = groups::resets(store, group)?.first().map(|(_, how)| groups::word(*how));
@@ -193,7 +193,7 @@ pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
 
 /// The summary of a stored group.
 pub(super) fn text(shown: &groups::Group<'_>) -> Result<String> {
-    let (store, group) = (shown.store, shown.group);
+    let (store, group) = (shown.store, shown.stored);
     let plan: Plan = groups::plan(group)?;
     let summary = Summary::of(&plan, shown.rows()?);
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));

@@ -168,7 +168,7 @@ impl Forms {
             assert!(same, "{name}: {kind} {time}: {cell} for {}", row[time]);
         }
         assert!(self.text.contains(&cells.join(" ")), "{name}: {kind}: no {cells:?} in\n{}", self.text);
-        let on_page: String = cells.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+        let on_page = format!("<td>{}</td>", cells.join("</td><td>"));
         assert!(self.page.contains(&on_page), "{name}: {kind}: no {on_page} on the page");
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn shell_lines(text: &str) -> Vec<String> {
         }
         let line = std::mem::take(&mut before) + line.trim().trim_start_matches("$ ");
         if let Some(start) = line.strip_suffix('\\') {
-            before = start.to_owned();
+            start.clone_into(&mut before);
         } else if line.starts_with("for ") && !line.ends_with("done") {
             before = line + "\n";
         } else if TYPED.iter().any(|start| line.starts_with(start)) {

@@ -34,7 +34,7 @@ impl Chart {
             .filter(|value| value.is_finite())
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
         let room = (high - low) * 0.08 + high.abs() * 1e-3;
-        (low <= high).then(|| Self { low: low - room, high: high + room, columns })
+        (low <= high).then_some(Self { low: low - room, high: high + room, columns })
     }
 
     fn x(&self, column: usize) -> f64 {

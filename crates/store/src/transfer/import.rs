@@ -138,14 +138,13 @@ impl Plan {
         let mut imported = Imported { host: source.from.0.clone(), runs: Vec::new(), groups: Vec::new() };
         for (group, _) in &source.groups {
             let there = self.groups.get(&group.id).copied();
-            let new = match there {
-                Some(there) => there,
-                None => {
-                    let new = content::copy(from, to, &content::GROUP, group.id.0, |column, value| {
-                        Ok(if column == "id" { Value::Null } else { value })
-                    })?;
-                    GroupId(new.ok_or_else(|| gone(from.1, "group", group.id.0))?)
-                }
+            let new = if let Some(there) = there {
+                there
+            } else {
+                let new = content::copy(from, to, &content::GROUP, group.id.0, |column, value| {
+                    Ok(if column == "id" { Value::Null } else { value })
+                })?;
+                GroupId(new.ok_or_else(|| gone(from.1, "group", group.id.0))?)
             };
             imported.groups.push(ImportedGroup { number: group.id, group: new, was_there: there.is_some() });
         }

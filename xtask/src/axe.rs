@@ -11,11 +11,28 @@ const VERSION: &str = "4.14.1";
 /// The SHA-256 of the package as the registry has it.
 const SHA256: &str = "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745";
 
+/// Fetches it; where that fails, leaves a mark by which the tests of the pages know that they go without.
+pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
+    let mark = directory(top).join("unavailable");
+    let fetched = fetch(top);
+    match &fetched {
+        // There is no mark to be removed, but after a failure.
+        Ok(_) => drop(std::fs::remove_file(mark)),
+        Err(error) => {
+            std::fs::write(mark, format!("{error:#}\n")).context("cannot mark that there is no axe-core")?
+        }
+    }
+    fetched.map(drop)
+}
+
+/// The tests look for it here: crates/kelvin/tests/support/axe.rs.
+fn directory(top: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top.join("target"), PathBuf::from).join("axe-core")
+}
+
 /// Fetches it with npm, or with curl where there is no npm; what is there already is kept. Says where it is.
 pub(crate) fn fetch(top: &Path) -> Result<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top.join("target"), PathBuf::from);
-    // The tests look for it here: crates/kelvin/tests/support/axe.rs.
-    let directory = target.join("axe-core");
+    let directory = directory(top);
     let script = directory.join(format!("axe-{VERSION}.min.js"));
     if script.is_file() {
         return Ok(script);

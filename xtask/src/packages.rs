@@ -55,6 +55,12 @@ const NEEDS: &[Need] = &[
         elsewhere: "sysstat",
     },
     Need {
+        what: "jq, for a command line of the documents",
+        is_there: || in_path("jq"),
+        debian: "jq",
+        elsewhere: "jq",
+    },
+    Need {
         what: "fio, which job files and results are compared with",
         is_there: || in_path("fio"),
         debian: "fio",

@@ -122,7 +122,7 @@ fn print_summary(runs: &mut [Run], documented: bool) {
 }
 
 fn cargo(top: &Path) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = crate::test::cargo();
     command.current_dir(top);
     command
 }

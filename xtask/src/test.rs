@@ -30,11 +30,11 @@ enum Outcome {
 /// Runs every step, also after one has failed, and prints a table of them.
 pub(crate) fn run() -> Result<ExitCode> {
     packages::ensure()?;
-    if let Err(error) = axe::fetch(&top()?) {
-        // The test that needs it fails, and says so, too.
-        eprintln!("{error:#}");
-    }
     let mut outcomes = vec![measure(&FORMAT)?];
+    if let Err(error) = axe::fetch_for_tests(&top()?) {
+        eprintln!("{error:#}");
+        outcomes.push(("accessibility", Outcome::Skipped("axe-core cannot be fetched"), Duration::ZERO));
+    }
     // All of them, whatever fails: one run reports everything.
     println!("\n== tests");
     let began = Instant::now();
@@ -90,12 +90,12 @@ pub(crate) fn run() -> Result<ExitCode> {
 /// Like [`measure`], with what the other work leaves of the CPUs; the output is printed whole when it ends.
 fn measure_beside(step: &Step) -> Result<(&'static str, Outcome, Duration)> {
     let began = Instant::now();
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let Output { status, stdout, stderr } = Command::new("nice")
-        .args(["-n", "10"])
-        .arg(cargo)
-        .args(step.arguments)
-        .current_dir(top()?)
+    let cargo = cargo();
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "10"]).arg(cargo.get_program()).args(step.arguments).current_dir(top()?);
+    let variables = cargo.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let Output { status, stdout, stderr } = nice
+        .envs(variables)
         .output()
         .with_context(|| format!("failed to run nice cargo {}", step.arguments.join(" ")))?;
     let outcome = if status.success() { Outcome::Passed } else { Outcome::Failed };
@@ -107,6 +107,15 @@ fn measure_beside(step: &Step) -> Result<(&'static str, Outcome, Duration)> {
     Ok((step.name, outcome, time))
 }
 
+/// Cargo. What is built once, as in CI, gains nothing from what a second build would need.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    if std::env::var_os("CI").is_some() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
+    command
+}
+
 /// The workspace's own directory.
 pub(crate) fn top() -> Result<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no directory above it")?;
@@ -116,7 +125,7 @@ pub(crate) fn top() -> Result<PathBuf> {
 fn measure(step: &Step) -> Result<(&'static str, Outcome, Duration)> {
     println!("\n== {}: cargo {}", step.name, step.arguments.join(" "));
     let began = Instant::now();
-    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let status = cargo()
         .args(step.arguments)
         .current_dir(top()?)
         .status()

@@ -79,7 +79,7 @@ fn two_runs(place: &Place) {
 /// What holds on every page: one heading, a name for everything that can be used, nothing wider than the window, and no
 /// fault of accessibility.
 #[track_caller]
-fn is_usable(browser: &mut Browser, axe: &str, name: &str) {
+fn is_usable(browser: &mut Browser, axe: Option<&str>, name: &str) {
     axe::is_accessible(browser, axe, name);
     let nameless = "[...document.querySelectorAll('input:not([type=hidden]), select, textarea, button, a')].filter((e) => \
         !(e.labels?.length || e.ariaLabel || e.textContent.trim())).map((e) => e.outerHTML)";
@@ -105,12 +105,13 @@ fn a_run_is_found_opened_compared_started_and_watched() {
     let served = Served::start(&place, &["--allow-start"]);
     let profile = tempfile::tempdir().unwrap();
     let axe = axe::script();
+    let axe = axe.as_deref();
     let mut browser = Browser::start(profile.path());
     let home = format!("{}/", served.address);
 
     browser.open(&home);
     assert_eq!(browser.value("document.querySelectorAll('#runs tbody tr').length"), 2);
-    is_usable(&mut browser, &axe, "runs");
+    is_usable(&mut browser, axe, "runs");
     browser.value(
         "document.querySelector('[name=q]').value = 'chang'; filter.dispatchEvent(new Event('input'))",
     );
@@ -126,14 +127,14 @@ fn a_run_is_found_opened_compared_started_and_watched() {
         "[...document.querySelectorAll('.chart')].filter((chart) => chart.querySelector('canvas')).length";
     assert!(browser.value(drawn).as_u64().unwrap() >= 3, "no charts");
     assert_eq!(browser.value("document.body.innerText.includes('`')"), false);
-    is_usable(&mut browser, &axe, "run");
+    is_usable(&mut browser, axe, "run");
 
     browser.open(&home);
     browser.value("for (const box of document.querySelectorAll('#runs [name=run]')) box.click()");
     browser.value("document.getElementById('compare').click()");
     browser.wait("document.querySelector('.limit .sentence')");
     assert_eq!(browser.value("document.querySelector('h1').textContent"), "NOPM: B against A");
-    is_usable(&mut browser, &axe, "compare");
+    is_usable(&mut browser, axe, "compare");
     for (path, heading) in [
         ("compare", "Compare"),
         ("groups", "Groups"),
@@ -143,7 +144,7 @@ fn a_run_is_found_opened_compared_started_and_watched() {
     ] {
         browser.open(&format!("{home}{path}"));
         assert_eq!(browser.value("document.querySelector('h1').textContent"), heading);
-        is_usable(&mut browser, &axe, &path.replace('/', "-"));
+        is_usable(&mut browser, axe, &path.replace('/', "-"));
     }
 
     a_group(&place);
@@ -152,17 +153,17 @@ fn a_run_is_found_opened_compared_started_and_watched() {
     browser
         .wait("document.querySelector('.limit .sentence') && document.querySelector('.figure svg circle')");
     assert_eq!(browser.value("document.querySelector('h1').textContent"), "longer");
-    is_usable(&mut browser, &axe, "group");
+    is_usable(&mut browser, axe, "group");
     let exported = place.path("group.html");
     place.expect(0, &["groups", "1", "--html", exported.to_str().unwrap()]);
     browser.open(&format!("file://{}", exported.display()));
     browser
         .wait("document.querySelector('.limit .sentence') && document.querySelector('.figure svg circle')");
     assert_eq!(browser.value("document.querySelectorAll('a, script').length"), 0);
-    is_usable(&mut browser, &axe, "group-file");
+    is_usable(&mut browser, axe, "group-file");
 
     browser.open(&format!("{home}start?store=0&run=1"));
-    is_usable(&mut browser, &axe, "start");
+    is_usable(&mut browser, axe, "start");
     let fill = |token: &str| {
         format!(
             "form = document.getElementById('start'); form.elements.specification.value = form.elements.specification.value\
@@ -176,7 +177,7 @@ fn a_run_is_found_opened_compared_started_and_watched() {
     browser.value("document.querySelector('#jobs a').click()");
     // It is watched from its first seconds to its end, and then is a report like any other.
     browser.wait("/second [3-9] of 8/.test(document.getElementById('live')?.textContent) && kelvin.data.points[0].t.length > 2");
-    axe::is_accessible(&mut browser, &axe, "live");
+    axe::is_accessible(&mut browser, axe, "live");
     browser.picture("live", false);
     browser.wait("!document.getElementById('live') && document.querySelector('.tile.big') && document.readyState === 'complete'");
     let seconds = browser.value("kelvin.data.points[0].t.filter((t) => t >= 0).length").as_u64().unwrap();

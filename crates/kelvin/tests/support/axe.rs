@@ -1,7 +1,5 @@
 //! Faults of accessibility, by axe-core.
 
-use std::path::PathBuf;
-
 use serde_json::Value;
 
 use super::browser::Browser;
